@@ -5,7 +5,7 @@ import { profile } from '../bench/benchmarks/profile.ts';
 import { BENCHMARKS } from '../bench/benchmarks.ts';
 import { writePage } from '../bench/report/page.ts';
 import { runBenchmark } from '../bench/report/run.ts';
-import { checkOutVersion } from '../tests/support/other-version.ts';
+import { checkOutVersion } from '../tests/kit/other-version.ts';
 
 const PROFILE_SIZE = { seconds: 30 };
 

@@ -4,10 +4,10 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/command-line';
-import { type ChaosOutcome, runChaos } from '../tests/chaos/chaos.ts';
-import type { Receipt } from '../tests/chaos/receivers.ts';
-import { FAULT_KINDS, type FaultKind, isOneServer } from '../tests/chaos/schedule.ts';
-import { faultsOf, NO_FAULTS } from '../tests/support/verify-delivery.ts';
+import { type ChaosOutcome, runChaos } from '../tests/kit/chaos/chaos.ts';
+import type { Receipt } from '../tests/kit/chaos/receivers.ts';
+import { FAULT_KINDS, type FaultKind, isOneServer } from '../tests/kit/chaos/schedule.ts';
+import { faultsOf, NO_FAULTS } from '../tests/kit/verify-delivery.ts';
 import { removeAbandoned } from './temporary-folders.ts';
 
 /** A range has at least one of six partitions. More mirrors show no more. */

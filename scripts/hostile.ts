@@ -6,11 +6,11 @@ import { startTestStack } from '@sluice/local-stack/test-stack';
 import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/command-line';
 import { buildConsole } from '../packages/console/scripts/build.ts';
-import { Arena } from '../tests/hostile/arena.ts';
-import { withLimits } from '../tests/hostile/limits-document.ts';
-import { describeProduct, productsOf, SINGLES, singlesOf } from '../tests/hostile/product.ts';
-import { type Failure, runSeed, shrink } from '../tests/hostile/search.ts';
-import { seededRandom } from '../tests/support/random.ts';
+import { Arena } from '../tests/kit/hostile/arena.ts';
+import { withLimits } from '../tests/kit/hostile/limits-document.ts';
+import { describeProduct, productsOf, SINGLES, singlesOf } from '../tests/kit/hostile/product.ts';
+import { type Failure, runSeed, shrink } from '../tests/kit/hostile/search.ts';
+import { seededRandom } from '../tests/kit/random.ts';
 
 const HELP = `Usage: npm run hostile -- [--seed N] [--seconds S]
        npm run hostile -- --write-limits

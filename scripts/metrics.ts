@@ -2,8 +2,8 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArguments, runCommand } from '@sluice/shared/command-line';
-import { listMetrics } from '../tests/metrics/metric-list.ts';
-import { withMetrics } from '../tests/metrics/metrics-document.ts';
+import { listMetrics } from '../tests/kit/metrics/metric-list.ts';
+import { withMetrics } from '../tests/kit/metrics/metrics-document.ts';
 
 const HELP = `Usage: npm run metrics -- [--write]
 

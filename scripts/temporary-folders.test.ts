@@ -19,7 +19,7 @@ test('folders of processes that have ended are removed, and no others', async ()
 });
 
 test('TMPDIR says where the folder of a run is', async () => {
-  const folder = await createTemporaryFolder(true);
+  const folder = await createTemporaryFolder();
   onTestFinished(() => rm(folder, { recursive: true }));
   expect(folder.startsWith(join(tmpdir(), `sluice-tests-${process.pid}-`))).toBe(true);
 });

@@ -6,17 +6,15 @@ import { join } from 'node:path';
 /** The file system that Linux keeps in memory. */
 const MEMORY = '/dev/shm';
 
-/** It is used when it has so much room, in bytes: tests need half a gibibyte. */
+/** It is used when it has so much room, in bytes: a whole build needs less than half. */
 const MEMORY_BYTES_MIN = 4 * 1_024 ** 3;
 
 /**
- * Creates the folder for everything temporary of a run of tests, and removes those of runs that were killed.
- *
- * @param isInMemory whether it may be in memory, where ClickHouse's many small files cost half as much: not when tests
- *   store much, or are about disks. `TMPDIR` goes before.
+ * Creates the folder for everything temporary of a run of tests, and removes those of runs that were killed. It is in memory
+ * where that has room, because ClickHouse's many small files cost half as much there, unless `TMPDIR` is set.
  */
-export async function createTemporaryFolder(isInMemory: boolean): Promise<string> {
-  const useMemory = isInMemory && process.env['TMPDIR'] === undefined && (await hasMemory());
+export async function createTemporaryFolder(): Promise<string> {
+  const useMemory = process.env['TMPDIR'] === undefined && (await hasMemory());
   const parent = useMemory ? MEMORY : tmpdir();
   await removeAbandoned(parent, 'sluice-tests-');
   return await mkdtemp(join(parent, `sluice-tests-${process.pid}-`));

@@ -1,4 +1,4 @@
-import { launchChromium } from '../../tests/clients/chromium.ts';
+import { launchChromium } from '../../tests/kit/clients/chromium.ts';
 import { System } from '../processes/system.ts';
 import { type Benchmark, type Figure, figureOf } from '../report/benchmark.ts';
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { RowBatch } from '../../services/writer/src/protocol/row-batch.ts';
-import { seededRandom } from '../../tests/support/random.ts';
+import { seededRandom } from '../../tests/kit/random.ts';
 import { batchOf } from './rows.ts';
 
 export const DAY_MS = 86_400_000;

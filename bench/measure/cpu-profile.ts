@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Service } from '../../tests/support/service.ts';
+import type { Service } from '../../tests/kit/service.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 

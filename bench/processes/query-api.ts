@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { findFreePorts } from '@sluice/local-stack/ports';
-import { type Service, startService } from '../../tests/support/service.ts';
+import { type Service, startService } from '../../tests/kit/service.ts';
 
 /** Longer than any query takes, so that slow queries show their time, in milliseconds. */
 export const QUERY_TIMEOUT_MS = 120_000;

@@ -1,16 +1,20 @@
 import { relative } from 'node:path';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { readSeconds } from './test-seconds.ts';
+import { TIERS } from './tiers.ts';
 
 /**
- * Starts the files first that took longest: one that starts last would keep one core busy and the other idle. A file that has not
- * been measured yet comes before all others.
+ * Starts the tiers in their order, and in each the files first that took longest: one that starts last would keep one core
+ * busy and the others idle. A file that has not been measured yet comes before all others of its tier.
  */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const { root } = this.ctx.config;
     const seconds = await readSeconds(root);
-    const of = ({ moduleId }: TestSpecification) => seconds[relative(root, moduleId)] ?? Number.POSITIVE_INFINITY;
-    return (await super.sort(files)).sort((one, other) => (of(one) === of(other) ? 0 : of(other) - of(one)));
+    const secondsOf = ({ moduleId }: TestSpecification) => seconds[relative(root, moduleId)] ?? Number.MAX_VALUE;
+    const tierOf = ({ project }: TestSpecification) => TIERS.findIndex(({ name }) => name === project.name);
+    return (await super.sort(files)).sort(
+      (one, other) => tierOf(one) - tierOf(other) || secondsOf(other) - secondsOf(one),
+    );
   }
 }

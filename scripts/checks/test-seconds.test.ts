@@ -12,12 +12,12 @@ function reportOf(file: string, seconds: number): FileReport {
 test('each run adds the seconds of its files to those of earlier runs', async () => {
   await using dir = await makeTempDir();
   await recordSeconds(dir.path, [reportOf('b.test.ts', 2), reportOf('a.test.ts', 1)]);
-  await recordSeconds(dir.path, [reportOf('b.test.ts', 3), reportOf('c.suite.ts', 4), reportOf('d.fixture.ts', 5)]);
+  await recordSeconds(dir.path, [reportOf('b.test.ts', 3), reportOf('c.test.ts', 4), reportOf('d.fixture.ts', 5)]);
   const kept = await readFile(join(dir.path, '.cache', 'test-seconds.json'), 'utf8');
   expect(Object.entries(JSON.parse(kept))).toEqual([
     ['a.test.ts', 1],
     ['b.test.ts', 3],
-    ['c.suite.ts', 4],
+    ['c.test.ts', 4],
   ]);
 });
 

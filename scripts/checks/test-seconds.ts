@@ -12,7 +12,7 @@ const KEPT_FILE = join('tests', 'seconds.json');
 const MEASURED_FILE = join('.cache', 'test-seconds.json');
 
 /** Fixtures of the tests of the runs themselves are no tests. */
-const TEST_FILE = /\.(test|suite)\.ts$/;
+const TEST_FILE = /\.test\.ts$/;
 
 /** Returns what `tests/seconds.json` has. */
 export async function readSeconds(root: string): Promise<TestSeconds> {

@@ -4,37 +4,34 @@ import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createTemporaryFolder } from '../temporary-folders.ts';
 import { countTests, type TestCounts, type TestReport, type VitestRun } from './test-report.ts';
-import { recordSeconds } from './test-seconds.ts';
+import { recordSeconds, type TestSeconds } from './test-seconds.ts';
 
 const EXIT_CODE_INTERRUPTED = 130;
 
-/** Runs vitest in a process of its own, with a temporary folder of its own, in memory if possible, and counts its tests. */
-export async function runVitest(root: string, vitestArgs: readonly string[]): Promise<TestCounts> {
-  return countTests(await reportOfVitest(root, vitestArgs, { isInMemory: true }));
-}
-
-export interface LateTestCounts extends TestCounts {
+export interface RunCounts extends TestCounts {
+  /** The seconds of each file, a file that was run twice counting once. */
+  readonly seconds: TestSeconds;
   /** The files that were run again because they were late, from the root of the repository. */
   readonly late: readonly string[];
 }
 
 /**
- * Like {@link runVitest}, but each file that was late is run once more when all others have ended, alone, and only its
- * second result counts. A file with any other failure is not run again.
- *
- * @param config the suite's vitest configuration
+ * Runs vitest in a process of its own, with a temporary folder of its own, in memory if possible, and counts its tests. Each
+ * file that was late is run once more when all others have ended, alone, and only its second result counts. A file with any
+ * other failure is not run again.
  */
-export async function runVitestTwiceIfLate(
-  root: string,
-  config: string,
-  vitestArgs: readonly string[],
-): Promise<LateTestCounts> {
-  const run = (...args: string[]) => reportOfVitest(root, [`--config=${config}`, ...args], { isInMemory: false });
-  const first = await run(...vitestArgs);
+export async function runVitest(root: string, vitestArgs: readonly string[]): Promise<RunCounts> {
+  const first = await reportOfVitest(root, vitestArgs);
   const late = (first.report?.files ?? []).filter(({ isLate }) => isLate).map(({ file }) => file);
-  if (late.length === 0) return { ...countTests(first), late };
+  if (late.length === 0) return { ...countTests(first), seconds: secondsOf(first), late };
   console.log(`These files were late, and are run once more:\n${late.map((file) => `  ${file}`).join('\n')}`);
-  return { ...countTests(withSecondRun(first, await run('--maxWorkers=1', ...late))), late };
+  const options = vitestArgs.filter((arg) => arg.startsWith('--'));
+  const run = withSecondRun(first, await reportOfVitest(root, [...options, '--maxWorkers=1', ...late]));
+  return { ...countTests(run), seconds: secondsOf(run), late };
+}
+
+function secondsOf({ report }: VitestRun): TestSeconds {
+  return Object.fromEntries((report?.files ?? []).map(({ file, seconds }) => [file, seconds]));
 }
 
 /** The files of the second run take the place of those that were late in the first one. */
@@ -50,13 +47,9 @@ function withSecondRun({ report }: VitestRun, again: VitestRun): VitestRun {
   };
 }
 
-async function reportOfVitest(
-  root: string,
-  vitestArgs: readonly string[],
-  { isInMemory }: { readonly isInMemory: boolean },
-): Promise<VitestRun> {
+async function reportOfVitest(root: string, vitestArgs: readonly string[]): Promise<VitestRun> {
   // Everything temporary of the run is in one folder, so that an interrupted run leaves nothing behind either.
-  const tempDir = await createTemporaryFolder(isInMemory);
+  const tempDir = await createTemporaryFolder();
   const reportFile = join(tempDir, 'report.json');
   let isInterrupted = false;
   try {

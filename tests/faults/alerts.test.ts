@@ -17,17 +17,17 @@ import { configSchema } from '@sluice/writer/config';
 import kafkajs, { type Kafka } from 'kafkajs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { dashboardFiles } from '../../scripts/dashboards/files.ts';
-import { readClickHouse } from '../support/clickhouse.ts';
-import { deleteRecords } from '../support/delete-records.ts';
-import { ownClickHouse, ownKafka } from '../support/engines.ts';
-import { isOfServers } from '../support/expressions.ts';
-import { submitEach } from '../support/halted-partitions.ts';
-import { startLoad } from '../support/load.ts';
-import { type Pipeline, startPipeline } from '../support/pipeline.ts';
-import { type Prometheus, startPrometheus } from '../support/prometheus.ts';
-import { readRules } from '../support/scaled-rules.ts';
-import { type Service, startService } from '../support/service.ts';
-import { mountSmallDisk } from '../support/small-disk.ts';
+import { readClickHouse } from '../kit/clickhouse.ts';
+import { deleteRecords } from '../kit/delete-records.ts';
+import { ownClickHouse, ownKafka } from '../kit/engines.ts';
+import { isOfServers } from '../kit/expressions.ts';
+import { submitEach } from '../kit/halted-partitions.ts';
+import { startLoad } from '../kit/load.ts';
+import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { type Prometheus, startPrometheus } from '../kit/prometheus.ts';
+import { readRules } from '../kit/scaled-rules.ts';
+import { type Service, startService } from '../kit/service.ts';
+import { mountSmallDisk } from '../kit/small-disk.ts';
 
 /** Every time of the rules is divided by it: five minutes are 20 seconds. */
 const FACTOR = 15;
@@ -390,7 +390,7 @@ async function startIngest(env: Readonly<Record<string, string>>): Promise<Extra
 }
 
 async function startWithWrongClock(): Promise<ExtraService> {
-  const preload = fileURLToPath(new URL('../support/shifted-clock.mjs', import.meta.url));
+  const preload = fileURLToPath(new URL('../kit/shifted-clock.mjs', import.meta.url));
   const skewed = await startIngest({ NODE_OPTIONS: `--import ${preload}`, CLOCK_SHIFT_MS: String(HOUR_MS) });
   await eventually(() =>
     fetch(`${skewed.service.url}/livez`).then(

@@ -1,12 +1,12 @@
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import { expect, inject, test } from 'vitest';
-import { readClickHouse } from '../support/clickhouse.ts';
-import { ownClickHouse } from '../support/engines.ts';
-import { startLoad } from '../support/load.ts';
-import { countResponses, readMetric } from '../support/metrics.ts';
-import { type Pipeline, startPipeline } from '../support/pipeline.ts';
-import { expectExactlyOnce } from '../support/verify-delivery.ts';
+import { readClickHouse } from '../kit/clickhouse.ts';
+import { ownClickHouse } from '../kit/engines.ts';
+import { startLoad } from '../kit/load.ts';
+import { countResponses, readMetric } from '../kit/metrics.ts';
+import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { expectExactlyOnce } from '../kit/verify-delivery.ts';
 
 const kafkaBrokers = inject('kafkaBrokers');
 

@@ -9,9 +9,9 @@ import { until } from '@sluice/shared/testing/until';
 import { configSchema } from '@sluice/writer/config';
 import kafkajs from 'kafkajs';
 import { expect, inject, test } from 'vitest';
-import { ownClickHouse } from '../support/engines.ts';
-import { readMetric } from '../support/metrics.ts';
-import { startPipeline } from '../support/pipeline.ts';
+import { ownClickHouse } from '../kit/engines.ts';
+import { readMetric } from '../kit/metrics.ts';
+import { startPipeline } from '../kit/pipeline.ts';
 
 const kafkaBrokers = inject('kafkaBrokers');
 

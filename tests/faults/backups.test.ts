@@ -19,11 +19,11 @@ import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
 import { until } from '@sluice/shared/testing/until';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { CLI_MAIN, RESTORE_ACCOUNT, sluice } from '../support/backups.ts';
-import { readClickHouse } from '../support/clickhouse.ts';
-import { ownClickHouse } from '../support/engines.ts';
-import { type Pipeline, startPipeline } from '../support/pipeline.ts';
-import { type Service, startService } from '../support/service.ts';
+import { CLI_MAIN, RESTORE_ACCOUNT, sluice } from '../kit/backups.ts';
+import { readClickHouse } from '../kit/clickhouse.ts';
+import { ownClickHouse } from '../kit/engines.ts';
+import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { type Service, startService } from '../kit/service.ts';
 
 const started = new AsyncDisposableStack();
 let clickhouse: LocalClickHouse;

@@ -9,11 +9,11 @@ import { createLogger } from '@sluice/shared/log';
 import { expectInTime, until } from '@sluice/shared/testing/until';
 import { DeadLetters } from '@sluice/writer/dead-letters/dead-letters';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { ownKafka } from '../support/engines.ts';
-import { freeze } from '../support/freeze.ts';
-import { readMetric } from '../support/metrics.ts';
-import { type Pipeline, startPipeline } from '../support/pipeline.ts';
-import type { EventPage } from '../support/records.ts';
+import { ownKafka } from '../kit/engines.ts';
+import { freeze } from '../kit/freeze.ts';
+import { readMetric } from '../kit/metrics.ts';
+import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import type { EventPage } from '../kit/records.ts';
 
 const EVENT_BYTES_MAX = 2_000;
 

@@ -2,9 +2,9 @@ import type { LocalClickHouse } from '@sluice/local-stack/clickhouse';
 import { until } from '@sluice/shared/testing/until';
 import { batchOf, changeRow, createTestStore, eventRow, NOON, type TestStore } from '@sluice/writer/testing/store';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { ownClickHouse } from '../support/engines.ts';
-import { type Moment, startStatementProxy } from '../support/statement-proxy.ts';
-import { killAtCall } from '../support/strace.ts';
+import { ownClickHouse } from '../kit/engines.ts';
+import { type Moment, startStatementProxy } from '../kit/statement-proxy.ts';
+import { killAtCall } from '../kit/strace.ts';
 
 const DAY_MS = 86_400_000;
 

@@ -1,9 +1,9 @@
 import { randomUUID, randomUUIDv7 } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { type Accepted, expectStoredOnce, submitUntilAccepted } from '../support/clients.ts';
-import { type Pipeline, startPipeline } from '../support/pipeline.ts';
-import { startProxy } from '../support/proxy.ts';
-import type { EntityRecord } from '../support/records.ts';
+import { type Accepted, expectStoredOnce, submitUntilAccepted } from '../kit/clients.ts';
+import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { startProxy } from '../kit/proxy.ts';
+import type { EntityRecord } from '../kit/records.ts';
 
 const kafkaBrokers = inject('kafkaBrokers');
 const clickhouseUrl = inject('clickhouseUrl');

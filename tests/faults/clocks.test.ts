@@ -2,14 +2,14 @@ import { fileURLToPath } from 'node:url';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import { expect, inject, test } from 'vitest';
-import { startIngestAlone } from '../support/ingest-alone.ts';
-import { readRows } from '../support/kafka-rows.ts';
+import { startIngestAlone } from '../kit/ingest-alone.ts';
+import { readRows } from '../kit/kafka-rows.ts';
 
 const BODY = '{"foreignUserGroupId":"a","events":[{"event":"e"}]}';
 const HOUR_MS = 3_600_000;
 
 function withClock(shiftMs: number): Record<string, string> {
-  const preload = fileURLToPath(new URL('../support/shifted-clock.mjs', import.meta.url));
+  const preload = fileURLToPath(new URL('../kit/shifted-clock.mjs', import.meta.url));
   return { NODE_OPTIONS: `--import ${preload}`, CLOCK_SHIFT_MS: String(shiftMs) };
 }
 

@@ -4,16 +4,16 @@ import type { LocalClickHouse } from '@sluice/local-stack/clickhouse';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, test } from 'vitest';
-import { sluice, startSluice } from '../support/backups.ts';
-import { readClickHouse } from '../support/clickhouse.ts';
-import { compareServers, expectComparedSame } from '../support/compared-servers.ts';
-import { ownClickHouse } from '../support/engines.ts';
-import { expectEqualServers } from '../support/equal-servers.ts';
-import { type Load, startLoad } from '../support/load.ts';
-import { readMetric } from '../support/metrics.ts';
-import { type Pipeline, type PipelineServer, startPipeline } from '../support/pipeline.ts';
-import { startStatementProxy } from '../support/statement-proxy.ts';
-import { expectExactlyOnce } from '../support/verify-delivery.ts';
+import { sluice, startSluice } from '../kit/backups.ts';
+import { readClickHouse } from '../kit/clickhouse.ts';
+import { compareServers, expectComparedSame } from '../kit/compared-servers.ts';
+import { ownClickHouse } from '../kit/engines.ts';
+import { expectEqualServers } from '../kit/equal-servers.ts';
+import { type Load, startLoad } from '../kit/load.ts';
+import { readMetric } from '../kit/metrics.ts';
+import { type Pipeline, type PipelineServer, startPipeline } from '../kit/pipeline.ts';
+import { startStatementProxy } from '../kit/statement-proxy.ts';
+import { expectExactlyOnce } from '../kit/verify-delivery.ts';
 
 /** Two mirrors under load. The second one has a data folder that can be wiped. */
 interface Mirrors extends AsyncDisposable {

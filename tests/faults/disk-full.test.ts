@@ -3,12 +3,12 @@ import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import { expect, inject, test } from 'vitest';
-import { ownClickHouse, ownKafka } from '../support/engines.ts';
-import { startLoad } from '../support/load.ts';
-import { countResponses, readMetric } from '../support/metrics.ts';
-import { startPipeline } from '../support/pipeline.ts';
-import { mountSmallDisk } from '../support/small-disk.ts';
-import { expectExactlyOnce } from '../support/verify-delivery.ts';
+import { ownClickHouse, ownKafka } from '../kit/engines.ts';
+import { startLoad } from '../kit/load.ts';
+import { countResponses, readMetric } from '../kit/metrics.ts';
+import { startPipeline } from '../kit/pipeline.ts';
+import { mountSmallDisk } from '../kit/small-disk.ts';
+import { expectExactlyOnce } from '../kit/verify-delivery.ts';
 
 test('the disk of Kafka is full: 503, and once the broker runs again everything that was accepted is stored once', async () => {
   await using folder = await makeTempDir();

@@ -9,10 +9,10 @@ import { MIGRATE_ACCOUNT, QUERY_ACCOUNT } from '@sluice/shared/clickhouse/testin
 import { hashKey, writeKeysFile } from '@sluice/shared/keys/keys-file';
 import { until } from '@sluice/shared/testing/until';
 import { expect, test } from 'vitest';
-import { readClickHouse } from '../support/clickhouse.ts';
-import { ownClickHouse } from '../support/engines.ts';
-import { runExporter } from '../support/importer.ts';
-import { type Service, startService } from '../support/service.ts';
+import { readClickHouse } from '../kit/clickhouse.ts';
+import { ownClickHouse } from '../kit/engines.ts';
+import { runExporter } from '../kit/importer.ts';
+import { type Service, startService } from '../kit/service.ts';
 
 /** Some 700 MB. */
 const EVENTS = 600_000;

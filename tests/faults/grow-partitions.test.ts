@@ -15,14 +15,14 @@ import { createLogger } from '@sluice/shared/log';
 import { configSchema } from '@sluice/writer/config';
 import { ConfigResourceTypes } from 'kafkajs';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { readClickHouse } from '../support/clickhouse.ts';
-import { submitUntilAccepted } from '../support/clients.ts';
-import { readRows } from '../support/kafka-rows.ts';
-import { operatorOf } from '../support/operator.ts';
-import { type Pipeline, startPipeline } from '../support/pipeline.ts';
-import { type Service, type ServiceName, startService } from '../support/service.ts';
-import { startStatementProxy } from '../support/statement-proxy.ts';
-import { uuidInPartition } from '../support/uuid-in-partition.ts';
+import { readClickHouse } from '../kit/clickhouse.ts';
+import { submitUntilAccepted } from '../kit/clients.ts';
+import { readRows } from '../kit/kafka-rows.ts';
+import { operatorOf } from '../kit/operator.ts';
+import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { type Service, type ServiceName, startService } from '../kit/service.ts';
+import { startStatementProxy } from '../kit/statement-proxy.ts';
+import { uuidInPartition } from '../kit/uuid-in-partition.ts';
 
 // `npm run writer -- grow-partitions N`, run as a process over real engines. The tests of this file build on each other.
 

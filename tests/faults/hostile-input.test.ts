@@ -3,10 +3,10 @@ import { Worker } from 'node:worker_threads';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expectInTime, until } from '@sluice/shared/testing/until';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { hostileBodies } from '../support/hostile-bodies.ts';
-import type { HostileLoad } from '../support/hostile-load.ts';
-import { type IngestAlone, startIngestAlone } from '../support/ingest-alone.ts';
-import { readMetric } from '../support/metrics.ts';
+import { hostileBodies } from '../kit/hostile-bodies.ts';
+import type { HostileLoad } from '../kit/hostile-load.ts';
+import { type IngestAlone, startIngestAlone } from '../kit/ingest-alone.ts';
+import { readMetric } from '../kit/metrics.ts';
 
 const MEBIBYTE = 1_024 * 1_024;
 /** Every kind of body has been tried several times by then. */
@@ -76,7 +76,7 @@ async function underHostileLoad<Result>(
   work: (responses: () => Promise<ReadonlyMap<number, number>>) => Promise<Result>,
 ): Promise<Result> {
   const workerData: HostileLoad = { url: ingest.service.url, connections };
-  const worker = new Worker(new URL('../support/hostile-load.ts', import.meta.url), { workerData });
+  const worker = new Worker(new URL('../kit/hostile-load.ts', import.meta.url), { workerData });
   const responses = async () => {
     worker.postMessage('how many?');
     const [statuses] = (await once(worker, 'message')) as [Map<number, number>];

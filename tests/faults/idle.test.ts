@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expectInTime } from '@sluice/shared/testing/until';
 import { expect, inject, test } from 'vitest';
-import { ownKafka } from '../support/engines.ts';
-import { readMetric } from '../support/metrics.ts';
-import { startPipeline } from '../support/pipeline.ts';
-import type { Service } from '../support/service.ts';
+import { ownKafka } from '../kit/engines.ts';
+import { readMetric } from '../kit/metrics.ts';
+import { startPipeline } from '../kit/pipeline.ts';
+import type { Service } from '../kit/service.ts';
 
 const IDLE_MS = 20_000;
 

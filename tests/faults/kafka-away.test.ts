@@ -3,13 +3,13 @@ import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
-import { ownKafka } from '../support/engines.ts';
-import { freeze } from '../support/freeze.ts';
-import { startIngestAlone } from '../support/ingest-alone.ts';
-import { startLoad } from '../support/load.ts';
-import { countResponses, readMetric } from '../support/metrics.ts';
-import { startPipeline } from '../support/pipeline.ts';
-import { expectExactlyOnce } from '../support/verify-delivery.ts';
+import { ownKafka } from '../kit/engines.ts';
+import { freeze } from '../kit/freeze.ts';
+import { startIngestAlone } from '../kit/ingest-alone.ts';
+import { startLoad } from '../kit/load.ts';
+import { countResponses, readMetric } from '../kit/metrics.ts';
+import { startPipeline } from '../kit/pipeline.ts';
+import { expectExactlyOnce } from '../kit/verify-delivery.ts';
 
 const MEBIBYTE = 1_024 * 1_024;
 const BODY = JSON.stringify({

@@ -5,10 +5,10 @@ import { eventHash } from '@sluice/shared/row-hashes';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { ownKafka } from '../support/engines.ts';
-import { KAFKA_API, type KafkaFate, type KafkaProxy, startKafkaProxy } from '../support/kafka-proxy.ts';
-import { readMetric } from '../support/metrics.ts';
-import { startPipeline } from '../support/pipeline.ts';
+import { ownKafka } from '../kit/engines.ts';
+import { KAFKA_API, type KafkaFate, type KafkaProxy, startKafkaProxy } from '../kit/kafka-proxy.ts';
+import { readMetric } from '../kit/metrics.ts';
+import { startPipeline } from '../kit/pipeline.ts';
 
 const clickhouseUrl = inject('clickhouseUrl');
 const deliver = (): KafkaFate => 'deliver';

@@ -6,7 +6,7 @@ import { MIGRATE_ACCOUNT, QUERY_ACCOUNT } from '@sluice/shared/clickhouse/testin
 import { hashKey, writeKeysFile } from '@sluice/shared/keys/keys-file';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { type ServiceName, startService } from '../support/service.ts';
+import { type ServiceName, startService } from '../kit/service.ts';
 
 const key = { id: 'k', hash: hashKey('known'), workspace: 'test', scopes: ['ingest' as const, 'query' as const] };
 

@@ -4,12 +4,12 @@ import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { TooLate } from '@sluice/shared/testing/until';
 import { expect, test } from 'vitest';
-import { readClickHouse } from '../support/clickhouse.ts';
-import { readExpectedCommits, writeCommitsOf } from '../support/commits.ts';
-import { ownClickHouse, ownKafka } from '../support/engines.ts';
-import { runImporter } from '../support/importer.ts';
-import { type Pipeline, startPipeline } from '../support/pipeline.ts';
-import type { EntityRecord } from '../support/records.ts';
+import { readClickHouse } from '../kit/clickhouse.ts';
+import { readExpectedCommits, writeCommitsOf } from '../kit/commits.ts';
+import { ownClickHouse, ownKafka } from '../kit/engines.ts';
+import { runImporter } from '../kit/importer.ts';
+import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import type { EntityRecord } from '../kit/records.ts';
 
 /** The organizations whose commits are imported: 45,000 events. */
 const ORGANIZATIONS = [

@@ -2,11 +2,11 @@ import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { ownKafka } from '../support/engines.ts';
-import { expectHalted, resumeAll, startOperated, startWriter, submitEach } from '../support/halted-partitions.ts';
-import { startIngestAlone } from '../support/ingest-alone.ts';
-import { cutOffLog } from '../support/kafka-log.ts';
-import { readMetric } from '../support/metrics.ts';
+import { ownKafka } from '../kit/engines.ts';
+import { expectHalted, resumeAll, startOperated, startWriter, submitEach } from '../kit/halted-partitions.ts';
+import { startIngestAlone } from '../kit/ingest-alone.ts';
+import { cutOffLog } from '../kit/kafka-log.ts';
+import { readMetric } from '../kit/metrics.ts';
 
 const BODY = '{"foreignUserGroupId":"a","events":[{"event":"e"}]}';
 

@@ -1,9 +1,9 @@
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, test } from 'vitest';
-import { ownClickHouse, ownKafka } from '../support/engines.ts';
-import { freeze } from '../support/freeze.ts';
-import { startPipeline } from '../support/pipeline.ts';
-import type { Service } from '../support/service.ts';
+import { ownClickHouse, ownKafka } from '../kit/engines.ts';
+import { freeze } from '../kit/freeze.ts';
+import { startPipeline } from '../kit/pipeline.ts';
+import type { Service } from '../kit/service.ts';
 
 const LAG = 'sluice_writer_lag_seconds';
 const DISK = 'sluice_clickhouse_disk_free_bytes';

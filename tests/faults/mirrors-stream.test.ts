@@ -2,12 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import { expect, inject, test } from 'vitest';
-import { ownClickHouse } from '../support/engines.ts';
-import { freeze } from '../support/freeze.ts';
-import { startLoad } from '../support/load.ts';
-import { type Pipeline, startPipeline } from '../support/pipeline.ts';
-import type { Service } from '../support/service.ts';
-import { allOf, identityOf, originOf, StreamFollower, untilAllCanTakeOver } from '../support/stream-follower.ts';
+import { ownClickHouse } from '../kit/engines.ts';
+import { freeze } from '../kit/freeze.ts';
+import { startLoad } from '../kit/load.ts';
+import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import type { Service } from '../kit/service.ts';
+import { allOf, identityOf, originOf, StreamFollower, untilAllCanTakeOver } from '../kit/stream-follower.ts';
 
 const FROZEN_MS = 15_000;
 

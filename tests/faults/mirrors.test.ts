@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, inject, test } from 'vitest';
-import { compareServers, expectComparedSame } from '../support/compared-servers.ts';
-import { ownClickHouse } from '../support/engines.ts';
-import { expectEqualServers } from '../support/equal-servers.ts';
-import { freeze } from '../support/freeze.ts';
-import { startLoad } from '../support/load.ts';
-import { startPipeline } from '../support/pipeline.ts';
-import { startReaders, untilBothGoOn } from '../support/readers.ts';
-import { expectExactlyOnce } from '../support/verify-delivery.ts';
+import { compareServers, expectComparedSame } from '../kit/compared-servers.ts';
+import { ownClickHouse } from '../kit/engines.ts';
+import { expectEqualServers } from '../kit/equal-servers.ts';
+import { freeze } from '../kit/freeze.ts';
+import { startLoad } from '../kit/load.ts';
+import { startPipeline } from '../kit/pipeline.ts';
+import { startReaders, untilBothGoOn } from '../kit/readers.ts';
+import { expectExactlyOnce } from '../kit/verify-delivery.ts';
 
 const FROZEN_MS = 20_000;
 

@@ -7,9 +7,9 @@ import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import { configSchema } from '@sluice/writer/config';
 import { expect, inject, test } from 'vitest';
-import { sluice } from '../support/backups.ts';
-import { readClickHouse } from '../support/clickhouse.ts';
-import { deleteRecords } from '../support/delete-records.ts';
+import { sluice } from '../kit/backups.ts';
+import { readClickHouse } from '../kit/clickhouse.ts';
+import { deleteRecords } from '../kit/delete-records.ts';
 import {
   expectHalted,
   readiness,
@@ -17,9 +17,9 @@ import {
   startOperated,
   startWriter,
   submitEach,
-} from '../support/halted-partitions.ts';
-import { readMetric } from '../support/metrics.ts';
-import { uuidInPartition } from '../support/uuid-in-partition.ts';
+} from '../kit/halted-partitions.ts';
+import { readMetric } from '../kit/metrics.ts';
+import { uuidInPartition } from '../kit/uuid-in-partition.ts';
 
 const [kafkaBrokers, clickhouseUrl] = [inject('kafkaBrokers'), inject('clickhouseUrl')];
 const sharedKafka = createKafka(

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, inject, test } from 'vitest';
-import { expectStoredOnce } from '../support/clients.ts';
-import { ownClickHouse } from '../support/engines.ts';
-import { startPipeline } from '../support/pipeline.ts';
+import { expectStoredOnce } from '../kit/clients.ts';
+import { ownClickHouse } from '../kit/engines.ts';
+import { startPipeline } from '../kit/pipeline.ts';
 
 /** Longer than every timeout of the writer. The longest is a minute: ClickHouse's sessions, and Kafka's rebalances. */
 const OUTAGE_MS = 80_000;

@@ -3,9 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expectInTime } from '@sluice/shared/testing/until';
 import { expect, inject, test } from 'vitest';
-import { expectStoredOnce, submitUntilAccepted } from '../support/clients.ts';
-import { countResponses, readMetric } from '../support/metrics.ts';
-import { startPipeline } from '../support/pipeline.ts';
+import { expectStoredOnce, submitUntilAccepted } from '../kit/clients.ts';
+import { countResponses, readMetric } from '../kit/metrics.ts';
+import { startPipeline } from '../kit/pipeline.ts';
 
 const MEBIBYTE = 1_024 * 1_024;
 const BUDGET_BYTES = 24 * MEBIBYTE;

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { v1 as uuidV1, v7 as uuidV7 } from 'uuid';
 import { expect, inject, test } from 'vitest';
-import { submitUntilAccepted } from '../support/clients.ts';
-import { readRows } from '../support/kafka-rows.ts';
-import { startPipeline } from '../support/pipeline.ts';
+import { submitUntilAccepted } from '../kit/clients.ts';
+import { readRows } from '../kit/kafka-rows.ts';
+import { startPipeline } from '../kit/pipeline.ts';
 
 /** Events of each kind of uuid, and as many whose uuids come from an Idempotency-Key. */
 const EVENTS = 60;

@@ -10,9 +10,9 @@ import { until } from '@sluice/shared/testing/until';
 import { DeadLetters } from '@sluice/writer/dead-letters/dead-letters';
 import type { Kafka } from 'kafkajs';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { readMetric } from '../support/metrics.ts';
-import { type Pipeline, startPipeline } from '../support/pipeline.ts';
-import type { EventPage } from '../support/records.ts';
+import { readMetric } from '../kit/metrics.ts';
+import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import type { EventPage } from '../kit/records.ts';
 
 let pipeline: Pipeline;
 let config: DeadLettersConfig;

@@ -2,11 +2,11 @@ import { cp, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { expect, inject, test } from 'vitest';
-import { sluice } from '../support/backups.ts';
-import { readClickHouse } from '../support/clickhouse.ts';
-import { ownClickHouse } from '../support/engines.ts';
-import { startPipeline } from '../support/pipeline.ts';
-import { startS3Server } from '../support/s3-server.ts';
+import { sluice } from '../kit/backups.ts';
+import { readClickHouse } from '../kit/clickhouse.ts';
+import { ownClickHouse } from '../kit/engines.ts';
+import { startPipeline } from '../kit/pipeline.ts';
+import { startS3Server } from '../kit/s3-server.ts';
 
 const PAGE = new URL('../../docs/operate/backup.md', import.meta.url);
 const DATABASE = 'test_buckets';

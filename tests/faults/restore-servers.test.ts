@@ -3,13 +3,13 @@ import { join } from 'node:path';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { until } from '@sluice/shared/testing/until';
 import { expect, inject, test } from 'vitest';
-import { RESTORE_ACCOUNT, sluice } from '../support/backups.ts';
-import { readClickHouse } from '../support/clickhouse.ts';
-import { ownClickHouse } from '../support/engines.ts';
-import { expectEqualServers } from '../support/equal-servers.ts';
-import { startLoad } from '../support/load.ts';
-import { startPipeline } from '../support/pipeline.ts';
-import { expectExactlyOnce } from '../support/verify-delivery.ts';
+import { RESTORE_ACCOUNT, sluice } from '../kit/backups.ts';
+import { readClickHouse } from '../kit/clickhouse.ts';
+import { ownClickHouse } from '../kit/engines.ts';
+import { expectEqualServers } from '../kit/equal-servers.ts';
+import { startLoad } from '../kit/load.ts';
+import { startPipeline } from '../kit/pipeline.ts';
+import { expectExactlyOnce } from '../kit/verify-delivery.ts';
 
 test('a server whose disk is lost is restored from the backup of another one, and gets an identity of its own', async () => {
   await using backups = await makeTempDir();

@@ -8,12 +8,12 @@ import { messageHeaders } from '@sluice/shared/rows';
 import { until } from '@sluice/shared/testing/until';
 import { configSchema } from '@sluice/writer/config';
 import { expect, inject, test } from 'vitest';
-import { RESTORE_ACCOUNT, sluice } from '../support/backups.ts';
-import { readClickHouse } from '../support/clickhouse.ts';
-import { ownClickHouse } from '../support/engines.ts';
-import { startLoad } from '../support/load.ts';
-import { type Pipeline, startPipeline } from '../support/pipeline.ts';
-import { faultsOf, NO_FAULTS, verifyDelivery } from '../support/verify-delivery.ts';
+import { RESTORE_ACCOUNT, sluice } from '../kit/backups.ts';
+import { readClickHouse } from '../kit/clickhouse.ts';
+import { ownClickHouse } from '../kit/engines.ts';
+import { startLoad } from '../kit/load.ts';
+import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { faultsOf, NO_FAULTS, verifyDelivery } from '../kit/verify-delivery.ts';
 
 /** Sends a row that ClickHouse cannot store, which ingest-api would not. */
 async function sendBadRow(pipeline: Pipeline, text: string): Promise<void> {

@@ -1,9 +1,9 @@
 import { expect, inject, test } from 'vitest';
-import { startLoad } from '../support/load.ts';
-import { startPipeline } from '../support/pipeline.ts';
-import { type FailedRead, startReaders, untilBothGoOn } from '../support/readers.ts';
-import type { Service, ServiceName } from '../support/service.ts';
-import { expectExactlyOnce } from '../support/verify-delivery.ts';
+import { startLoad } from '../kit/load.ts';
+import { startPipeline } from '../kit/pipeline.ts';
+import { type FailedRead, startReaders, untilBothGoOn } from '../kit/readers.ts';
+import type { Service, ServiceName } from '../kit/service.ts';
+import { expectExactlyOnce } from '../kit/verify-delivery.ts';
 
 const clickhouseUrl = inject('clickhouseUrl');
 

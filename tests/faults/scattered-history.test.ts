@@ -3,8 +3,8 @@ import { mergeParts } from '@sluice/shared/clickhouse/testing/merge-parts';
 import { until } from '@sluice/shared/testing/until';
 import { batchOf, createTestStore, eventRow, type TestStore } from '@sluice/writer/testing/store';
 import { expect, inject, test } from 'vitest';
-import { ownClickHouse } from '../support/engines.ts';
-import { startPipeline } from '../support/pipeline.ts';
+import { ownClickHouse } from '../kit/engines.ts';
+import { startPipeline } from '../kit/pipeline.ts';
 
 const MONTHS = 300;
 

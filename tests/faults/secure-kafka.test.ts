@@ -11,7 +11,7 @@ import { createLogger } from '@sluice/shared/log';
 import { type Authority, createAuthority } from '@sluice/shared/tls/testing/certificates';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { allMechanisms, clientAuthority, keystore, secureKafka } from '../support/secure-kafka.ts';
+import { allMechanisms, clientAuthority, keystore, secureKafka } from '../kit/secure-kafka.ts';
 
 const LOGIN = { user: 'sluice', password: 'secret-of-sluice' };
 

@@ -5,12 +5,12 @@ import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { type Certificate, createAuthority } from '@sluice/shared/tls/testing/certificates';
 import { expect, test } from 'vitest';
-import { commandLines } from '../support/command-lines.ts';
-import { ownClickHouse } from '../support/engines.ts';
-import { type Pipeline, startPipeline } from '../support/pipeline.ts';
-import { allMechanisms, clientAuthority, keystore, secureKafka } from '../support/secure-kafka.ts';
-import { SERVICE_NAMES, type ServiceName, startService } from '../support/service.ts';
-import { startTlsProxy } from '../support/tls-proxy.ts';
+import { commandLines } from '../kit/command-lines.ts';
+import { ownClickHouse } from '../kit/engines.ts';
+import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { allMechanisms, clientAuthority, keystore, secureKafka } from '../kit/secure-kafka.ts';
+import { SERVICE_NAMES, type ServiceName, startService } from '../kit/service.ts';
+import { startTlsProxy } from '../kit/tls-proxy.ts';
 
 const KAFKA_LOGIN = { user: 'sluice', password: 'kafka-secret-5d1f' };
 const CLICKHOUSE_PASSWORD = 'clickhouse-secret-93ab';

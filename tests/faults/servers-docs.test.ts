@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { explain, until } from '@sluice/shared/testing/until';
 import { expect, inject, test } from 'vitest';
-import { sluice } from '../support/backups.ts';
-import { type Pipeline, type PipelineServer, startPipeline } from '../support/pipeline.ts';
-import { type RangedServer, startRangedServer } from '../support/ranged-server.ts';
-import type { Service } from '../support/service.ts';
+import { sluice } from '../kit/backups.ts';
+import { type Pipeline, type PipelineServer, startPipeline } from '../kit/pipeline.ts';
+import { type RangedServer, startRangedServer } from '../kit/ranged-server.ts';
+import type { Service } from '../kit/service.ts';
 
 const DOCUMENT = new URL('../../docs/operate/servers.md', import.meta.url);
 

@@ -1,13 +1,13 @@
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, test } from 'vitest';
-import { expectEqualServers } from '../support/equal-servers.ts';
-import { startLoad } from '../support/load.ts';
-import { readMetric } from '../support/metrics.ts';
-import { type PipelineServer, startPipeline } from '../support/pipeline.ts';
-import { startRangedServer } from '../support/ranged-server.ts';
-import { startReaders, untilBothGoOn } from '../support/readers.ts';
-import { together } from '../support/together.ts';
-import { expectExactlyOnce } from '../support/verify-delivery.ts';
+import { expectEqualServers } from '../kit/equal-servers.ts';
+import { startLoad } from '../kit/load.ts';
+import { readMetric } from '../kit/metrics.ts';
+import { type PipelineServer, startPipeline } from '../kit/pipeline.ts';
+import { startRangedServer } from '../kit/ranged-server.ts';
+import { startReaders, untilBothGoOn } from '../kit/readers.ts';
+import { together } from '../kit/together.ts';
+import { expectExactlyOnce } from '../kit/verify-delivery.ts';
 
 /** Of the six partitions of each topic; those of one letter are mirrors. */
 const RANGES = { a1: '0-2', a2: '0-2', b1: '3-5', b2: '3-5' } as const;

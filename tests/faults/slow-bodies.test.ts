@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { TooLate } from '@sluice/shared/testing/until';
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
-import { type IngestAlone, startIngestAlone } from '../support/ingest-alone.ts';
+import { type IngestAlone, startIngestAlone } from '../kit/ingest-alone.ts';
 
 const BODY = '{"foreignUserGroupId":"a","events":[{"event":"e"}]}';
 

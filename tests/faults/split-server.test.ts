@@ -3,17 +3,17 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import { expect, inject, test } from 'vitest';
-import { sluice, startSluice } from '../support/backups.ts';
-import { readClickHouse } from '../support/clickhouse.ts';
-import { startLoad } from '../support/load.ts';
-import { type Pipeline, type PipelineServer, startPipeline } from '../support/pipeline.ts';
-import { startRangedServer } from '../support/ranged-server.ts';
-import { startReaders, untilBothGoOn } from '../support/readers.ts';
-import type { EventPage } from '../support/records.ts';
-import { startStatementProxy } from '../support/statement-proxy.ts';
-import { StreamFollower, untilKnown } from '../support/stream-follower.ts';
-import { together } from '../support/together.ts';
-import { expectExactlyOnce } from '../support/verify-delivery.ts';
+import { sluice, startSluice } from '../kit/backups.ts';
+import { readClickHouse } from '../kit/clickhouse.ts';
+import { startLoad } from '../kit/load.ts';
+import { type Pipeline, type PipelineServer, startPipeline } from '../kit/pipeline.ts';
+import { startRangedServer } from '../kit/ranged-server.ts';
+import { startReaders, untilBothGoOn } from '../kit/readers.ts';
+import type { EventPage } from '../kit/records.ts';
+import { startStatementProxy } from '../kit/statement-proxy.ts';
+import { StreamFollower, untilKnown } from '../kit/stream-follower.ts';
+import { together } from '../kit/together.ts';
+import { expectExactlyOnce } from '../kit/verify-delivery.ts';
 
 const PARTITIONS = 6;
 

@@ -1,9 +1,9 @@
 import { until } from '@sluice/shared/testing/until';
 import { expect, inject, test } from 'vitest';
-import { ownClickHouse } from '../support/engines.ts';
-import { startLoad } from '../support/load.ts';
-import { startPipeline } from '../support/pipeline.ts';
-import { allOf, identityOf, StreamFollower } from '../support/stream-follower.ts';
+import { ownClickHouse } from '../kit/engines.ts';
+import { startLoad } from '../kit/load.ts';
+import { startPipeline } from '../kit/pipeline.ts';
+import { allOf, identityOf, StreamFollower } from '../kit/stream-follower.ts';
 
 test('clients of the stream get each event once, in their workspace, while query-api and ClickHouse are killed', async () => {
   await using clickhouse = await ownClickHouse();

@@ -7,13 +7,13 @@ import { eventually } from '@sluice/shared/testing/eventually';
 import { configSchema } from '@sluice/writer/config';
 import kafkajs, { type Kafka } from 'kafkajs';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { submitUntilAccepted } from '../support/clients.ts';
-import { ownKafka } from '../support/engines.ts';
-import { startIngestAlone } from '../support/ingest-alone.ts';
-import { type KafkaProxy, startKafkaProxy } from '../support/kafka-proxy.ts';
-import { readMetric } from '../support/metrics.ts';
-import { startPipeline } from '../support/pipeline.ts';
-import { startService } from '../support/service.ts';
+import { submitUntilAccepted } from '../kit/clients.ts';
+import { ownKafka } from '../kit/engines.ts';
+import { startIngestAlone } from '../kit/ingest-alone.ts';
+import { type KafkaProxy, startKafkaProxy } from '../kit/kafka-proxy.ts';
+import { readMetric } from '../kit/metrics.ts';
+import { startPipeline } from '../kit/pipeline.ts';
+import { startService } from '../kit/service.ts';
 
 const { AclOperationTypes, AclPermissionTypes, AclResourceTypes, ResourcePatternTypes } = kafkajs;
 

@@ -8,7 +8,7 @@ import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database'
 import { hashKey, writeKeysFile } from '@sluice/shared/keys/keys-file';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, test } from 'vitest';
-import { type Service, startService } from '../support/service.ts';
+import { type Service, startService } from '../kit/service.ts';
 
 // The order of storage is what webhooks are delivered in, so events are stored here without a writer.
 

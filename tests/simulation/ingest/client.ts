@@ -1,4 +1,4 @@
-import type { Operation } from '../../support/load.ts';
+import type { Operation } from '../../kit/load.ts';
 import { SimulatedProcess } from '../world/simulated-process.ts';
 import { Draw, type DrawOptions } from './draw.ts';
 import type { HttpResponse, IngestPlace } from './ingest-place.ts';

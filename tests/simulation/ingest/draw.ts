@@ -1,4 +1,4 @@
-import type { Action, SentEvent } from '../../support/load.ts';
+import type { Action, SentEvent } from '../../kit/load.ts';
 import type { Random } from '../world/random.ts';
 import {
   callsRequest,

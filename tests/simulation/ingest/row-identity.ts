@@ -1,6 +1,6 @@
 import type { ChangeRow, EventRow, MessageKind } from '@sluice/shared/rows';
 import { parseRejectedCall } from '@sluice/submissions/calls/rejected-call';
-import type { Action } from '../../support/load.ts';
+import type { Action } from '../../kit/load.ts';
 import type { LogRecord } from '../kafka/partition-log.ts';
 import type { Submission } from './submission.ts';
 

@@ -1,4 +1,4 @@
-import type { Action, SentEvent } from '../../support/load.ts';
+import type { Action, SentEvent } from '../../kit/load.ts';
 import type { HttpRequest } from './ingest-place.ts';
 
 /** A request of a client, which it repeats until it is accepted, and what has to be in Kafka then. */

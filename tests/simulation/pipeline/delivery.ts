@@ -1,11 +1,11 @@
-import { type ExpectedEvent, expectedEvents } from '../../support/expected-events.ts';
-import type { Operation } from '../../support/load.ts';
-import { isGone, ofEntities, possibleValues } from '../../support/verify-entities.ts';
+import { type ExpectedEvent, expectedEvents } from '../../kit/expected-events.ts';
+import type { Operation } from '../../kit/load.ts';
+import { isGone, ofEntities, possibleValues } from '../../kit/verify-entities.ts';
 import { currentChange, isHidden, rowsOfUser, type StoredEvent, type Tables, userKey } from '../clickhouse/tables.ts';
 import type { Client } from '../ingest/client.ts';
 
 /**
- * Compares what the clients were told with what is stored, as tests of real pipelines do (tests/support): what was accepted
+ * Compares what the clients were told with what is stored, as tests of real pipelines do (tests/kit): what was accepted
  * is there once, nothing else is, users and organizations are the fold of their operations, deleted users are hidden.
  *
  * @returns what is wrong

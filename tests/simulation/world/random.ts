@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { seededRandom } from '../../support/random.ts';
+import { seededRandom } from '../../kit/random.ts';
 
 /** Random choices; the same seed makes the same ones, for each purpose others. */
 export class Random {

@@ -1,0 +1,49 @@
+/** A group of test files that are like each other in what they need, and in when they run. See tests/README.md. */
+export interface Tier {
+  readonly name: TierName;
+  readonly include: readonly string[];
+  readonly exclude?: readonly string[];
+  /** The global set-ups that its files need, from the root of the repository. */
+  readonly setup: readonly string[];
+  /** What the sum of its files may take on two quiet cores, in seconds. */
+  readonly budgetSeconds: number;
+}
+
+export type TierName = 'unit' | 'service' | 'simulation' | 'system' | 'slow' | 'clients' | 'faults' | 'night';
+
+/** The commands of tests. */
+export type TestCommand = 'test' | 'build' | 'night';
+
+const BESIDE_CODE = '{services,packages,scripts,bench,tests/kit}/**';
+const ENGINES = 'tests/kit/start-engines.ts';
+const PROGRAMS = 'tests/kit/clients/install-all.ts';
+
+/** In the order in which they start: the shortest files come last, and keep every core busy to the end. */
+export const TIERS: readonly Tier[] = [
+  {
+    name: 'night',
+    include: ['tests/night/**/*.test.ts', `${BESIDE_CODE}/*.night.test.ts`],
+    setup: [PROGRAMS, ENGINES],
+    budgetSeconds: 7_200,
+  },
+  { name: 'faults', include: ['tests/faults/**/*.test.ts'], setup: [ENGINES], budgetSeconds: 2_000 },
+  { name: 'slow', include: [`${BESIDE_CODE}/*.slow.test.ts`], setup: [ENGINES], budgetSeconds: 600 },
+  { name: 'clients', include: ['tests/clients/**/*.test.ts'], setup: [PROGRAMS, ENGINES], budgetSeconds: 600 },
+  { name: 'system', include: ['tests/system/**/*.test.ts'], setup: [ENGINES], budgetSeconds: 300 },
+  { name: 'simulation', include: ['tests/simulation/**/*.test.ts'], setup: [ENGINES], budgetSeconds: 120 },
+  { name: 'service', include: [`${BESIDE_CODE}/*.service.test.ts`], setup: [ENGINES], budgetSeconds: 600 },
+  {
+    name: 'unit',
+    include: [`${BESIDE_CODE}/*.test.ts`],
+    exclude: ['**/*.{service,slow,night}.test.ts'],
+    setup: [],
+    budgetSeconds: 200,
+  },
+];
+
+/** The tiers that each command runs. */
+export const TIERS_OF: Readonly<Record<TestCommand, readonly TierName[]>> = {
+  test: ['unit', 'service', 'simulation', 'system'],
+  build: ['unit', 'service', 'simulation', 'system', 'slow', 'clients', 'faults'],
+  night: ['night'],
+};

@@ -1,0 +1,300 @@
+import { Receiver, WEBHOOKS_ENV } from '@sluice/query-api/testing/webhooks';
+import { eventually } from '@sluice/shared/testing/eventually';
+import { until } from '@sluice/shared/testing/until';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { launchChromium } from '../kit/clients/chromium.ts';
+import { openConsole, openSignedInConsole, SCHEMES } from '../kit/clients/console-page.ts';
+import { shown, tabTo, takePicture, violationsOf } from '../kit/clients/pages.ts';
+import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import type { EventPage } from '../kit/records.ts';
+
+/** Calls that are longer are rejected; the writer replays longer ones. */
+const EVENT_BYTES_MAX = 2_000;
+
+const stack = new AsyncDisposableStack();
+let pipeline: Pipeline;
+let browser: Browser;
+let receiver: Receiver;
+
+beforeAll(async () => {
+  pipeline = stack.use(
+    await startPipeline({
+      kafkaBrokers: inject('kafkaBrokers'),
+      ...{ clickhouseUrl: inject('clickhouseUrl'), name: 'consoleadmin' },
+      envOf: {
+        'ingest-api': { EVENT_BYTES_MAX: String(EVENT_BYTES_MAX) },
+        'query-api': { ...WEBHOOKS_ENV, API_KEYS_CHANGEABLE: 'true' },
+      },
+    }),
+  );
+  browser = await launchChromium();
+  stack.defer(() => browser.close());
+  receiver = stack.use(await Receiver.start());
+});
+afterAll(() => stack.disposeAsync());
+
+const openSignedIn = (hash: string, look = {}) => openSignedInConsole({ pipeline, browser }, hash, look);
+
+/** Sends a call that ingest-api rejects, so that it becomes a dead letter. */
+async function reject(event: string, text = 'x'): Promise<void> {
+  const call = { type: 'track', event, userId: 'ada', messageId: event, properties: { text: text.repeat(3_000) } };
+  const { body } = await pipeline.submit<unknown>({ batch: [call] }, { path: '/v1/batch' });
+  expect(body).toMatchObject({ rejected: [{ index: 0, code: 'too_large' }] });
+}
+
+/** Returns the status of a request to query-api with a key. */
+async function statusWith(key: string): Promise<number> {
+  const response = await fetch(`${pipeline.services['query-api'].url}/events?limit=0`, {
+    headers: { authorization: `Bearer ${key}` },
+  });
+  await response.arrayBuffer();
+  return response.status;
+}
+
+async function press(page: Page, name: string | RegExp): Promise<void> {
+  await tabTo(page, page.getByRole('button', { name }));
+  await page.keyboard.press('Enter');
+}
+
+test('a key is made, used and revoked by keyboard, and is refused then', async () => {
+  const { page, faults } = await openSignedIn('#/keys');
+  await shown(page.getByRole('table', { name: 'Keys of the workspace' }));
+  await tabTo(page, page.getByRole('checkbox', { name: /^query:/ }));
+  await page.keyboard.press('Space');
+  await tabTo(page, page.getByLabel('Events or queries a second'));
+  await page.keyboard.type('50');
+  await page.keyboard.press('Enter');
+  await shown(page.getByText('The key is created.'));
+  const text = (await page.locator('.snippet').textContent()) ?? '';
+  const title = await page.getByRole('heading', { name: /^The new key/ }).textContent();
+  const id = title?.split(' ').at(-1) ?? '';
+  await until('the key to be accepted', async () => (await statusWith(text)) === 200);
+  await shown(page.getByRole('row', { name: new RegExp(`^${id} query 50`) }));
+  await takePicture(page, 'keys-created');
+  // It is nowhere but on the page.
+  await page.reload();
+  await shown(page.getByRole('row', { name: new RegExp(`^${id} query 50`) }));
+  expect(await page.content()).not.toContain(text);
+  expect(await page.evaluate('JSON.stringify([{...sessionStorage}, {...localStorage}])')).not.toContain(text);
+
+  await press(page, `Revoke ${id}`);
+  await press(page, 'Cancel');
+  expect(await page.evaluate('document.activeElement.textContent')).toBe(`Revoke ${id}`);
+  await page.keyboard.press('Enter');
+  await page.keyboard.press('Enter');
+  await shown(page.getByText(`The key ${id} is revoked.`));
+  await until('the key to be refused', async () => (await statusWith(text)) === 401);
+  await eventually(() => page.getByRole('row', { name: new RegExp(`^${id}`) }).count()).toBe(0);
+  expect(faults).toEqual([]);
+});
+
+test('a form without a scope says what is wrong, and keeps what was typed', async () => {
+  const { page } = await openSignedIn('#/keys');
+  await page.getByLabel('Events or queries a second').fill('7');
+  await page.getByRole('button', { name: 'Create a key' }).click();
+  await eventually(() => page.getByRole('alert').textContent()).toMatch(/scopes must name a scope/);
+  expect(await page.getByLabel('Events or queries a second').inputValue()).toBe('7');
+});
+
+test('a rejected call is opened and replayed by keyboard, and its event appears', async () => {
+  const hostile = '<img src=x onerror=alert(1)>\u202e 🦊 ';
+  await reject(`late ${hostile}`);
+  const { page, faults } = await openSignedIn('#/dead-letters');
+  await shown(page.getByRole('link', { name: /./ }).first());
+  const link = page.getByRole('table', { name: /Dead letters/ }).getByRole('link');
+  await until('the dead letter to be stored', async () => {
+    await page.reload();
+    await shown(page.getByRole('heading', { level: 1, name: 'Dead letters' }));
+    await page.waitForLoadState('networkidle');
+    return (await link.count()) === 1;
+  });
+  await tabTo(page, link);
+  await page.keyboard.press('Enter');
+  await shown(page.getByText('rejected call'));
+  expect(await page.locator('.snippet').textContent()).toContain('late <img src=x onerror=alert(1)>');
+  expect(await page.locator('.description').textContent()).toContain('A call must be at most 2000 bytes');
+
+  await press(page, 'Replay');
+  await page.keyboard.press('Enter');
+  await shown(page.getByText('It is replayed'));
+  await pipeline.settled(1);
+  const { body } = await pipeline.get<EventPage>('/events');
+  expect(body.results.map(({ event }) => event)).toEqual([`late ${hostile}`]);
+  // Twice changes nothing. The page says already what it says then.
+  const again = page.waitForResponse('**/replay');
+  await press(page, 'Replay');
+  await page.keyboard.press('Enter');
+  expect((await again).ok()).toBe(true);
+  await pipeline.drained();
+  await pipeline.settled(1);
+
+  await tabTo(page, page.getByRole('main').getByRole('link', { name: 'Dead letters' }));
+  await page.keyboard.press('Enter');
+  await shown(page.getByText('No dead letter waits to be replayed.'));
+  await takePicture(page, 'dead-letters-none');
+  await page.getByLabel('State').selectOption('Replayed');
+  await page.getByRole('button', { name: 'Apply' }).click();
+  await eventually(() => link.count()).toBe(1);
+  expect(new URL(page.url()).hash).toBe('#/dead-letters?replayed=true');
+  expect(faults).toEqual([]);
+});
+
+test('a dead letter of another workspace is not there, and the faults of an address are all said', async () => {
+  const other = await pipeline.addKey('other');
+  await reject('of test');
+  const { page } = await openConsole({ pipeline, browser }, '#/dead-letters');
+  await page.getByLabel('API key').fill(other);
+  await page.keyboard.press('Enter');
+  await shown(page.getByText('No dead letter waits to be replayed.'));
+  const { url } = pipeline.services['query-api'];
+  await page.goto(`${url}/console/#/dead-letters/0123456789abcdef0123456789abcdef`);
+  await shown(page.getByRole('alert').getByText('The workspace has no such dead letter.'));
+  await page.goto(`${url}/console/#/dead-letters?replayed=maybe&kind=none&cursor=x`);
+  await eventually(() => page.getByRole('alert').textContent()).toMatch(/replayed .*kind /s);
+  await takePicture(page, 'dead-letters-error');
+});
+
+test('a key without the scope is told which one it lacks, and how to make one', async () => {
+  const reader = await pipeline.addKey('test', ['query', 'ingest', 'delete']);
+  const { page } = await openConsole({ pipeline, browser }, '#/keys');
+  await page.getByLabel('API key').fill(reader);
+  await page.keyboard.press('Enter');
+  await shown(page.getByRole('navigation', { name: 'Pages', exact: true }));
+  for (const [hash, heading, scope] of [
+    ['keys', 'Keys', 'admin'],
+    ['dead-letters', 'Dead letters', 'admin'],
+    ['dead-letters/x', 'Dead letter x', 'admin'],
+    ['webhooks', 'Webhooks', 'webhooks'],
+  ] as const) {
+    await page.goto(`${pipeline.services['query-api'].url}/console/#/${hash}`);
+    await shown(page.getByRole('heading', { level: 1, name: heading, exact: true }));
+    await shown(page.getByRole('alert').getByText(`The API key lacks the scope "${scope}".`));
+    await shown(page.getByText(`sluice keys create --workspace NAME --scopes query,${scope}`));
+    expect(await violationsOf(page)).toEqual([]);
+  }
+  await takePicture(page, 'scope-missing');
+});
+
+test('a webhook is created and deleted by keyboard; its secret is shown once', async () => {
+  const { page, faults } = await openSignedIn('#/webhooks');
+  await shown(page.getByText('There are no webhooks.'));
+  await tabTo(page, page.getByLabel('Address that gets the events'));
+  await page.keyboard.type(receiver.url);
+  await page.keyboard.press('Tab');
+  await page.keyboard.type('event=paid&nonsense=1');
+  await page.keyboard.press('Enter');
+  await eventually(() => page.getByRole('alert').textContent()).toMatch(/filter\.nonsense/);
+  await page.getByLabel('Filters').fill('event=paid&properties.plan=pro');
+  await page.keyboard.press('Enter');
+  await shown(page.getByText('The webhook is created.'));
+  expect(await page.locator('.snippet').textContent()).toMatch(/^whsec_/);
+  await shown(page.getByRole('row', { name: /event=paid properties.plan=pro, one by one active/ }));
+
+  await tabTo(page, page.getByRole('link', { name: receiver.url }));
+  await page.keyboard.press('Enter');
+  await press(page, 'Delete');
+  await page.keyboard.press('Escape');
+  expect(await page.getByRole('button', { name: 'Delete it' }).count()).toBe(0);
+  await press(page, 'Delete');
+  await page.keyboard.press('Enter');
+  await shown(page.getByText('There are no webhooks.'));
+  expect(faults).toEqual([]);
+});
+
+test('the menu opens, closes and leads on by keyboard, also on a phone', async () => {
+  const { page, faults } = await openSignedIn('#/events');
+  await page.setViewportSize({ width: 360, height: 740 });
+  const menu = page.locator('summary', { hasText: 'Operate' });
+  const link = page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Dead letters' });
+  await tabTo(page, menu);
+  await page.keyboard.press('Enter');
+  await shown(link);
+  expect(await violationsOf(page)).toEqual([]);
+  await takePicture(page, 'menu-360');
+  await page.keyboard.press('Escape');
+  expect([await link.isVisible(), await page.evaluate('document.activeElement.textContent')]).toEqual([
+    false,
+    'Operate',
+  ]);
+  await page.keyboard.press('Enter');
+  await tabTo(page, link);
+  await page.keyboard.press('Enter');
+  await shown(page.getByRole('heading', { level: 1, name: 'Dead letters' }));
+  expect(await link.isVisible()).toBe(false);
+  await reject('on a phone');
+  await pipeline.drained();
+  for (const [hash, content] of [
+    ['keys', page.getByRole('table', { name: 'Keys of the workspace' })],
+    ['dead-letters', page.getByRole('table', { name: /Dead letters/ })],
+    ['webhooks', page.getByRole('form', { name: 'New webhook' })],
+    ['pipeline', page.getByText('Fullest partition')],
+  ] as const) {
+    await page.goto(`${pipeline.services['query-api'].url}/console/#/${hash}`);
+    await shown(content);
+    await eventually(async () => [hash, await page.evaluate('document.documentElement.scrollWidth')]).toEqual([
+      hash,
+      360,
+    ]);
+  }
+  expect(faults).toEqual([]);
+});
+
+test.each(SCHEMES)('the pipeline has its last hour as lines and as numbers, %s', async (scheme) => {
+  const { page, faults } = await openSignedIn('#/pipeline', { scheme });
+  await shown(page.getByRole('heading', { name: 'The last hour' }));
+  // One a minute. On a busy machine it may lack what a service did not say in time.
+  const whole = await until('a whole sample', async () => {
+    const { samples } = (await pipeline.get<{ samples: readonly Record<string, unknown>[] }>('/pipeline/history')).body;
+    expect(samples[0]?.['acceptedPerSecond'] ?? null).toBeNull();
+    return samples.find(({ haltedPartitions }) => haltedPartitions !== null);
+  });
+  expect(whole).toMatchObject({ haltedPartitions: expect.any(Number) });
+  // An hour in place of the minutes since the services of this test started.
+  const samples = Array.from({ length: 60 }, (_, minute) => ({
+    at: new Date(Date.UTC(2026, 2, 1, 12, minute)).toISOString(),
+    acceptedPerSecond: minute === 0 ? null : 100 + (minute % 7),
+    storedPerSecond: minute === 0 ? null : 9,
+    ...{ lagMessages: minute, lagSeconds: minute > 40 ? null : minute / 10, haltedPartitions: minute > 30 ? 1 : 0 },
+  }));
+  await page.route('**/pipeline/history', (route) => route.fulfill({ json: { samples } }));
+  await page.reload();
+  await shown(page.getByRole('img', { name: /^Accepted and stored/ }).locator('canvas'));
+  const lag = page.getByRole('region', { name: 'Lag and halts' });
+  await tabTo(page, lag.locator('summary'));
+  await page.keyboard.press('Enter');
+  await shown(lag.getByRole('row', { name: /13:31 3.1 1$/ }));
+  await shown(lag.getByRole('row', { name: /13:59 – 1$/ }));
+  expect(await violationsOf(page)).toEqual([]);
+  await takePicture(page, `pipeline-history-${scheme}`);
+  expect(faults).toEqual([]);
+});
+
+const LOOKS = SCHEMES.flatMap((scheme) => [1280, 390].map((width) => ({ scheme, width })));
+
+test.each(LOOKS)('axe-core finds nothing, $scheme, $width pixels wide', async ({ scheme, width }) => {
+  await reject('seen by axe');
+  const { page, faults } = await openSignedIn('#/keys', { scheme });
+  await page.setViewportSize({ width, height: 800 });
+  await shown(page.getByRole('table', { name: 'Keys of the workspace' }));
+  expect(await violationsOf(page)).toEqual([]);
+  await takePicture(page, `keys-${scheme}-${width}`);
+  const { url } = pipeline.services['query-api'];
+  await page.goto(`${url}/console/#/dead-letters?replayed=all`);
+  const table = page.getByRole('table', { name: /Dead letters/ });
+  await shown(table);
+  expect(await violationsOf(page)).toEqual([]);
+  await takePicture(page, `dead-letters-${scheme}-${width}`);
+  const download = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'These dead letters as CSV' }).click();
+  expect((await download).suggestedFilename()).toBe('these-dead-letters.csv');
+  await table.getByRole('link').first().click();
+  await page.getByRole('button', { name: 'Replay' }).click();
+  expect(await violationsOf(page)).toEqual([]);
+  await takePicture(page, `dead-letter-${scheme}-${width}`);
+  await page.goto(`${url}/console/#/webhooks`);
+  await shown(page.getByRole('form', { name: 'New webhook' }));
+  expect(await violationsOf(page)).toEqual([]);
+  await takePicture(page, `webhooks-${scheme}-${width}`);
+  expect(faults).toEqual([]);
+});

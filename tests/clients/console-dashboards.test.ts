@@ -1,0 +1,240 @@
+import { readFile } from 'node:fs/promises';
+import { WEBHOOKS_ENV } from '@sluice/query-api/testing/webhooks';
+import { eventually } from '@sluice/shared/testing/eventually';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
+import { launchChromium } from '../kit/clients/chromium.ts';
+import { openSignedInConsole, SCHEMES } from '../kit/clients/console-page.ts';
+import { shown, takePicture, violationsOf } from '../kit/clients/pages.ts';
+import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+
+const stack = new AsyncDisposableStack();
+let pipeline: Pipeline;
+let browser: Browser;
+
+beforeAll(async () => {
+  pipeline = stack.use(
+    await startPipeline({
+      kafkaBrokers: inject('kafkaBrokers'),
+      ...{ clickhouseUrl: inject('clickhouseUrl'), name: 'consoledashboards' },
+      envOf: { 'query-api': WEBHOOKS_ENV },
+    }),
+  );
+  browser = await launchChromium();
+  stack.defer(() => browser.close());
+  for (let user = 0; user < 30; user += 1) {
+    const start = Date.UTC(2026, 1, 2 + (user % 20), 10);
+    const at = (hours: number) => new Date(start + hours * 3_600_000).toISOString();
+    const properties = { plan: ['pro', 'free', 'مجاني'][user % 3] };
+    const events = [
+      { event: 'signed_up', timestamp: at(0), properties },
+      ...(user % 2 === 0 ? [{ event: 'paid', timestamp: at(1), properties }] : []),
+      ...(user % 5 === 0 ? [{ event: 'signed_up', timestamp: at(7 * 24), properties }] : []),
+    ];
+    const submission = { foreignUserGroupId: `org-${user % 4}`, foreignUserId: `user-${user}`, events };
+    expect((await pipeline.submit(submission)).status).toBe(202);
+  }
+  await pipeline.drained();
+});
+afterAll(() => stack.disposeAsync());
+
+const DAYS = { startDate: '2026-02-01', endDate: '2026-03-01', timeZone: 'Europe/Berlin' };
+const BEFORE = { startDate: '2019-02-01', endDate: '2019-03-01', timeZone: 'Europe/Berlin' };
+
+/** A view of each report, with the tables that draw its numbers in Explore. */
+const VIEWS = [
+  ['By plan', 'series', { ...DAYS, groupBy: 'properties.plan', compare: 'previous' }, ['Totals']],
+  ['Sign-ups', 'series', { ...DAYS, event: 'signed_up', form: 'bar' }, []],
+  ['Payments', 'series', { ...DAYS, event: 'paid', form: 'number' }, []],
+  ['Names', 'series', { ...DAYS, groupBy: 'event', interval: 'none' }, ['Totals']],
+  [
+    'Organizations that pay',
+    'funnel',
+    { ...DAYS, steps: 'signed_up,paid', by: 'organization', groupBy: 'properties.plan' },
+    ['Steps', 'Groups'],
+  ],
+  ['Who comes back', 'retention', { ...DAYS, event: 'signed_up', interval: 'week' }, ['Retention']],
+  ['Plans', 'values', { ...DAYS, property: 'properties.plan' }, ['Values']],
+] as const;
+
+type ViewOf = readonly [name: string, report: string, parameters: object, ...unknown[]];
+
+/** Sends a request to query-api with the key of the pipeline, and returns what it creates. */
+async function create(path: string, body: object): Promise<{ readonly id: string; readonly key: string }> {
+  const response = await fetch(`${pipeline.services['query-api'].url}/${path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${pipeline.key}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  expect(response.status).toBe(201);
+  return (await response.json()) as { id: string; key: string };
+}
+
+/** Creates a dashboard with views, and a link to it. The first view is wide. */
+async function createDashboard(name: string, views: readonly ViewOf[]) {
+  const tiles: { view: string; width: number }[] = [];
+  for (const [title, report, parameters] of views) {
+    const { id } = await create('views', { name: title, report, parameters });
+    tiles.push({ view: id, width: tiles.length === 0 ? 2 : 1 });
+  }
+  const { id } = await create('dashboards', { name, tiles });
+  const { key } = await create(`dashboards/${id}/links`, { name: 'Screen' });
+  return { path: `#/dashboards/${id}`, key, views: tiles.map(({ view }) => view) };
+}
+
+const open = (hash: string, scheme?: (typeof SCHEMES)[number]) =>
+  openSignedInConsole({ pipeline, browser }, hash, scheme && { scheme });
+
+/** Opens a link in a browser of its own, as a screen on a wall does. */
+async function openWall({ path, key }: { path: string; key: string }, scheme: (typeof SCHEMES)[number] = 'light') {
+  const context = await browser.newContext({ colorScheme: scheme, locale: 'en-GB', timezoneId: 'Europe/Berlin' });
+  onTestFinished(() => context.close());
+  const page = await context.newPage();
+  const [faults, refused]: [string[], string[]] = [[], []];
+  page.on('pageerror', (error) => faults.push(String(error)));
+  page.on('response', (response) => {
+    if (response.status() >= 400) refused.push(response.url());
+  });
+  await page.goto(`${pipeline.services['query-api'].url}/console/${path}?key=${key}`);
+  return { page, faults, refused };
+}
+
+/** The cells of a table in a place that is named, each with where it leads. */
+async function drawnIn(page: Page, name: string): Promise<(readonly [text: string, hrefs: readonly string[]])[][]> {
+  const rows = page.getByRole('region', { name, exact: true }).locator('tbody tr');
+  return await rows.evaluateAll((all) =>
+    all.map((row) =>
+      [...row.querySelectorAll('th, td')].map((cell): [string, string[]] => [
+        (cell.textContent ?? '').trim(),
+        [...cell.querySelectorAll('a')].map((link) => link.getAttribute('href') ?? ''),
+      ]),
+    ),
+  );
+}
+
+const textsOf = (rows: Awaited<ReturnType<typeof drawnIn>>) => rows.map((row) => row.map(([text]) => text));
+
+test('tiles draw what Explore draws, and lead to the same; the wall draws it without links', async () => {
+  const dashboard = await createDashboard('Equal', VIEWS);
+  const explore = await open('#/explore');
+  const console = await open(dashboard.path);
+  const wall = await openWall(dashboard);
+  for (const [title, , , tables] of VIEWS) {
+    const heading = console.page.getByRole('link', { name: title, exact: true });
+    await shown(heading);
+    const href = await heading.getAttribute('href');
+    // So that no table of the view before is left.
+    await explore.page.goto('about:blank');
+    await explore.page.goto(`${pipeline.services['query-api'].url}/console/${href}`);
+    for (const table of tables) {
+      await shown(explore.page.getByRole('region', { name: table, exact: true }).getByRole('link').first());
+      const expected = await drawnIn(explore.page, table);
+      await eventually(() => drawnIn(console.page, `${table} of ${title}`)).toEqual(expected);
+      await eventually(async () => textsOf(await drawnIn(wall.page, `${table} of ${title}`))).toEqual(
+        textsOf(expected),
+      );
+    }
+  }
+  // Shares are bars, and cells of retention have shades.
+  for (const { page } of [console, wall]) {
+    expect(await page.getByRole('region', { name: 'Steps of Organizations that pay' }).locator('.share').count()).toBe(
+      2,
+    );
+    expect(await page.getByRole('region', { name: 'Values of Plans' }).locator('.share').count()).toBe(3);
+    expect(await page.locator('.cohorts .shade-10').count()).toBeGreaterThan(0);
+    await shown(page.getByRole('img', { name: 'Chart of Sign-ups' }));
+    await shown(page.locator('.figure', { hasText: /^15$/ }));
+  }
+  await shown(console.page.getByRole('columnheader', { name: 'Organizations' }));
+  expect(await wall.page.getByRole('link').count()).toBe(0);
+  expect(wall.refused).toEqual([]);
+  expect([...explore.faults, ...console.faults, ...wall.faults]).toEqual([]);
+});
+
+test('a tile without numbers says so, on the wall too, and on the dashboard where there are some', async () => {
+  const views = VIEWS.map(([name, report, parameters]): ViewOf => [name, report, { ...parameters, ...BEFORE }]);
+  const dashboard = await createDashboard('Nothing', views);
+  const { page, faults } = await open(dashboard.path);
+  await eventually(() => page.getByRole('link', { name: 'show that month' }).count()).toBe(VIEWS.length);
+  const wall = await openWall(dashboard);
+  await eventually(() => wall.page.getByText('Nothing matches in this range.').count()).toBe(VIEWS.length);
+  expect(await wall.page.getByRole('link').count()).toBe(0);
+  expect(wall.refused).toEqual([]);
+  expect([...faults, ...wall.faults]).toEqual([]);
+  await takePicture(page, 'dashboard-empty');
+  await takePicture(wall.page, 'wall-empty');
+});
+
+test('a tile that cannot be read says so, and the others are there', async () => {
+  const dashboard = await createDashboard('Partly', VIEWS);
+  const { page, faults } = await open('#/dashboards');
+  const failing = `**/tiles/${dashboard.views[4]}`;
+  await page.route(failing, (route) => route.abort());
+  await page.getByRole('link', { name: 'Partly' }).click();
+  await shown(page.getByText('query-api does not respond.'));
+  await shown(page.getByRole('region', { name: 'Values of Plans' }));
+  await shown(page.getByRole('img', { name: 'Chart of Sign-ups' }));
+  await takePicture(page, 'dashboard-error');
+  expect(faults).toEqual([]);
+});
+
+test('without the views of the workspace the numbers are there, without links', async () => {
+  await createDashboard('Unlinked', VIEWS.slice(-2));
+  const { page } = await open('#/dashboards');
+  await page.route('**/views', (route) => route.abort());
+  await page.getByRole('link', { name: 'Unlinked' }).click();
+  await shown(page.getByRole('region', { name: 'Values of Plans' }));
+  expect(await page.locator('.tile a').count()).toBe(0);
+});
+
+test.each(['line', 'bar', 'stacked'])(
+  'a chart of %s is saved as SVG that draws the same and has no script',
+  async (form) => {
+    const query = new URLSearchParams({ ...DAYS, groupBy: 'properties.plan', compare: 'previous', form });
+    if (form === 'stacked') query.delete('compare');
+    const { page, faults } = await open(`#/explore?${query}&markers=paid`);
+    await shown(page.getByRole('img', { name: /^Chart/ }).locator('canvas'));
+    const saved = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Save as SVG' }).click();
+    const download = await saved;
+    expect(download.suggestedFilename()).toBe('chart.svg');
+    const path = await download.path();
+    const svg = await readFile(path, 'utf8');
+    expect(svg).not.toMatch(/<script|href=|style=/);
+    // As XML, whose parser forgives nothing.
+    const picture = await page.context().newPage();
+    await picture.setViewportSize({ width: 960, height: 480 });
+    await picture.route('**/chart.svg', (route) => route.fulfill({ contentType: 'image/svg+xml', body: svg }));
+    await picture.goto(`${pipeline.services['query-api'].url}/chart.svg`);
+    expect(await picture.locator('parsererror').count()).toBe(0);
+    expect(await picture.locator('text').allTextContents()).toEqual(
+      expect.arrayContaining(['\u2068مجاني\u2069: 17', '\u2068pro\u2069: 17', '2', '0']),
+    );
+    await takePicture(picture, `chart-svg-${form}`);
+    expect(faults).toEqual([]);
+  },
+);
+
+test.each(SCHEMES)('axe-core finds nothing on a full dashboard and its wall, which fit a phone, %s', async (scheme) => {
+  const dashboard = await createDashboard(`All ${scheme}`, VIEWS);
+  const { page, faults } = await open(dashboard.path, scheme);
+  const wall = await openWall(dashboard, scheme);
+  for (const [name, one] of [
+    ['dashboard-full', page],
+    ['wall-full', wall.page],
+  ] as const) {
+    await one.setViewportSize({ width: 1280, height: 900 });
+    await shown(one.getByRole('region', { name: 'Values of Plans' }));
+    await shown(one.getByRole('region', { name: 'Retention of Who comes back' }));
+    await shown(one.getByRole('img', { name: 'Chart of Sign-ups' }).locator('canvas'));
+    expect([name, await violationsOf(one)]).toEqual([name, []]);
+    await takePicture(one, `${name}-${scheme}`);
+    await one.setViewportSize({ width: 390, height: 844 });
+    await takePicture(one, `${name}-${scheme}-390`);
+    await one.setViewportSize({ width: 360, height: 800 });
+    expect([name, await one.evaluate('document.documentElement.scrollWidth')]).toEqual([name, 360]);
+  }
+  await wall.page.setViewportSize({ width: 1920, height: 1080 });
+  await takePicture(wall.page, `wall-full-${scheme}-1920`);
+  expect([...faults, ...wall.faults]).toEqual([]);
+});

@@ -1,0 +1,115 @@
+import { eventually } from '@sluice/shared/testing/eventually';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { launchChromium } from '../kit/clients/chromium.ts';
+import { openConsole, openSignedInConsole, SCHEMES } from '../kit/clients/console-page.ts';
+import { shown, tabTo, takePicture, violationsOf } from '../kit/clients/pages.ts';
+import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+
+const DAY_MS = 86_400_000;
+
+const stack = new AsyncDisposableStack();
+let pipeline: Pipeline;
+let browser: Browser;
+
+beforeAll(async () => {
+  pipeline = stack.use(
+    await startPipeline({
+      kafkaBrokers: inject('kafkaBrokers'),
+      clickhouseUrl: inject('clickhouseUrl'),
+      name: 'consolehome',
+    }),
+  );
+  browser = await launchChromium();
+  stack.defer(() => browser.close());
+});
+afterAll(() => stack.disposeAsync());
+
+/** The figures of a page by their names. */
+async function figuresOf(page: Page): Promise<Record<string, string>> {
+  const terms = await page.locator('.figures dt').allTextContents();
+  const values = await page.locator('.figures .figure').allTextContents();
+  return Object.fromEntries(terms.map((term, index) => [term, values[index] ?? '']));
+}
+
+test.each(SCHEMES)('a first visitor is told how to send an event, without violations, %s', async (scheme) => {
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, '', { scheme });
+  await shown(page.getByText('Waiting for the first event'));
+  await shown(page.getByText(`Authorization: Bearer ${pipeline.key}`));
+  expect(await violationsOf(page)).toEqual([]);
+  await takePicture(page, `first-visit-${scheme}`);
+  expect(faults).toEqual([]);
+});
+
+test('the first event appears as it is stored, and then its numbers', async () => {
+  const { page, faults } = await openSignedInConsole({ pipeline, browser });
+  await shown(page.getByText('Waiting for the first event'));
+  const now = Date.now();
+  const events = [
+    { event: 'signed_up', timestamp: new Date(now - 60_000).toISOString() },
+    { event: 'paid', timestamp: new Date(now - 2 * DAY_MS).toISOString() },
+    { event: 'paid', timestamp: new Date(now - 3 * DAY_MS).toISOString() },
+    { event: 'paid', timestamp: new Date(now - 9 * DAY_MS).toISOString() },
+    { event: 'paid', timestamp: new Date(now - 40 * DAY_MS).toISOString() },
+  ];
+  const submission = { foreignUserGroupId: 'acme', foreignUserId: 'jane', events };
+  expect((await pipeline.submit(submission)).status).toBe(202);
+  await shown(page.getByText('The first event has arrived.'));
+  await shown(page.getByRole('rowheader', { name: 'signed_up' }));
+  await pipeline.drained();
+  await tabTo(page, page.getByRole('button', { name: 'Show the numbers' }));
+  await page.keyboard.press('Enter');
+  await eventually(() => figuresOf(page)).toEqual({
+    ...{ 'Events, last 24 hours': '1', 'Events, last 7 days': '3', 'Events, last 30 days': '4' },
+    ...{ 'Users, last 24 hours': '1', 'Users, last 7 days': '1', 'Users, last 30 days': '1' },
+  });
+  const top = page.getByRole('table', { name: 'In the last 7 days' }).locator('tbody tr');
+  await eventually(() => top.allInnerTexts()).toEqual(['paid\t2\t1\t+100%', 'signed_up\t1\t0\tnew']);
+  await shown(page.getByRole('region', { name: 'Newest users' }).getByRole('link', { name: 'jane' }));
+  await shown(page.getByRole('region', { name: 'Newest organizations' }).getByRole('link', { name: 'acme' }));
+  await shown(page.getByText('Everything that was accepted is stored.'));
+  expect(faults).toEqual([]);
+});
+
+test('the first event appears also when it was stored before the page listened', async () => {
+  const key = await pipeline.addKey('early', ['ingest', 'query']);
+  const { page, faults } = await openConsole({ pipeline, browser });
+  const stored = Promise.withResolvers<void>();
+  await page.route('**/events/stream*', async (route) => {
+    await stored.promise;
+    await route.continue();
+  });
+  await page.getByLabel('API key').fill(key);
+  await page.keyboard.press('Enter');
+  await shown(page.getByText('Waiting for the first event'));
+  await pipeline.submit({ foreignUserGroupId: 'acme', events: [{ event: 'early' }] }, { key });
+  await pipeline.drained();
+  stored.resolve();
+  await shown(page.getByText('The first event has arrived.'));
+  await shown(page.getByRole('rowheader', { name: 'early' }));
+  expect(faults).toEqual([]);
+});
+
+test('where nothing has happened lately, the home page says when something did', async () => {
+  const key = await pipeline.addKey('quiet', ['ingest', 'query']);
+  const events = [{ event: 'paid', timestamp: '2026-01-02T12:00:00Z' }];
+  await pipeline.submit({ foreignUserGroupId: 'acme', events }, { key });
+  await pipeline.drained();
+  const { page, faults } = await openConsole({ pipeline, browser });
+  await page.getByLabel('API key').fill(key);
+  await page.keyboard.press('Enter');
+  await shown(page.getByText('The newest event is of 2 Jan 2026, 13:00:00'));
+  await page.getByRole('link', { name: 'show it' }).click();
+  await shown(page.getByText('1 of 1 event.'));
+  expect(faults).toEqual([]);
+});
+
+test.each(SCHEMES)('axe-core finds nothing on the home page, %s', async (scheme) => {
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/home', { scheme });
+  await eventually(async () => Object.values(await figuresOf(page)).filter((value) => value !== '…').length).toBe(6);
+  await shown(page.getByRole('table', { name: 'In the last 7 days' }));
+  await shown(page.locator('.chart canvas'));
+  expect(await violationsOf(page)).toEqual([]);
+  await takePicture(page, `home-${scheme}`);
+  expect(faults).toEqual([]);
+});

@@ -1,0 +1,102 @@
+import { eventually } from '@sluice/shared/testing/eventually';
+import { until } from '@sluice/shared/testing/until';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { launchChromium } from '../kit/clients/chromium.ts';
+import { openSignedInConsole, SCHEMES } from '../kit/clients/console-page.ts';
+import { shown, tabTo, takePicture, violationsOf } from '../kit/clients/pages.ts';
+import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+
+const stack = new AsyncDisposableStack();
+let pipeline: Pipeline;
+let browser: Browser;
+
+beforeAll(async () => {
+  pipeline = stack.use(
+    await startPipeline({
+      kafkaBrokers: inject('kafkaBrokers'),
+      clickhouseUrl: inject('clickhouseUrl'),
+      name: 'consolesettings',
+    }),
+  );
+  // 21:30 in New York on Saturday, and 02:30 in Berlin on Sunday, 2026-03-01.
+  const events = [{ event: 'signed_up', timestamp: '2026-03-01T02:30:00Z' }];
+  await pipeline.submit({ foreignUserGroupId: 'acme', foreignUserId: 'jane', events });
+  await pipeline.drained();
+  browser = await launchChromium();
+  stack.defer(() => browser.close());
+});
+afterAll(() => stack.disposeAsync());
+
+test('the time zone and the week of the settings count in lists and charts, and stay', async () => {
+  const { page, context, faults } = await openSignedInConsole({ pipeline, browser }, '#/settings');
+  await tabTo(page, page.getByLabel('Time zone'));
+  await page.keyboard.type('America/New_Yor');
+  await shown(page.getByText('"America/New_Yor" is not the name of a time zone'));
+  await page.keyboard.type('k');
+  await shown(page.getByText(/^Now it is/));
+  await tabTo(page, page.getByLabel('Weeks begin on'));
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('ArrowDown');
+  await eventually(() => page.getByLabel('Weeks begin on').inputValue()).toBe('sunday');
+
+  await page.goto(page.url().replace(/#.*/, '#/events'));
+  await shown(page.getByText('28 Feb 2026, 21:30:00'));
+  // A day from and to is one of the time zone; its week begins on the Sunday before.
+  await page.goto(page.url().replace(/#.*/, '#/chart?startDate=2026-02-28&endDate=2026-02-28&interval=week'));
+  await shown(page.getByText('Total 1.'));
+  await shown(page.getByText('28 Feb 2026, 00:00:00'));
+  await page.getByText('All numbers', { exact: true }).click();
+  await shown(page.getByRole('rowheader', { name: '22 Feb 2026' }));
+
+  // Another tab of the same browser has them as well, and takes over what is changed.
+  const other = await context.newPage();
+  await other.goto(page.url().replace(/#.*/, '#/settings'));
+  await other.getByLabel('API key').fill(pipeline.key);
+  await other.keyboard.press('Enter');
+  await eventually(() => other.getByLabel('Time zone').inputValue()).toBe('America/New_York');
+  await other.getByLabel('Time zone').fill('');
+  await page.goto(page.url().replace(/#.*/, '#/events'));
+  await shown(page.getByText('1 Mar 2026, 03:30:00'));
+  expect(faults).toEqual([]);
+});
+
+test('keys open pages and list themselves, are text in a field, and can be turned off', async () => {
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/home');
+  await page.keyboard.press('?');
+  await shown(page.getByRole('dialog', { name: 'Keys' }));
+  await page.keyboard.press('Escape');
+  const events = page.getByRole('heading', { name: 'Events', level: 1 });
+  // Again where a busy machine takes longer for two keys than they belong together.
+  await until('the page of events', async () => {
+    await page.keyboard.press('g');
+    await page.keyboard.press('e');
+    return await events.isVisible();
+  });
+  await page.keyboard.press('/');
+  await page.keyboard.type('g?u');
+  expect(await page.locator(':focus').inputValue()).toBe('g?u');
+  expect(await page.getByRole('dialog').count()).toBe(0);
+  await page.goto(page.url().replace(/#.*/, '#/settings'));
+  await page.getByLabel('open pages').click();
+  await page.locator('main').focus();
+  await page.keyboard.press('?');
+  await page.keyboard.press('g');
+  await page.keyboard.press('u');
+  await shown(page.getByRole('heading', { name: 'Settings', level: 1 }));
+  expect(await page.getByRole('dialog').count()).toBe(0);
+  expect(faults).toEqual([]);
+});
+
+test.each(SCHEMES)('axe-core finds nothing in the settings and the list of keys, %s', async (scheme) => {
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/settings', { scheme });
+  await shown(page.getByLabel('Time zone'));
+  expect(await violationsOf(page)).toEqual([]);
+  await takePicture(page, `settings-${scheme}`);
+  await page.locator('main').focus();
+  await page.keyboard.press('?');
+  await shown(page.getByRole('dialog', { name: 'Keys' }));
+  expect(await violationsOf(page)).toEqual([]);
+  await takePicture(page, `keys-help-${scheme}`);
+  expect(faults).toEqual([]);
+});

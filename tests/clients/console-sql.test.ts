@@ -1,0 +1,95 @@
+import { readFile } from 'node:fs/promises';
+import { eventually } from '@sluice/shared/testing/eventually';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { launchChromium } from '../kit/clients/chromium.ts';
+import { openSignedInConsole, SCHEMES } from '../kit/clients/console-page.ts';
+import { shown, tabTo, takePicture, violationsOf } from '../kit/clients/pages.ts';
+import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { clickHouseWithSql, SQL_DATABASE, SQL_ENV } from '../kit/sql.ts';
+
+const stack = new AsyncDisposableStack();
+let pipeline: Pipeline;
+let browser: Browser;
+
+beforeAll(async () => {
+  const clickhouse = stack.use(await clickHouseWithSql());
+  pipeline = stack.use(
+    await startPipeline({
+      kafkaBrokers: inject('kafkaBrokers'),
+      ...{ clickhouseUrl: clickhouse.url, database: SQL_DATABASE, name: 'consolesql' },
+      env: SQL_ENV,
+    }),
+  );
+  browser = await launchChromium();
+  stack.defer(() => browser.close());
+  const events = Array.from({ length: 5 }, (_, n) => ({
+    event: n < 2 ? 'signed_up' : 'paid',
+    properties: { note: '<b>ü</b>' },
+  }));
+  expect((await pipeline.submit({ foreignUserGroupId: 'acme', events })).status).toBe(202);
+  await pipeline.settled(5);
+});
+afterAll(() => stack.disposeAsync());
+
+const COUNTS = 'SELECT event, count() AS events FROM events GROUP BY event ORDER BY events DESC';
+
+function hashOf(sql: string): string {
+  return `#/sql?${new URLSearchParams({ sql })}`;
+}
+
+test('a statement is typed and run by keyboard; its address shows the result again', async () => {
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/events');
+  await tabTo(page, page.getByRole('link', { name: 'SQL' }));
+  await page.keyboard.press('Enter');
+  const statement = page.getByLabel('One SELECT');
+  await tabTo(page, statement);
+  await page.keyboard.press('Control+a');
+  await page.keyboard.type(COUNTS);
+  await page.keyboard.press('Control+Enter');
+  const rows = () => page.getByRole('table', { name: 'Result' }).locator('tr').allInnerTexts();
+  await eventually(rows).toEqual(['event\tevents', 'paid\t3', 'signed_up\t2']);
+  await shown(page.getByText('2 rows.'));
+  await page.reload();
+  await eventually(rows).toEqual(['event\tevents', 'paid\t3', 'signed_up\t2']);
+  expect(await statement.inputValue()).toBe(COUNTS);
+  const download = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Download as CSV' }).click();
+  expect(await readFile(await (await download).path(), 'utf8')).toBe('"event","events"\n"paid",3\n"signed_up",2\n');
+  expect(faults).toEqual([]);
+});
+
+test('a long result shows its first rows; the same statement runs again; values are text', async () => {
+  const sql = "SELECT number AS n, '<i>x</i>' AS t, 9007199254740993 AS long FROM numbers(100000)";
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, hashOf(sql));
+  await shown(page.getByText('The first 1,000 rows.'));
+  const last = page.getByRole('table', { name: 'Result' }).locator('tr').last();
+  expect(await last.textContent()).toBe('999<i>x</i>9007199254740993');
+  const again = page.waitForRequest('**/queries');
+  await page.getByRole('button', { name: 'Run' }).click();
+  await again;
+  await shown(page.getByText('The first 1,000 rows.'));
+  expect(faults).toEqual([]);
+});
+
+test('a statement that is refused says why, and one that runs long is cancelled', async () => {
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, hashOf('SELECT nothing FROM events'));
+  await shown(page.getByRole('alert').getByText('sql Unknown expression identifier `nothing`.'));
+  await page.route('**/queries', () => undefined);
+  await page.getByLabel('One SELECT').fill(COUNTS);
+  await page.getByRole('button', { name: 'Run' }).click();
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await shown(page.getByText('Cancelled.'));
+  await page.unroute('**/queries');
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await shown(page.getByText('2 rows.'));
+  expect(faults).toEqual([]);
+});
+
+test.each(SCHEMES)('axe-core finds nothing on the page of SQL, %s', async (scheme) => {
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, hashOf(COUNTS), { scheme });
+  await shown(page.getByText('2 rows.'));
+  expect(await violationsOf(page)).toEqual([]);
+  await takePicture(page, `sql-${scheme}`);
+  expect(faults).toEqual([]);
+});

@@ -1,0 +1,96 @@
+import { WEBHOOKS_ENV } from '@sluice/query-api/testing/webhooks';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { launchChromium } from '../kit/clients/chromium.ts';
+import { openSignedInConsole, SCHEMES } from '../kit/clients/console-page.ts';
+import { shown, takePicture, violationsOf } from '../kit/clients/pages.ts';
+import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+
+const stack = new AsyncDisposableStack();
+let pipeline: Pipeline;
+let browser: Browser;
+
+beforeAll(async () => {
+  pipeline = stack.use(
+    await startPipeline({
+      ...{ kafkaBrokers: inject('kafkaBrokers'), clickhouseUrl: inject('clickhouseUrl'), name: 'consolestates' },
+      envOf: { 'query-api': { ...WEBHOOKS_ENV, API_KEYS_CHANGEABLE: 'true' } },
+    }),
+  );
+  const events = [{ event: 'opened', timestamp: new Date().toISOString() }];
+  await pipeline.submit({ foreignUserGroupId: 'acme', foreignUserId: 'jane', events });
+  await pipeline.settled(1);
+  browser = await launchChromium();
+  stack.defer(() => browser.close());
+});
+afterAll(() => stack.disposeAsync());
+
+/** Each page that loads something, and a text that it shows then. */
+const PAGES: Readonly<Record<string, string | RegExp>> = {
+  home: 'Newest users',
+  events: '1 of 1 event.',
+  explore: 'Total 1.',
+  users: /^First seen$/,
+  organizations: /^First seen$/,
+  'users/jane': 'All 1 event.',
+  'organizations/acme': 'All 1 event.',
+  dashboards: 'There are no dashboards.',
+  views: 'There are no saved views.',
+  pipeline: 'Nothing needs attention.',
+  webhooks: 'There are no webhooks.',
+  keys: 'Keys of the workspace',
+  'dead-letters': 'No dead letter waits to be replayed.',
+};
+
+test.each(Object.keys(PAGES))(
+  '%s: what is slow can be cancelled, and what fails says why; both are tried again',
+  async (name) => {
+    // The settings ask nothing of query-api.
+    const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/settings');
+    const { url } = pipeline.services['query-api'];
+    const isAsked = (asked: URL) => asked.origin === url && !asked.pathname.startsWith('/console');
+    const alert = page.getByRole('alert').first();
+    const again = page.getByRole('button', { name: 'Try again' }).first();
+    await page.route(isAsked, () => undefined);
+    await page.goto(`${url}/console/#/${name}`);
+    const cancel = page.getByRole('button', { name: 'Cancel' }).first();
+    await shown(cancel);
+    await takePicture(page, `slow-${name.replace('/', '-')}`);
+    await cancel.click();
+    await shown(page.getByText('Cancelled.').first());
+    await page.unroute(isAsked);
+    await page.route(isAsked, (route) => route.abort());
+    await again.click();
+    await shown(alert.getByText('query-api does not respond.'));
+    for (const width of [1280, 390]) {
+      await page.setViewportSize({ width, height: 800 });
+      for (const colorScheme of SCHEMES) {
+        await page.emulateMedia({ colorScheme });
+        await takePicture(page, `failed-${name.replace('/', '-')}-${colorScheme}-${width}`);
+      }
+    }
+    expect(await violationsOf(page)).toEqual([]);
+    await page.unroute(isAsked);
+    await again.click();
+    await shown(page.getByText(PAGES[name] ?? '').first());
+    expect(faults).toEqual([]);
+  },
+);
+
+test('what is read again and again waits for the reading before', async () => {
+  const { page } = await openSignedInConsole({ pipeline, browser }, '#/settings');
+  const { url } = pipeline.services['query-api'];
+  await page.clock.install();
+  let asked = 0;
+  await page.route(/\/pipeline$/, async (route) => {
+    asked += 1;
+    // All others get no response.
+    if (asked === 1) await route.continue();
+  });
+  await page.goto(`${url}/console/#/pipeline`);
+  await shown(page.getByText('Nothing needs attention.'));
+  for (let count = 0; count < 3; count += 1) await page.clock.fastForward(10_000);
+  await page.goto(`${url}/console/#/events`);
+  await shown(page.getByText('1 of 1 event.'));
+  expect(asked).toBe(2);
+});

@@ -1,0 +1,287 @@
+import { WEBHOOKS_ENV } from '@sluice/query-api/testing/webhooks';
+import { eventually } from '@sluice/shared/testing/eventually';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
+import { launchChromium } from '../kit/clients/chromium.ts';
+import { openConsole, openSignedInConsole, SCHEMES } from '../kit/clients/console-page.ts';
+import { shown, tabTo, takePicture, violationsOf } from '../kit/clients/pages.ts';
+import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+
+const stack = new AsyncDisposableStack();
+let pipeline: Pipeline;
+let browser: Browser;
+
+/** A name as hostile as one may be, in a direction of its own. */
+const STRANGE = '<b>مرحبا</b> 🚀 "x"';
+
+beforeAll(async () => {
+  pipeline = stack.use(
+    await startPipeline({
+      kafkaBrokers: inject('kafkaBrokers'),
+      ...{ clickhouseUrl: inject('clickhouseUrl'), name: 'consoleviews' },
+      envOf: { 'query-api': WEBHOOKS_ENV },
+    }),
+  );
+  browser = await launchChromium();
+  stack.defer(() => browser.close());
+  const events = ['signed_up', 'paid', 'paid'].map((event) => ({ event, properties: { plan: 'pro' } }));
+  expect((await pipeline.submit({ foreignUserGroupId: 'acme', foreignUserId: 'jane', events })).status).toBe(202);
+  await pipeline.settled(3);
+});
+afterAll(() => stack.disposeAsync());
+
+/** Sends a request to query-api with the key of the pipeline, and returns what it creates. */
+async function create(path: string, body: object): Promise<{ readonly id: string; readonly key: string }> {
+  const response = await fetch(`${pipeline.services['query-api'].url}/${path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${pipeline.key}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  expect(response.status).toBe(201);
+  return (await response.json()) as { id: string; key: string };
+}
+
+async function press(page: Page, name: string | RegExp, within: Pick<Page, 'getByRole'> = page): Promise<void> {
+  await tabTo(page, within.getByRole('button', { name, exact: typeof name === 'string' }));
+  await page.keyboard.press('Enter');
+}
+
+/** The names of the tiles in their order. */
+const tilesOf = (page: Page) => page.locator('.tile h2').allTextContents();
+
+test('a view is saved, opened, renamed and deleted by keyboard', async () => {
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/chart?event=paid&range=7d');
+  await shown(page.getByText('Total 2.'));
+  await press(page, 'Save');
+  await page.keyboard.type(STRANGE);
+  await page.keyboard.press('Enter');
+  await shown(page.getByText('Saved as'));
+  await tabTo(page, page.getByRole('link', { name: 'Views', exact: true }).last());
+  await page.keyboard.press('Enter');
+  const link = page.getByRole('link', { name: STRANGE });
+  await shown(link);
+  await tabTo(page, link);
+  await page.keyboard.press('Enter');
+  await shown(page.getByText('Total 2.'));
+  expect(page.url()).toContain('event=paid');
+  await page.goBack();
+  await press(page, `Rename ${STRANGE}`);
+  await page.keyboard.press('ControlOrMeta+A');
+  await page.keyboard.type('Payments');
+  await page.keyboard.press('Enter');
+  await shown(page.getByText('is now “Payments”.'));
+  await press(page, 'Delete Payments');
+  await press(page, 'Delete it');
+  await shown(page.getByText('“Payments” is deleted.'));
+  await shown(page.getByText('There are no saved views.'));
+  expect(faults).toEqual([]);
+});
+
+test('a view that was opened is changed, also after its form was, or saved as a new one', async () => {
+  const view = { name: 'Changed', report: 'series', parameters: { event: 'paid', range: '7d' } };
+  const { id } = await create('views', view);
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/views');
+  await page.getByRole('link', { name: 'Changed' }).click();
+  await shown(page.getByText('Total 2.'));
+  await page.getByLabel('Event', { exact: true }).fill('signed_up');
+  await page.getByRole('button', { name: 'Apply' }).click();
+  await shown(page.getByText('Total 1.'));
+  await press(page, 'Update “Changed”');
+  await shown(page.getByText('Saved as “Changed”'));
+  const stored = async () => (await pipeline.get<{ views: { id: string }[] }>('/views')).body.views;
+  await eventually(stored).toMatchObject([{ id, parameters: { event: 'signed_up', timeZone: 'Europe/Berlin' } }]);
+  await press(page, 'Save as a new view');
+  await page.keyboard.type('Another');
+  await page.keyboard.press('Enter');
+  await eventually(stored).toMatchObject([
+    { name: 'Changed' },
+    { name: 'Another', parameters: { event: 'signed_up' } },
+  ]);
+  expect(JSON.stringify(await stored())).not.toContain('"view"');
+  // Where it is gone, it can be saved as a new one only.
+  for (const { id: one } of await stored()) {
+    const { url } = pipeline.services['query-api'];
+    await fetch(`${url}/views/${one}`, { method: 'DELETE', headers: { authorization: `Bearer ${pipeline.key}` } });
+  }
+  await page.reload();
+  await shown(page.getByText('Total 1.'));
+  await shown(page.getByRole('button', { name: 'Save as a new view' }));
+  expect(await page.getByRole('button', { name: /^Update/ }).count()).toBe(0);
+  expect(faults).toEqual([]);
+});
+
+test('a dashboard is made, reordered by keyboard and shared, and its link works until it is revoked', async () => {
+  for (const [name, parameters] of [
+    ['Payments', { event: 'paid', range: '7d', form: 'number' }],
+    ['All by name', { groupBy: 'event', range: '7d', interval: 'day' }],
+  ] as const) {
+    await create('views', { name, report: 'series', parameters: { ...parameters, timeZone: 'Europe/Berlin' } });
+  }
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/dashboards');
+  await shown(page.getByText('There are no dashboards.'));
+  await tabTo(page, page.getByLabel('Name of a new dashboard'));
+  await page.keyboard.type('Morning');
+  await page.keyboard.press('Enter');
+  await shown(page.getByRole('heading', { name: 'Morning' }));
+  await press(page, 'Add it');
+  await eventually(() => tilesOf(page)).toEqual(['Payments']);
+  await press(page, 'Add it');
+  await eventually(() => tilesOf(page)).toEqual(['Payments', 'All by name']);
+
+  const tile = page.getByRole('group', { name: 'Change Payments' });
+  await press(page, 'Move later', tile);
+  await shown(page.getByText('Payments is now 2 of 2.'));
+  expect(await tilesOf(page)).toEqual(['All by name', 'Payments']);
+  // The focus stays, so that it can be moved further.
+  await page.keyboard.press('Enter');
+  await shown(page.getByText('Payments is the last already.'));
+  await press(page, 'Make wide', tile);
+  await shown(page.getByText('Payments is now wide.'));
+  await page.getByText('Saving …').waitFor({ state: 'detached' });
+  await page.reload();
+  await eventually(() => tilesOf(page)).toEqual(['All by name', 'Payments']);
+  await shown(page.locator('.width-2').getByRole('heading', { name: 'Payments' }));
+
+  await press(page, 'Edit');
+  await tabTo(page, page.getByLabel('Who or what it is for'));
+  await page.keyboard.type('The hall');
+  await page.keyboard.press('Enter');
+  const address = page.getByLabel('The link, shown only now');
+  await shown(address);
+  const link = await address.inputValue();
+  await takePicture(page, 'dashboard-edited-light');
+
+  const wall = await openWall(link);
+  const [, key = ''] = link.split('key=');
+  await shown(wall.page.getByRole('heading', { name: 'Morning' }));
+  await eventually(() => tilesOf(wall.page)).toEqual(['All by name', 'Payments']);
+  await shown(wall.page.locator('.figure', { hasText: /^2$/ }));
+  expect(await wall.page.evaluate('location.href')).not.toContain('key');
+  expect(await wall.page.evaluate('history.length')).toBeLessThanOrEqual(2);
+  expect(wall.requests.filter((url) => url.includes(key))).toEqual([]);
+  expect(await wall.page.getByRole('button').count()).toBe(0);
+  expect(await wall.page.getByRole('navigation').count()).toBe(0);
+  // Another page is none of the link.
+  await wall.page.goto(`${pipeline.services['query-api'].url}/console/#/events`);
+  await shown(wall.page.getByLabel('API key'));
+  await wall.page.goBack();
+  await shown(wall.page.getByRole('heading', { name: 'Morning' }));
+
+  await press(page, 'Revoke The hall');
+  await press(page, 'Revoke it');
+  await shown(page.getByText('The link for “The hall” is revoked.'));
+  await wall.page.reload();
+  await shown(wall.page.getByText('This link was revoked, or its dashboard deleted.'));
+  expect([...faults, ...wall.faults]).toEqual([]);
+});
+
+/** Opens a link in a browser of its own, as a screen on a wall does. */
+async function openWall(link: string, scheme: (typeof SCHEMES)[number] = 'light') {
+  const context = await browser.newContext({ colorScheme: scheme, locale: 'en-GB', timezoneId: 'Europe/Berlin' });
+  onTestFinished(() => context.close());
+  const page = await context.newPage();
+  const [faults, requests]: [string[], string[]] = [[], []];
+  page.on('pageerror', (error) => faults.push(String(error)));
+  page.on('request', (request) => requests.push(request.url()));
+  await page.goto(link);
+  return { page, faults, requests };
+}
+
+test('a tile is dragged to another place, and one whose view was deleted says so', async () => {
+  const tiles = await Promise.all(
+    ['one', 'two', 'three'].map(async (name) => {
+      const { id } = await create('views', { name, report: 'series', parameters: { form: 'number' } });
+      return { view: id, width: 1 };
+    }),
+  );
+  const { id } = await create('dashboards', { name: 'Dragged', tiles });
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, `#/dashboards/${id}`);
+  await shown(page.getByRole('heading', { name: 'three' }));
+  await page.getByRole('button', { name: 'Edit' }).click();
+  // What comes above the tiles would move them while one is dragged.
+  const all = page.getByText('All saved views are on this dashboard.');
+  await shown(page.getByRole('button', { name: 'Add it' }).or(all));
+  await page.getByRole('heading', { name: 'three' }).dragTo(page.getByRole('heading', { name: 'one' }));
+  await eventually(() => tilesOf(page)).toEqual(['three', 'one', 'two']);
+  const { url } = pipeline.services['query-api'];
+  const headers = { authorization: `Bearer ${pipeline.key}` };
+  const stored = async () => {
+    const response = await fetch(`${url}/dashboards/${id}`, { headers });
+    return ((await response.json()) as { readonly tiles: readonly object[] }).tiles;
+  };
+  await eventually(stored).toMatchObject([{ name: 'three' }, { name: 'one' }, { name: 'two' }]);
+  await fetch(`${url}/views/${tiles[0]?.view}`, { method: 'DELETE', headers });
+  await page.reload();
+  await shown(page.getByText('The view of this tile was deleted.'));
+  await press(page, 'Edit');
+  await press(page, 'Remove', page.getByRole('group', { name: 'Change The deleted view' }));
+  await shown(page.getByText('The deleted view is removed.'));
+  await eventually(stored).toMatchObject([{ name: 'three' }, { name: 'two' }]);
+  expect(faults).toEqual([]);
+});
+
+test('a key that may only read sees no links, and is told what it lacks', async () => {
+  const { id } = await create('dashboards', { name: 'Mine', tiles: [] });
+  const key = await pipeline.addKey('test', ['query']);
+  const { page } = await openConsole({ pipeline, browser }, `#/dashboards/${id}`);
+  await page.getByLabel('API key').fill(key);
+  await page.keyboard.press('Enter');
+  await shown(page.getByText('Only a key with the scope admin makes and revokes links.'));
+  expect(await page.getByRole('button', { name: 'Make a link' }).count()).toBe(0);
+});
+
+test('a dashboard that does not exist says so', async () => {
+  const { page } = await openSignedInConsole({ pipeline, browser }, '#/dashboards/nothing');
+  await shown(page.getByText('The workspace has no such dashboard.'));
+});
+
+test.each(SCHEMES)('axe-core finds nothing on views, dashboards and links, which fit a phone, %s', async (scheme) => {
+  const reports = [
+    ['Payments this week', 'series', { event: 'paid', range: '7d', form: 'number', compare: 'previous' }],
+    ['Events by name', 'series', { groupBy: 'event', range: '30d' }],
+    ['From sign-up to payment', 'funnel', { steps: 'signed_up,paid' }],
+    ['Who comes back', 'retention', { range: '7d' }],
+    [STRANGE, 'values', { property: 'properties.plan' }],
+  ] as const;
+  const tiles: { view: string; width: number }[] = [];
+  for (const [name, report, parameters] of reports) {
+    const { id } = await create('views', { name, report, parameters });
+    tiles.push({ view: id, width: tiles.length === 1 ? 2 : 1 });
+  }
+  const { id } = await create('dashboards', { name: `Morning ${scheme}`, tiles });
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/views', { scheme });
+  const look = async (name: string) => {
+    expect([name, await violationsOf(page)]).toEqual([name, []]);
+    await takePicture(page, `${name}-${scheme}`);
+    await page.setViewportSize({ width: 390, height: 844 });
+    await takePicture(page, `${name}-${scheme}-390`);
+    await page.setViewportSize({ width: 360, height: 800 });
+    // A chart takes the new width a moment later.
+    await eventually(async () => [name, await page.evaluate('document.documentElement.scrollWidth')]).toEqual([
+      name,
+      360,
+    ]);
+    await page.setViewportSize({ width: 1280, height: 900 });
+  };
+  await shown(page.getByRole('link', { name: STRANGE }).first());
+  await look('views');
+  await page.goto(`${pipeline.services['query-api'].url}/console/#/dashboards`);
+  await shown(page.getByRole('link', { name: `Morning ${scheme}` }));
+  await look('dashboards');
+  await page.getByRole('link', { name: `Morning ${scheme}` }).click();
+  await shown(page.getByRole('img', { name: 'Chart of Events by name' }));
+  await shown(page.getByRole('region', { name: 'Steps of From sign-up to payment' }));
+  await shown(page.getByRole('rowheader', { name: 'pro' }));
+  await look('dashboard');
+  await page.getByRole('button', { name: 'Edit' }).click();
+  await shown(page.getByText('Read-only links'));
+  await look('dashboard-edit');
+  const { key } = await create(`dashboards/${id}/links`, { name: 'Screen' });
+  const { url } = pipeline.services['query-api'];
+  const wall = await openWall(`${url}/console/#/dashboards/${id}?key=${key}`, scheme);
+  await wall.page.setViewportSize({ width: 1920, height: 1080 });
+  await shown(wall.page.getByRole('rowheader', { name: 'pro' }));
+  expect(await violationsOf(wall.page)).toEqual([]);
+  await takePicture(wall.page, `wall-${scheme}`);
+  expect([...faults, ...wall.faults]).toEqual([]);
+});

@@ -1,0 +1,74 @@
+import { Receiver, WEBHOOKS_ENV } from '@sluice/query-api/testing/webhooks';
+import { eventually } from '@sluice/shared/testing/eventually';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { launchChromium } from '../kit/clients/chromium.ts';
+import { openSignedInConsole, SCHEMES } from '../kit/clients/console-page.ts';
+import { shown, tabTo, takePicture, violationsOf } from '../kit/clients/pages.ts';
+import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+
+const stack = new AsyncDisposableStack();
+let pipeline: Pipeline;
+let browser: Browser;
+let receiver: Receiver;
+
+beforeAll(async () => {
+  pipeline = stack.use(
+    await startPipeline({
+      kafkaBrokers: inject('kafkaBrokers'),
+      ...{ clickhouseUrl: inject('clickhouseUrl'), name: 'consolewebhooks' },
+      envOf: { 'query-api': WEBHOOKS_ENV },
+    }),
+  );
+  browser = await launchChromium();
+  stack.defer(() => browser.close());
+  receiver = stack.use(await Receiver.start());
+});
+afterAll(() => stack.disposeAsync());
+
+test('webhooks are listed, and one is tested, paused and resumed by keyboard', async () => {
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/webhooks');
+  await shown(page.getByText('There are no webhooks.'));
+  const response = await fetch(`${pipeline.services['query-api'].url}/webhooks`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${pipeline.key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ url: receiver.url, filter: { event: 'paid' } }),
+  });
+  expect(response.status).toBe(201);
+  await page.reload();
+  const link = page.getByRole('link', { name: receiver.url });
+  await shown(page.getByRole('row', { name: `${receiver.url} event=paid, one by one active` }));
+  await tabTo(page, link);
+  await page.keyboard.press('Enter');
+  await shown(page.getByText('Nothing was sent yet.'));
+
+  await tabTo(page, page.getByRole('button', { name: 'Send a test' }));
+  await page.keyboard.press('Enter');
+  await shown(page.getByText('The receiver responded 204'));
+  await shown(page.getByRole('table', { name: /last attempts/ }).getByRole('cell', { name: 'test', exact: true }));
+
+  await tabTo(page, page.getByRole('button', { name: 'Pause' }));
+  await page.keyboard.press('Enter');
+  await shown(page.getByText('State: paused: by a request'));
+  expect(
+    (await pipeline.submit({ foreignUserGroupId: 'acme', events: [{ event: 'paid' }, { event: 'other' }] })).status,
+  ).toBe(202);
+  await pipeline.settled(2);
+  await tabTo(page, page.getByRole('button', { name: 'Resume' }));
+  await page.keyboard.press('Enter');
+  await shown(page.getByText('State: active'));
+  await eventually(() => receiver.received.map(({ body }) => JSON.parse(body).type)).toEqual(['test', 'event']);
+  expect(faults).toEqual([]);
+});
+
+test.each(SCHEMES)('axe-core finds nothing on the pages of webhooks, %s', async (scheme) => {
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/webhooks', { scheme });
+  await shown(page.getByRole('table', { name: 'Webhooks' }));
+  expect(await violationsOf(page)).toEqual([]);
+  await takePicture(page, `webhooks-${scheme}`);
+  await page.getByRole('link', { name: receiver.url }).click();
+  await shown(page.getByRole('table', { name: /last attempts/ }));
+  expect(await violationsOf(page)).toEqual([]);
+  await takePicture(page, `webhook-${scheme}`);
+  expect(faults).toEqual([]);
+});

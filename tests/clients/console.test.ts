@@ -1,0 +1,353 @@
+import { randomUUID } from 'node:crypto';
+import { readFile, writeFile } from 'node:fs/promises';
+import { eventually } from '@sluice/shared/testing/eventually';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { launchChromium } from '../kit/clients/chromium.ts';
+import { type Look, openConsole, openSignedInConsole, SCHEMES } from '../kit/clients/console-page.ts';
+import { shown, tabTo, takePicture, violationsOf } from '../kit/clients/pages.ts';
+import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import type { EventPage } from '../kit/records.ts';
+
+/** A page of each kind, with its heading, and a part of it that is loaded. */
+const PAGES: Readonly<Record<string, { readonly hash: string; readonly shows: string; readonly part: string }>> = {
+  events: {
+    hash: '#/events?event=signed_up&properties.plan%5Bin%5D=pro%2Cfree',
+    ...{ shows: 'Events', part: 'table.events' },
+  },
+  user: { hash: '#/users/jane%2Fdoe', shows: 'jane/doe', part: 'ol.timeline' },
+  organization: { hash: '#/organizations/acme', shows: 'acme', part: 'ol.timeline' },
+  users: { hash: '#/users', shows: 'Users', part: 'table.events' },
+  organizations: {
+    hash: '#/organizations?properties.tier=gold',
+    ...{ shows: 'Organizations', part: 'table.events' },
+  },
+  chart: {
+    hash: '#/chart?startDate=2026-01-01&endDate=2026-01-20&groupBy=event&compare=previous',
+    ...{ shows: 'Explore', part: '.chart canvas' },
+  },
+  pipeline: { hash: '#/pipeline', shows: 'Pipeline', part: 'dl.figures' },
+};
+
+let pipeline: Pipeline;
+let browser: Browser;
+
+beforeAll(async () => {
+  pipeline = await startPipeline({
+    kafkaBrokers: inject('kafkaBrokers'),
+    clickhouseUrl: inject('clickhouseUrl'),
+    name: 'console',
+  });
+  browser = await launchChromium();
+  const events = Array.from({ length: 120 }, (_, index) => ({
+    event: index % 3 === 0 ? 'signed_up' : 'paid',
+    timestamp: new Date(Date.UTC(2026, 0, 1 + (index % 20), index % 24)).toISOString(),
+    properties: { plan: index % 2 === 0 ? 'pro' : 'free', amount: index },
+  }));
+  const submission = { foreignUserGroupId: 'acme', foreignUserId: 'jane/doe', events, properties: { tier: 'gold' } };
+  expect((await pipeline.submit(submission)).status).toBe(202);
+  await pipeline.settled(120);
+  await pipeline.drained();
+});
+afterAll(async () => {
+  await browser?.close();
+  await pipeline?.stop();
+});
+
+const open = (hash?: string, look?: Look) => openConsole({ pipeline, browser }, hash, look);
+const openSignedIn = (hash?: string, look?: Look) => openSignedInConsole({ pipeline, browser }, hash, look);
+
+test('a wrong key is refused; a right one is kept for the tab, and gone after signing out', async () => {
+  const { page, context, faults } = await open('#/events');
+  expect(await violationsOf(page)).toEqual([]);
+  await takePicture(page, 'sign-in-light');
+  await page.getByLabel('API key').fill('wrong');
+  await page.keyboard.press('Enter');
+  await shown(page.getByRole('alert'));
+  await page.getByLabel('API key').fill(pipeline.key);
+  await page.keyboard.press('Enter');
+  await shown(page.getByRole('table'));
+  await page.reload();
+  await shown(page.getByRole('table'));
+  expect(await page.evaluate('[Object.keys(localStorage), document.cookie]')).toEqual([[], '']);
+  const other = await context.newPage();
+  await other.goto(page.url());
+  await shown(other.getByLabel('API key'));
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await shown(page.getByLabel('API key'));
+  expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
+  expect(faults).toEqual([]);
+});
+
+test('events are filtered, paged and read by keyboard alone', async () => {
+  const { page, faults } = await openSignedIn('#/events?limit=10');
+  await tabTo(page, page.getByLabel('Event', { exact: true }));
+  await page.keyboard.type('paid');
+  await tabTo(page, page.getByRole('button', { name: 'Add a filter' }));
+  await page.keyboard.press('Enter');
+  // The new filter is before the button.
+  await page.keyboard.press('Shift+Tab');
+  await page.keyboard.press('Shift+Tab');
+  await page.keyboard.type('20');
+  await page.keyboard.press('Shift+Tab');
+  await page.keyboard.type('>');
+  await page.keyboard.press('Shift+Tab');
+  await page.keyboard.press('End');
+  await page.keyboard.type('amount');
+  await page.keyboard.press('Enter');
+  await shown(page.getByText('10 of 66 events.'));
+  const query = 'event=paid&properties.amount[gt]=20&limit=10';
+  expect(decodeURIComponent(new URL(page.url()).hash)).toBe(`#/events?${query}`);
+  const { body } = await pipeline.get<EventPage>(`/events?${query}`);
+  const rows = page.getByRole('row').filter({ has: page.getByRole('rowheader') });
+  const amounts = async () => (await rows.allInnerTexts()).map((text) => Number(/"amount":(\d+)/.exec(text)?.[1]));
+  expect(await amounts()).toEqual(body.results.map(({ properties }) => properties['amount']));
+
+  await tabTo(page, page.getByRole('link', { name: 'paid', exact: true }).first());
+  await page.keyboard.press('Enter');
+  const [first] = body.results;
+  await shown(page.getByRole('region', { name: 'Event', exact: true }).getByText(first?.uuid ?? '', { exact: true }));
+  await page.keyboard.press('Escape');
+
+  await tabTo(page, page.getByRole('link', { name: 'Next page' }));
+  await page.keyboard.press('Enter');
+  const next = await pipeline.get<EventPage>(`/events?${query}&cursor=${body.nextCursor}`);
+  await eventually(amounts).toEqual(next.body.results.map(({ properties }) => properties['amount']));
+
+  await tabTo(page, page.getByRole('link', { name: 'jane/doe' }).first());
+  // The focus moves with the page, also where a busy browser runs what waits for the next frame late.
+  await page.evaluate('requestAnimationFrame = () => 0; setTimeout = () => 0');
+  await page.keyboard.press('Enter');
+  await shown(page.getByRole('heading', { level: 1, name: 'jane/doe' }));
+  expect(await page.evaluate('document.activeElement.id')).toBe('main');
+  expect(faults).toEqual([]);
+});
+
+test('what a list shows is saved as CSV', async () => {
+  const { page, faults } = await openSignedIn('#/events?event=paid&limit=3');
+  const save = async (name: string) => {
+    const download = page.waitForEvent('download');
+    await page.getByRole('button', { name }).click();
+    return (await readFile(await (await download).path(), 'utf8')).trimEnd().split('\n');
+  };
+  const [head, ...rows] = await save('These events as CSV');
+  expect(head).toContain('"uuid"');
+  const { body } = await pipeline.get<EventPage>('/events?event=paid&limit=3');
+  expect(rows.map((row) => body.results.findIndex(({ uuid }) => row.includes(`"${uuid}"`)))).toEqual([0, 1, 2]);
+  await page.goto(page.url().replace(/#.*/, '#/organizations'));
+  const organizations = await save('These organizations as CSV');
+  expect(organizations[0]).toContain('"foreignUserGroupId"');
+  expect(faults).toEqual([]);
+});
+
+test('the faults of a filter are all said', async () => {
+  const { page } = await openSignedIn('#/events?startDate=never&nonsense=1');
+  await eventually(() => page.getByRole('alert').textContent()).toMatch(/startDate.*nonsense|nonsense.*startDate/s);
+});
+
+test('a page of a user or an organization has its properties, its members and its newest events', async () => {
+  const { page, faults } = await openSignedIn('#/organizations/acme');
+  await shown(page.getByRole('row', { name: /^tier "gold"/ }));
+  await page.getByRole('region', { name: 'Users' }).getByRole('link', { name: 'jane/doe' }).click();
+  await shown(page.getByRole('region', { name: 'Organizations' }).getByRole('link', { name: 'acme' }));
+  await shown(page.getByRole('region', { name: 'Events' }).getByRole('link', { name: 'paid' }).first());
+  await page.goto(`${pipeline.services['query-api'].url}/console/#/users/nobody`);
+  await eventually(() => page.getByRole('alert').textContent()).toBe('There is no such user.');
+  expect(faults).toEqual([]);
+});
+
+test('organizations are filtered by a property, and a user is opened by identifier, by keyboard', async () => {
+  const { page, faults } = await openSignedIn('#/organizations?properties.tier=silver');
+  await shown(page.getByText('None match.'));
+  await page.goto(`${pipeline.services['query-api'].url}/console/#/organizations?properties.tier=gold`);
+  await shown(page.getByRole('row', { name: /^acme .*"tier":"gold"/ }));
+  await tabTo(page, page.getByRole('link', { name: 'Users', exact: true }));
+  await page.keyboard.press('Enter');
+  await shown(page.getByRole('row', { name: /^jane\/doe/ }));
+  await tabTo(page, page.getByLabel('Identifier', { exact: true }));
+  await page.keyboard.type('jane/doe');
+  await page.keyboard.press('Enter');
+  await shown(page.getByRole('heading', { level: 1, name: 'jane/doe' }));
+  expect(faults).toEqual([]);
+});
+
+test('the page of the pipeline has what ingest-api and the writer say', async () => {
+  const { page, faults } = await openSignedIn('#/pipeline');
+  const figures = async () => {
+    const cells = await page.locator('.figures dt, .figure').allInnerTexts();
+    return Object.fromEntries(cells.flatMap((term, index) => (index % 2 === 0 ? [[term, cells[index + 1]]] : [])));
+  };
+  await eventually(figures).toEqual({
+    ...{ Accepted: '120', Lag: '0', 'Dead letters': '0' },
+    ...{ 'Halted partitions': '0', 'Failed batches': expect.any(String), 'Rows that could not be stored': '0' },
+    'Free on the disk default': expect.stringMatching(/ [MGT]B$/),
+    'Fullest partition': expect.stringMatching(/^[1-9]/),
+    ...{ 'Pending mutations': '0', 'Pending erasures': '0' },
+    ...{ 'Keys file': 'valid', 'Without a backup for': expect.stringMatching(/^\d/) },
+  });
+  await writeFile(pipeline.keysFile, '{');
+  await shown(page.getByRole('alert').getByText('The keys file cannot be used; the last valid keys stay in force.'));
+  expect(await violationsOf(page)).toEqual([]);
+  await takePicture(page, 'pipeline-attention');
+  await pipeline.addKey('other');
+  await eventually(figures).toMatchObject({ 'Keys file': 'valid' });
+  expect(faults).toEqual([]);
+});
+
+const LOOKS = Object.entries(PAGES).flatMap(([name, page]) => SCHEMES.map((scheme) => ({ name, scheme, ...page })));
+
+test.each(LOOKS)('axe-core finds nothing on the page $name, $scheme', async ({ name, scheme, hash, shows, part }) => {
+  const { page, faults } = await openSignedIn(hash, { scheme });
+  await shown(page.getByRole('heading', { level: 1, name: shows }));
+  await shown(page.locator(part).first());
+  expect(await violationsOf(page)).toEqual([]);
+  await takePicture(page, `${name}-${scheme}`);
+  expect(faults).toEqual([]);
+});
+
+test('the live tail shows what is stored, that matches, and nothing twice', async () => {
+  const { page, faults } = await openSignedIn('#/events?event%5Bprefix%5D=live');
+  await page.getByRole('switch', { name: 'Live tail' }).press('Space');
+  await shown(page.getByText('Live: new events appear at the top.'));
+  const names = ['live_1', 'other', 'live_2'];
+  for (const event of names) {
+    const submission = { foreignUserGroupId: 'acme', events: [{ event, properties: { n: 1 } }] };
+    expect((await pipeline.submit(submission)).status).toBe(202);
+  }
+  const eventNames = async () => (await page.getByRole('rowheader').allTextContents()).toSorted();
+  await eventually(eventNames).toEqual(['live_1', 'live_2']);
+  await pipeline.services['query-api'].stop();
+  await shown(page.getByText('The connection was lost'));
+  await pipeline.restart('query-api');
+  await shown(page.getByText('Live: new events appear at the top.'));
+  expect((await pipeline.submit({ foreignUserGroupId: 'acme', events: [{ event: 'live_3' }] })).status).toBe(202);
+  await eventually(eventNames).toEqual(['live_1', 'live_2', 'live_3']);
+  await page.getByRole('switch', { name: 'Live tail' }).press('Space');
+  expect(await eventNames()).toEqual(['live_1', 'live_2', 'live_3']);
+  expect(faults).toEqual([]);
+});
+
+test('the live tail shows once what a stream repeats when it goes on at another server', async () => {
+  const { page, faults } = await openSignedIn('#/events?event%5Bprefix%5D=moved');
+  const { body } = await pipeline.get<EventPage>('/events?limit=1', pipeline.key);
+  const dataOf = (event: string) => `data: ${JSON.stringify({ ...body.results[0], uuid: randomUUID(), event })}\n\n`;
+  const [repeated, later] = [dataOf('moved_1'), dataOf('moved_2')];
+  const moved = 'event: moved\ndata: {"from":"a1","to":"a2","since":"2026-03-01T12:00:00.000Z"}\n\n';
+  const stream = `id: a\n${repeated}id: b\n${moved}id: c\n${repeated}id: d\n${later}`;
+  await page.route('**/events/stream?*', (route) => route.fulfill({ contentType: 'text/event-stream', body: stream }));
+  await page.getByRole('switch', { name: 'Live tail' }).press('Space');
+  await shown(page.getByRole('rowheader', { name: 'moved_2' }));
+  expect((await page.getByRole('rowheader').allTextContents()).toSorted()).toEqual(['moved_1', 'moved_2']);
+  expect(faults).toEqual([]);
+});
+
+interface SeriesBody {
+  readonly buckets: readonly string[];
+  readonly series: readonly { readonly group: readonly string[]; readonly total: number; readonly values: number[] }[];
+  readonly total: number;
+}
+
+test('a chart has the numbers of GET /events/series, in the time zone of the browser', async () => {
+  const query = 'groupBy=properties.plan&interval=day';
+  const { page, faults } = await openSignedIn(`#/chart?startDate=2026-01-01&endDate=2026-01-21&${query}`);
+  const days = 'startDate=2025-12-31T23:00:00Z&endDate=2026-01-21T22:59:59.999Z';
+  const { body } = await pipeline.get<SeriesBody>(`/events/series?${days}&${query}&timeZone=Europe/Berlin`);
+  expect(body.total).toBe(120);
+  await shown(page.locator('.chart canvas'));
+  await page.getByText('All numbers', { exact: true }).focus();
+  await page.keyboard.press('Enter');
+  const rows = page.getByRole('table', { name: 'Every day of the chart' }).locator('tbody tr');
+  await shown(rows.first());
+  const numbers = await rows.evaluateAll((all) =>
+    all.map((row) => [
+      row.querySelector('time')?.getAttribute('datetime'),
+      ...[...row.querySelectorAll('td')].map((cell) => Number(cell.textContent)),
+    ]),
+  );
+  expect(numbers).toEqual(
+    body.buckets.map((bucket, index) => [bucket, ...body.series.map(({ values }) => values[index])]),
+  );
+  const totals = await page
+    .getByRole('table', { name: /^Totals/ })
+    .locator('td')
+    .allTextContents();
+  expect(totals.map(Number)).toEqual([...body.series.map(({ total }) => total), body.total]);
+  expect(faults).toEqual([]);
+});
+
+test('From and To are days of the browser, and a bucket that is only partly in the range is marked', async () => {
+  const { page, faults } = await openSignedIn('#/chart?startDate=2026-01-05&endDate=2026-01-05', {
+    zone: 'Asia/Tokyo',
+  });
+  const day = 'startDate=2026-01-04T15:00:00Z&endDate=2026-01-05T14:59:59.999Z';
+  const { body } = await pipeline.get<EventPage>(`/events?${day}`);
+  await shown(page.getByText(`Total ${body.total}.`));
+  await page.getByText('All numbers', { exact: true }).click();
+  const hours = page.getByRole('table', { name: /^Every hour/ }).locator('tbody tr');
+  await eventually(() => hours.count()).toBe(24);
+  expect(await hours.filter({ hasText: 'partial' }).count()).toBe(0);
+  await page.goto(`${pipeline.services['query-api'].url}/console/#/events?startDate=2026-01-05&endDate=2026-01-05`);
+  await shown(page.getByText(`${body.total} of ${body.total} events.`));
+  const half = 'startDate=2026-01-05T03:00:00Z&endDate=2026-01-06&interval=day';
+  await page.goto(`${pipeline.services['query-api'].url}/console/#/chart?${half}`);
+  await page.getByText('All numbers', { exact: true }).click();
+  const days = page.getByRole('table', { name: /^Every day/ }).locator('tbody tr');
+  await eventually(() => days.allInnerTexts()).toEqual([
+    expect.stringContaining('partial'),
+    expect.not.stringContaining('partial'),
+  ]);
+  expect(faults).toEqual([]);
+});
+
+test('the numbers of a long chart are in the page once they are asked for, a part at a time', async () => {
+  const { page, faults } = await openSignedIn(
+    '#/chart?startDate=2026-01-01T00:00:00Z&endDate=2026-01-03T23:59:59Z&interval=minute&groupBy=event',
+  );
+  const cells = page.locator('table.numbers td');
+  await shown(page.locator('.chart canvas'));
+  expect(await cells.count()).toBe(0);
+  await page.getByText('All numbers', { exact: true }).click();
+  await shown(page.getByText(/^1 to [\d,]+ of 4,320$/));
+  expect(await cells.count()).toBeLessThanOrEqual(5_000);
+  const first = await page.locator('table.numbers time').first().getAttribute('datetime');
+  await page.getByRole('button', { name: 'Later' }).click();
+  await eventually(() => page.locator('table.numbers time').first().getAttribute('datetime')).not.toBe(first);
+  expect(await cells.count()).toBeLessThanOrEqual(5_000);
+  expect(faults).toEqual([]);
+});
+
+test.each(['.', '..'])('the page of the user "%s" shows events, and why it shows nothing else', async (user) => {
+  const submission = { foreignUserGroupId: 'acme', foreignUserId: user, events: [{ event: `of ${user}` }] };
+  expect((await pipeline.submit(submission)).status).toBe(202);
+  await pipeline.drained();
+  const { page, faults } = await openSignedIn(`#/users/${user}`);
+  await shown(page.getByText('A browser cannot ask for'));
+  await shown(page.getByRole('link', { name: `of ${user}`, exact: true }));
+  expect(faults).toEqual([]);
+});
+
+test('a page that fails says so, and the others work', async () => {
+  const { page } = await openSignedIn('#/events');
+  await page.route(/\/users\/jane%2Fdoe\?/, (route) => route.fulfill({ json: {} }));
+  const { url } = pipeline.services['query-api'];
+  await page.goto(`${url}/console/#/users/jane%2Fdoe`);
+  await shown(page.getByRole('heading', { level: 1, name: 'This page failed' }));
+  await page.goto(`${url}/console/#/organizations/acme`);
+  await shown(page.getByRole('row', { name: /^tier "gold"/ }));
+});
+
+test('a browser without JSON.rawJSON shows events whose numbers no double holds', async () => {
+  const number = '9007199254740993';
+  const submitted = `{"foreignUserGroupId":"acme","events":[{"event":"long_number","properties":{"n":${number}}}]}`;
+  expect((await pipeline.submit(submitted)).status).toBe(202);
+  await pipeline.drained();
+  for (const isOld of [false, true]) {
+    const { page, context, faults } = await open('#/events?event=long_number');
+    if (isOld) await context.addInitScript('delete JSON.rawJSON');
+    await page.reload();
+    await page.getByLabel('API key').fill(pipeline.key);
+    await page.keyboard.press('Enter');
+    await shown(page.getByRole('cell', { name: isOld ? '9007199254740992' : number }));
+    expect(faults).toEqual([]);
+  }
+});

@@ -1,0 +1,41 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { installNpmPackages, installOnce } from '@sluice/local-stack/install-packages';
+
+const run = promisify(execFile);
+
+const PACKAGES = join(import.meta.dirname, 'packages');
+const ROOT = join(import.meta.dirname, '..', '..', '..');
+const CACHE = join(ROOT, '.cache', 'clients');
+
+/** The folder of the clients from npm: it has a `node_modules`. */
+export const NPM_FOLDER = join(CACHE, 'npm');
+
+/** The Python of the virtual environment that has the requirements of `packages/python-<name>.txt`. */
+export function pythonOf(name: string): string {
+  return join(CACHE, `python-${name}`, 'bin', 'python');
+}
+
+/**
+ * Installs the clients of `packages` into `.cache/clients`, where they are not installed yet. No script of a package runs.
+ *
+ * @param pythonNames the `<name>` of each `packages/python-<name>.txt`
+ */
+export async function installClients(pythonNames: readonly string[]): Promise<void> {
+  await Promise.all([installNpmPackages(PACKAGES, NPM_FOLDER), ...pythonNames.map((name) => installPython(name))]);
+}
+
+async function installPython(name: string): Promise<void> {
+  const requirements = join(PACKAGES, `python-${name}.txt`);
+  const folder = join(CACHE, `python-${name}`);
+  await installOnce(folder, [requirements], async () => {
+    await run('python3', ['-m', 'venv', folder]).catch((cause) => {
+      const remedy = 'Install it, on Debian with: sudo apt-get install python3 python3-venv';
+      throw new Error(`The Python clients need python3 with its venv. ${remedy}`, { cause });
+    });
+    // Wheels only: a source distribution would run its setup.py. Everything is pinned, so nothing is resolved.
+    const options = ['--only-binary=:all:', '--no-deps', '--disable-pip-version-check'];
+    await run(pythonOf(name), ['-m', 'pip', 'install', ...options, '-r', requirements]);
+  });
+}

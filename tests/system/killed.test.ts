@@ -1,0 +1,56 @@
+import { eventually } from '@sluice/shared/testing/eventually';
+import { inject, test } from 'vitest';
+import { ownClickHouse, ownKafka } from '../kit/engines.ts';
+import { startLoad } from '../kit/load.ts';
+import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { expectExactlyOnce } from '../kit/verify-delivery.ts';
+
+/** Kills a service, and starts it again as a supervisor would. */
+async function killService(pipeline: Pipeline, name: keyof Pipeline['services']): Promise<void> {
+  await pipeline.services[name].kill9();
+  await pipeline.restart(name);
+}
+
+test('each process is killed once under load: what was accepted is stored once, and nothing else is', async () => {
+  await using engines = new AsyncDisposableStack();
+  const [kafka, clickhouse] = await Promise.all([
+    ownKafka().then((engine) => engines.use(engine)),
+    ownClickHouse().then((engine) => engines.use(engine)),
+  ]);
+  await using pipeline = await startPipeline({
+    kafkaBrokers: kafka.brokers,
+    clickhouseUrl: clickhouse.url,
+    name: 'killed',
+  });
+  await using load = startLoad({ pipeline, urls: () => [pipeline.services['ingest-api'].url], concurrency: 4 });
+  const kills: readonly (() => Promise<unknown>)[] = [
+    () => killService(pipeline, 'writer'),
+    () => clickhouse.kill9().then(() => clickhouse.restart()),
+    () => killService(pipeline, 'ingest-api'),
+    () => killService(pipeline, 'query-api'),
+    () => kafka.kill9().then(() => kafka.restart()),
+  ];
+  for (const kill of kills) {
+    const before = load.acceptedSoFar();
+    await eventually(load.acceptedSoFar).toBeGreaterThan(before + 50);
+    await kill();
+  }
+  await expectExactlyOnce(pipeline, clickhouse.url, await load.stop());
+});
+
+test('with every row on at least two of three brokers, the loss of one loses and doubles nothing, and ingest goes on', async () => {
+  await using kafka = await ownKafka({ brokers: 3 });
+  const clickhouseUrl = inject('clickhouseUrl');
+  await using pipeline = await startPipeline({
+    kafkaBrokers: kafka.brokers,
+    clickhouseUrl,
+    name: 'replicated',
+    env: { KAFKA_REPLICATION_FACTOR: '3' },
+  });
+  await using load = startLoad({ pipeline, urls: () => [pipeline.services['ingest-api'].url], concurrency: 4 });
+  await eventually(load.acceptedSoFar).toBeGreaterThan(50);
+  await kafka.kill9(1);
+  const before = load.acceptedSoFar();
+  await eventually(load.acceptedSoFar).toBeGreaterThan(before + 100);
+  await expectExactlyOnce(pipeline, clickhouseUrl, await load.stop());
+});

@@ -1,0 +1,86 @@
+// Sends the requests that clients of others made, byte for byte, without these clients.
+import { gunzipSync } from 'node:zlib';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { CLIENTS, keyOf, PAGE, type ThirdPartyClient } from '../kit/clients/clients.ts';
+import { type RawResponse, readRecording, sendBytes } from '../kit/clients/recording.ts';
+import { expectStored, storeEntities } from '../kit/clients/stored.ts';
+import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+
+/** What a client wrote of a call that is compared with what is stored. */
+interface SentCall {
+  readonly messageId: string;
+  readonly timestamp?: string;
+  readonly originalTimestamp?: string;
+  readonly context: Record<string, unknown>;
+}
+
+let pipeline: Pipeline;
+
+beforeAll(async () => {
+  pipeline = await startPipeline({
+    kafkaBrokers: inject('kafkaBrokers'),
+    clickhouseUrl: inject('clickhouseUrl'),
+    name: 'recorded',
+    keys: Object.fromEntries(CLIENTS.map((client) => [client.name, keyOf(client)])),
+    env: { CORS_ORIGINS: PAGE.origin },
+  });
+  await Promise.all(CLIENTS.map((client) => storeEntities(pipeline, client)));
+  await sendEverything();
+});
+afterAll(() => pipeline?.stop());
+
+/** Sends all requests of every client, in their order, and waits until they are stored. */
+async function sendEverything(): Promise<void> {
+  await Promise.all(
+    CLIENTS.map(async ({ name }) => {
+      for (const bytes of await readRecording(name)) {
+        expectResponse(bytes, await sendBytes(pipeline.services['ingest-api'].url, bytes));
+      }
+    }),
+  );
+  await pipeline.drained();
+}
+
+function expectResponse(request: Buffer, { status, headers, body }: RawResponse): void {
+  const method = request.toString('latin1', 0, request.indexOf(' '));
+  const origin = /^origin: (.*)\r$/im.exec(request.toString('latin1'))?.[1];
+  expect(headers['access-control-allow-origin']).toBe(origin);
+  if (method === 'POST') expect([status, body]).toEqual([200, '{"success":true}']);
+  else if (method === 'OPTIONS') expect([status, body]).toEqual([204, '']);
+  else expect([status, JSON.parse(body)]).toEqual([200, expect.objectContaining({ source: expect.anything() })]);
+}
+
+/** Returns the calls in the bodies of recorded requests. */
+function callsIn(requests: readonly Buffer[]): SentCall[] {
+  return requests.flatMap((bytes) => {
+    const body = bytes.subarray(bytes.indexOf('\r\n\r\n') + 4);
+    if (body.length === 0) return [];
+    const json = JSON.parse((body[0] === 0x1f ? gunzipSync(body) : body).toString());
+    return (json.batch ?? [json]) as SentCall[];
+  });
+}
+
+async function expectAsSent(client: ThirdPartyClient): Promise<void> {
+  const events = await expectStored(pipeline, client);
+  for (const { messageId, timestamp, originalTimestamp, context } of callsIn(await readRecording(client.name))) {
+    const stored = events.find(({ uuid, context }) => (context['messageId'] ?? uuid) === messageId);
+    expect(stored?.timestamp).toBe(new Date(timestamp ?? originalTimestamp ?? Number.NaN).toISOString());
+    const { messageId: _, ...storedContext } = stored?.context ?? {};
+    expect(storedContext).toEqual(context);
+  }
+}
+
+test.each(CLIENTS)('$name sends its calls where it should', async ({ name, paths }) => {
+  const starts = (await readRecording(name)).map((bytes) => bytes.toString('latin1', 0, bytes.indexOf('\r\n')));
+  const sentTo = starts.flatMap((start) => /^POST ([^ ?]+)/.exec(start)?.slice(1) ?? []);
+  expect(new Set(sentTo)).toEqual(new Set(paths));
+});
+
+test.concurrent.each(CLIENTS)('the requests of $name are stored as they were sent', async (client) => {
+  await expectAsSent(client);
+});
+
+test('the same requests again are stored once', async () => {
+  await sendEverything();
+  await Promise.all(CLIENTS.map(expectAsSent));
+});
