@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { createTemporaryFolder, removeAbandoned } from './temporary-folders.ts';
 
 test('folders of processes that have ended are removed, and no others', async () => {
@@ -19,7 +19,9 @@ test('folders of processes that have ended are removed, and no others', async ()
 });
 
 test('TMPDIR says where the folder of a run is', async () => {
-  const folder = await createTemporaryFolder();
-  onTestFinished(() => rm(folder, { recursive: true }));
-  expect(folder.startsWith(join(tmpdir(), `sluice-tests-${process.pid}-`))).toBe(true);
+  const parent = await mkdtemp(join(tmpdir(), 'sluice-parent-'));
+  onTestFinished(() => rm(parent, { recursive: true }));
+  vi.stubEnv('TMPDIR', parent);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  expect((await createTemporaryFolder()).startsWith(join(parent, `sluice-tests-${process.pid}-`))).toBe(true);
 });
