@@ -12,12 +12,16 @@ export class RetiredServers {
   }
 
   add(server: PolledServer): void {
-    // Nobody waits any longer for one that does not respond.
-    const isSilent = server.isAway || server.silentSince !== undefined;
     this.#timers.set(
       server,
-      setTimeout(() => void this.#end(server), isSilent ? 0 : RETIRED_MS),
+      setTimeout(() => void this.#end(server), RETIRED_MS),
     );
+  }
+
+  /** Ends those that do not respond: nobody waits for them any longer. */
+  look(): void {
+    for (const server of this.servers)
+      if (server.isAway || server.silentSince !== undefined) void this.#end(server);
   }
 
   async stop(): Promise<void> {

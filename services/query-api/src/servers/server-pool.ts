@@ -276,6 +276,7 @@ export class ServerPool implements StreamStores, Component {
    * server is better than none. Logs what has changed.
    */
   #look(): void {
+    this.#retired.look();
     for (const mirrors of this.#ranges) {
       for (const server of mirrors) {
         const since = server.isAway ? undefined : server.silentSince;
