@@ -50,6 +50,15 @@ export default {
       to: { path: '^packages/local-stack/' },
     },
     {
+      name: 'unit-tests-without-engines',
+      comment: 'A test that needs an engine is named X.service.test.ts, or is in tests/.',
+      from: { path: '\\.test\\.ts$', pathNot: '^tests/(?!kit/)|\\.(service|slow|night)\\.test\\.ts$' },
+      to: {
+        path: '/testing/(test-database|store|query-service|ingest)\\.ts$|^tests/kit/(engines|pipeline)\\.ts$|^packages/local-stack/src/(kafka|clickhouse|test-stack)\\.ts$',
+        dependencyTypesNot: ['type-only'],
+      },
+    },
+    {
       name: 'kafka-client',
       comment:
         'kafkajs is imported where clients and topics are created, and where messages are produced and consumed.',

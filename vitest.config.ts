@@ -3,25 +3,28 @@ import { configDefaults, defineConfig } from 'vitest/config';
 import { LongestFirst } from './scripts/checks/longest-first.ts';
 import { TIERS } from './scripts/checks/tiers.ts';
 
-/** Test files that run at a time. One more than there are cores, because most tests also wait for engines and services. */
-const WORKERS = availableParallelism() + 1;
+/** What every test file runs with. */
+export const SETTINGS = {
+  // Long enough for a busy machine: these only end a test that hangs.
+  testTimeout: 900_000,
+  hookTimeout: 300_000,
+  expect: { poll: { timeout: 120_000 } },
+  // One more than there are cores, because most tests also wait for engines and services.
+  maxWorkers: availableParallelism() + 1,
+};
 
 export default defineConfig({
   test: {
     sequence: { sequencer: LongestFirst },
     globalSetup: ['tests/kit/choose-seed.ts'],
-    maxWorkers: WORKERS,
+    ...SETTINGS,
     projects: TIERS.map(({ name, include, exclude = [], setup }) => ({
       test: {
+        ...SETTINGS,
         name,
         include: [...include],
         exclude: [...configDefaults.exclude, ...exclude],
         globalSetup: [...setup],
-        // Long enough for a busy machine: these only end a test that hangs.
-        testTimeout: 900_000,
-        hookTimeout: 300_000,
-        expect: { poll: { timeout: 120_000 } },
-        maxWorkers: WORKERS,
       },
     })),
   },

@@ -13,7 +13,7 @@ interface FixtureRun {
   readonly output: string;
 }
 
-/** Runs fixtures as `npm run test:faults` runs its files. In a process of its own, since vitest prints much. */
+/** Runs fixtures as `npm test` runs its files. In a process of its own, since vitest prints much. */
 async function runFixtures(...names: string[]): Promise<FixtureRun> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-fixtures-'));
   onTestFinished(() => rm(folder, { recursive: true }));

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 /**
  * A test has waited for something that did not happen in time. Only helpers that wait throw it: what compares throws
- * anything else. `npm run test:faults` runs a file again whose only failures are these (see CONTRIBUTING.md).
+ * anything else. A file whose only failures are these is run once more (see tests/README.md).
  */
 export class TooLate extends Error {
   static {

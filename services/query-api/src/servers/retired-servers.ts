@@ -20,8 +20,7 @@ export class RetiredServers {
 
   /** Ends those that do not respond: nobody waits for them any longer. */
   look(): void {
-    for (const server of this.servers)
-      if (server.isAway || server.silentSince !== undefined) void this.#end(server);
+    for (const server of this.servers) if (server.isAway || server.silentSince !== undefined) void this.#end(server);
   }
 
   async stop(): Promise<void> {
