@@ -45,6 +45,8 @@ interface Result {
   readonly seconds: number;
   /** What the simulator or which test found it; what else it is that breaks; or why there is no outcome. */
   readonly detail: string;
+  /** The file of the test that found it. */
+  readonly test?: string;
 }
 
 const EXIT_CODE_INTERRUPTED = 130;
@@ -141,9 +143,7 @@ async function testAll(faults: readonly TestedFault[]): Promise<number> {
   const failing = new Map(without.failed.map(({ file, failures }) => [file, failures[0] ?? '']));
   for (const [file, failure] of failing) console.log(`fails without a fault: ${file}: ${failure}`);
   const results = await tryAll(faults, (fault) => tryTests(copy, fault, failing));
-  const rows = results.map(
-    ({ fault, detail }) => `| ${fault.name} | ${fault.file} | ${detail.replaceAll('|', '\\|')} |`,
-  );
+  const rows = results.map(({ fault, outcome, test = outcome }) => `| ${fault.name} | ${fault.file} | ${test} |`);
   console.log(['| Fault | File | Found by |', '|---|---|---|', ...rows].join('\n'));
   return exitCodeOf(results);
 }
@@ -212,5 +212,6 @@ async function tryTests(
   );
   const [first] = failed;
   if (!first) return { outcome: 'NOT FOUND', seconds, detail: breaks };
-  return { outcome: 'found', seconds, detail: `${first.file}: ${first.failures[0]?.split('\n')[0] ?? ''}` };
+  const detail = `${first.file}: ${first.failures[0]?.split('\n')[0] ?? ''}`;
+  return { outcome: 'found', seconds, detail, test: first.file };
 }
