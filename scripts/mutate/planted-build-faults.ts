@@ -210,11 +210,11 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     tests: [query('servers/server-ranges.test.ts')],
   },
   {
-    name: 'servers/silent-server-kept',
-    file: query('servers/polled-server.ts'),
-    search: 'now - since > SILENT_MS_MAX ? since : undefined',
-    replacement: 'now - since > SILENT_MS_MAX * 100 ? since : undefined',
-    breaks: 'A server that is silent is read for minutes while another one responds.',
+    name: 'servers/longest-retention',
+    file: query('servers/kept-from.ts'),
+    search: 'Math.min(...days)',
+    replacement: 'Math.max(...days)',
+    breaks: 'An event that has expired on one server comes back when another one is read.',
     tests: [query('servers/server-pool.service.test.ts')],
   },
   {
