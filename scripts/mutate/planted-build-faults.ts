@@ -146,12 +146,12 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     tests: [query('views/view-query.test.ts')],
   },
   {
-    name: 'views/no-limit-of-a-statement',
-    file: query('views/console-documents.ts'),
-    search: 'return { abort_signal: AbortSignal.timeout(this.#statementMsMax) };',
-    replacement: 'return {};',
-    breaks: 'While the server of the views is silent, requests wait for each other.',
-    tests: [query('views/views-servers.slow.test.ts')],
+    name: 'views/one-beyond-the-limit',
+    file: query('views/document-operations.ts'),
+    search: '(workspace, dashboard))) >= max',
+    replacement: '(workspace, dashboard))) > max',
+    breaks: 'A workspace has one view more than it may have.',
+    tests: [query('views/views-api.service.test.ts')],
   },
   {
     name: 'commands/replayed-on-one-server',
