@@ -1,8 +1,8 @@
 import { stripTypeScriptTypes } from 'node:module';
 
-/** A deliberate fault in the code, which the simulator has to find. */
+/** A deliberate fault in the code, which the simulator or the tests have to find. */
 export interface PlantedFault {
-  /** Unique: `<simulator>/<what is wrong>`. */
+  /** Unique: `<simulator or part of the code>/<what is wrong>`. */
   readonly name: string;
   /** Path of the changed file, relative to the repository root. */
   readonly file: string;
@@ -11,6 +11,12 @@ export interface PlantedFault {
   readonly replacement: string;
   /** What goes wrong with it, in one sentence. */
   readonly breaks: string;
+}
+
+/** A fault that tests have to find. */
+export interface TestedFault extends PlantedFault {
+  /** The files that have to find it, one of them at least, relative to the repository root. */
+  readonly tests: readonly string[];
 }
 
 /** The fault no longer fits the code. */

@@ -1,16 +1,26 @@
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { access, readFile } from 'node:fs/promises';
+import { join, matchesGlob } from 'node:path';
 import { expect, test } from 'vitest';
+import { TIERS, TIERS_OF } from '../checks/tiers.ts';
+import { PLANTED_BUILD_FAULTS } from './planted-build-faults.ts';
 import { FaultMismatch, plant } from './planted-fault.ts';
 import { PLANTED_INGEST_FAULTS } from './planted-ingest-faults.ts';
 import { PLANTED_WRITER_FAULTS } from './planted-writer-faults.ts';
 
 const root = join(import.meta.dirname, '..', '..');
-const FAULTS = [...PLANTED_WRITER_FAULTS, ...PLANTED_INGEST_FAULTS];
+const FAULTS = [...PLANTED_WRITER_FAULTS, ...PLANTED_INGEST_FAULTS, ...PLANTED_BUILD_FAULTS];
 
 test.each(FAULTS)('$name fits the code', async (fault) => {
   const source = await readFile(join(root, fault.file), 'utf8');
   expect(plant(source, fault)).not.toBe(source);
+});
+
+test.each(PLANTED_BUILD_FAULTS)('the tests of $name are tests of the build', async ({ tests }) => {
+  const build = TIERS.filter(({ name }) => TIERS_OF.build.includes(name));
+  for (const file of tests) {
+    await access(join(root, file));
+    expect([file, build.some(({ include }) => include.some((glob) => matchesGlob(file, glob)))]).toEqual([file, true]);
+  }
 });
 
 test('no two faults have the same name', () => {

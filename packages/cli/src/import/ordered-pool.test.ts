@@ -77,6 +77,7 @@ test('what waits and what it weighs is bounded; a task heavier than all that may
   expect(await isSettled(fourth)).toBe(false);
   for (const name of ['k1', 'k2', 'k3', 'k4']) await end(name);
   await pool.drained();
+  expect(started).toEqual(['k1', 'k2', 'k3', 'k4']);
   const heavy = pool.add(task('heavy', undefined, 50));
   expect(await isSettled(heavy)).toBe(true);
   const light = pool.add(task('light'));

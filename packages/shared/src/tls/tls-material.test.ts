@@ -84,6 +84,14 @@ test.each<
   ['cut off', async () => ({ cert: `${own.cert}${authority.cert.slice(0, -40)}` }), [/_CERT_FILE: \S+ ends within/]],
   ['expired', async () => authority.issue({ days: -1 }), [/_CERT_FILE: \S+ holds a certificate that expired at 2/]],
   [
+    'expired, before the certificate of an authority that is valid',
+    async () => {
+      const { cert, key } = await authority.issue({ days: -1 });
+      return { cert: `${cert}\n${authority.cert}`, key };
+    },
+    [/_CERT_FILE: \S+ holds a certificate that expired at 2/],
+  ],
+  [
     'an expired authority',
     async () => ({ ca: (await createAuthority('Old CA', -1)).cert }),
     [/_CA_FILE: \S+ holds .* expired/],
