@@ -11,12 +11,13 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     globalSetup: ['tests/kit/choose-seed.ts'],
     maxWorkers: WORKERS,
-    projects: TIERS.map(({ name, include, exclude = [], setup }) => ({
+    projects: TIERS.map(({ name, include, exclude = [], setup, isolate = true }) => ({
       test: {
         name,
         include: [...include],
         exclude: [...configDefaults.exclude, ...exclude],
         globalSetup: [...setup],
+        isolate,
         // Long enough for a busy machine: these only end a test that hangs.
         testTimeout: 900_000,
         hookTimeout: 300_000,

@@ -1,27 +1,17 @@
 import { readFile } from 'node:fs/promises';
-import { WEBHOOKS_ENV } from '@sluice/query-api/testing/webhooks';
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
-import { launchChromium } from '../kit/clients/chromium.ts';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { openSignedInConsole, SCHEMES } from '../kit/clients/console-page.ts';
 import { shown, takePicture, violationsOf } from '../kit/clients/pages.ts';
-import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { sharedBrowser } from '../kit/clients/shared-browser.ts';
+import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
-const stack = new AsyncDisposableStack();
-let pipeline: Pipeline;
+let pipeline: Tenant;
 let browser: Browser;
 
 beforeAll(async () => {
-  pipeline = stack.use(
-    await startPipeline({
-      kafkaBrokers: inject('kafkaBrokers'),
-      ...{ clickhouseUrl: inject('clickhouseUrl'), name: 'consoledashboards' },
-      envOf: { 'query-api': WEBHOOKS_ENV },
-    }),
-  );
-  browser = await launchChromium();
-  stack.defer(() => browser.close());
+  [pipeline, browser] = await Promise.all([takeTenant('consoledashboards'), sharedBrowser()]);
   for (let user = 0; user < 30; user += 1) {
     const start = Date.UTC(2026, 1, 2 + (user % 20), 10);
     const at = (hours: number) => new Date(start + hours * 3_600_000).toISOString();
@@ -36,7 +26,6 @@ beforeAll(async () => {
   }
   await pipeline.drained();
 });
-afterAll(() => stack.disposeAsync());
 
 const DAYS = { startDate: '2026-02-01', endDate: '2026-03-01', timeZone: 'Europe/Berlin' };
 const BEFORE = { startDate: '2019-02-01', endDate: '2019-03-01', timeZone: 'Europe/Berlin' };

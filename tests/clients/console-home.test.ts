@@ -1,29 +1,19 @@
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { launchChromium } from '../kit/clients/chromium.ts';
+import { beforeAll, expect, test } from 'vitest';
 import { openConsole, openSignedInConsole, SCHEMES } from '../kit/clients/console-page.ts';
 import { shown, tabTo, takePicture, violationsOf } from '../kit/clients/pages.ts';
-import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { sharedBrowser } from '../kit/clients/shared-browser.ts';
+import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
 const DAY_MS = 86_400_000;
 
-const stack = new AsyncDisposableStack();
-let pipeline: Pipeline;
+let pipeline: Tenant;
 let browser: Browser;
 
 beforeAll(async () => {
-  pipeline = stack.use(
-    await startPipeline({
-      kafkaBrokers: inject('kafkaBrokers'),
-      clickhouseUrl: inject('clickhouseUrl'),
-      name: 'consolehome',
-    }),
-  );
-  browser = await launchChromium();
-  stack.defer(() => browser.close());
+  [pipeline, browser] = await Promise.all([takeTenant('consolehome'), sharedBrowser()]);
 });
-afterAll(() => stack.disposeAsync());
 
 /** The figures of a page by their names. */
 async function figuresOf(page: Page): Promise<Record<string, string>> {

@@ -1,32 +1,22 @@
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { launchChromium } from '../kit/clients/chromium.ts';
+import { beforeAll, expect, test } from 'vitest';
 import { openSignedInConsole, SCHEMES } from '../kit/clients/console-page.ts';
 import { shown, tabTo, takePicture, violationsOf } from '../kit/clients/pages.ts';
-import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { sharedBrowser } from '../kit/clients/shared-browser.ts';
+import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
-const stack = new AsyncDisposableStack();
-let pipeline: Pipeline;
+let pipeline: Tenant;
 let browser: Browser;
 
 beforeAll(async () => {
-  pipeline = stack.use(
-    await startPipeline({
-      kafkaBrokers: inject('kafkaBrokers'),
-      clickhouseUrl: inject('clickhouseUrl'),
-      name: 'consolesettings',
-    }),
-  );
+  [pipeline, browser] = await Promise.all([takeTenant('consolesettings'), sharedBrowser()]);
   // 21:30 in New York on Saturday, and 02:30 in Berlin on Sunday, 2026-03-01.
   const events = [{ event: 'signed_up', timestamp: '2026-03-01T02:30:00Z' }];
   await pipeline.submit({ foreignUserGroupId: 'acme', foreignUserId: 'jane', events });
   await pipeline.drained();
-  browser = await launchChromium();
-  stack.defer(() => browser.close());
 });
-afterAll(() => stack.disposeAsync());
 
 test('the time zone and the week of the settings count in lists and charts, and stay', async () => {
   const { page, context, faults } = await openSignedInConsole({ pipeline, browser }, '#/settings');

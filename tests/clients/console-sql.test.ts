@@ -2,9 +2,9 @@ import { readFile } from 'node:fs/promises';
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { launchChromium } from '../kit/clients/chromium.ts';
 import { openSignedInConsole, SCHEMES } from '../kit/clients/console-page.ts';
 import { shown, tabTo, takePicture, violationsOf } from '../kit/clients/pages.ts';
+import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
 import { clickHouseWithSql, SQL_DATABASE, SQL_ENV } from '../kit/sql.ts';
 
@@ -21,8 +21,7 @@ beforeAll(async () => {
       env: SQL_ENV,
     }),
   );
-  browser = await launchChromium();
-  stack.defer(() => browser.close());
+  browser = await sharedBrowser();
   const events = Array.from({ length: 5 }, (_, n) => ({
     event: n < 2 ? 'signed_up' : 'paid',
     properties: { note: '<b>ü</b>' },

@@ -1,34 +1,23 @@
-import { WEBHOOKS_ENV } from '@sluice/query-api/testing/webhooks';
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
-import { launchChromium } from '../kit/clients/chromium.ts';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { openConsole, openSignedInConsole, SCHEMES } from '../kit/clients/console-page.ts';
 import { shown, tabTo, takePicture, violationsOf } from '../kit/clients/pages.ts';
-import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { sharedBrowser } from '../kit/clients/shared-browser.ts';
+import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
-const stack = new AsyncDisposableStack();
-let pipeline: Pipeline;
+let pipeline: Tenant;
 let browser: Browser;
 
 /** A name as hostile as one may be, in a direction of its own. */
 const STRANGE = '<b>مرحبا</b> 🚀 "x"';
 
 beforeAll(async () => {
-  pipeline = stack.use(
-    await startPipeline({
-      kafkaBrokers: inject('kafkaBrokers'),
-      ...{ clickhouseUrl: inject('clickhouseUrl'), name: 'consoleviews' },
-      envOf: { 'query-api': WEBHOOKS_ENV },
-    }),
-  );
-  browser = await launchChromium();
-  stack.defer(() => browser.close());
+  [pipeline, browser] = await Promise.all([takeTenant('consoleviews'), sharedBrowser()]);
   const events = ['signed_up', 'paid', 'paid'].map((event) => ({ event, properties: { plan: 'pro' } }));
   expect((await pipeline.submit({ foreignUserGroupId: 'acme', foreignUserId: 'jane', events })).status).toBe(202);
   await pipeline.settled(3);
 });
-afterAll(() => stack.disposeAsync());
 
 /** Sends a request to query-api with the key of the pipeline, and returns what it creates. */
 async function create(path: string, body: object): Promise<{ readonly id: string; readonly key: string }> {

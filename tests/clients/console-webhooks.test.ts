@@ -1,27 +1,19 @@
-import { Receiver, WEBHOOKS_ENV } from '@sluice/query-api/testing/webhooks';
+import { Receiver } from '@sluice/query-api/testing/webhooks';
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { launchChromium } from '../kit/clients/chromium.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openSignedInConsole, SCHEMES } from '../kit/clients/console-page.ts';
 import { shown, tabTo, takePicture, violationsOf } from '../kit/clients/pages.ts';
-import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { sharedBrowser } from '../kit/clients/shared-browser.ts';
+import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
 const stack = new AsyncDisposableStack();
-let pipeline: Pipeline;
+let pipeline: Tenant;
 let browser: Browser;
 let receiver: Receiver;
 
 beforeAll(async () => {
-  pipeline = stack.use(
-    await startPipeline({
-      kafkaBrokers: inject('kafkaBrokers'),
-      ...{ clickhouseUrl: inject('clickhouseUrl'), name: 'consolewebhooks' },
-      envOf: { 'query-api': WEBHOOKS_ENV },
-    }),
-  );
-  browser = await launchChromium();
-  stack.defer(() => browser.close());
+  [pipeline, browser] = await Promise.all([takeTenant('consolewebhooks'), sharedBrowser()]);
   receiver = stack.use(await Receiver.start());
 });
 afterAll(() => stack.disposeAsync());

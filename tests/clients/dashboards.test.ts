@@ -3,37 +3,28 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
-import { launchChromium } from '../kit/clients/chromium.ts';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { takePicture, violationsOf } from '../kit/clients/pages.ts';
+import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import { COMMITS, readExpectedCommits } from '../kit/commits.ts';
 import { DocShell } from '../kit/doc-examples.ts';
 import { runImporter } from '../kit/importer.ts';
-import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
 // The page that docs/guide/dashboards.md builds from responses, as a browser shows it.
 
 const text = await readFile(new URL('../../docs/guide/dashboards.md', import.meta.url), 'utf8');
 const [, building = ''] = /^```sh\n(chart\(\) \{\n.*?)^```$/ms.exec(text) ?? [];
 
-let pipeline: Pipeline;
+let pipeline: Tenant;
 let browser: Browser;
 let folder: string;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sluice-charts-'));
-  pipeline = await startPipeline({
-    kafkaBrokers: inject('kafkaBrokers'),
-    clickhouseUrl: inject('clickhouseUrl'),
-    name: 'charts',
-  });
-  browser = await launchChromium();
+  [pipeline, browser] = await Promise.all([takeTenant('charts'), sharedBrowser()]);
 });
-afterAll(async () => {
-  await browser?.close();
-  await pipeline?.stop();
-  await rm(folder, { recursive: true });
-});
+afterAll(() => rm(folder, { recursive: true }));
 
 interface Opened {
   readonly page: Page;

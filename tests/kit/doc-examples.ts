@@ -24,12 +24,12 @@ export function docExamples(text: string): DocExample[] {
 
 /** Runs the commands of documents as a person does in the folder of the project, but against a pipeline. */
 export class DocShell {
-  readonly #pipeline: Pipeline;
+  readonly #pipeline: Pick<Pipeline, 'services'>;
   readonly #folder: string;
 
   readonly #others: Readonly<Record<string, string>>;
 
-  private constructor(pipeline: Pipeline, folder: string, others: Readonly<Record<string, string>>) {
+  private constructor(pipeline: Pick<Pipeline, 'services'>, folder: string, others: Readonly<Record<string, string>>) {
     this.#others = others;
     this.#pipeline = pipeline;
     this.#folder = folder;
@@ -42,7 +42,7 @@ export class DocShell {
    * @param others addresses of other services, by those that documents have
    */
   static async create(
-    pipeline: Pipeline,
+    pipeline: Pick<Pipeline, 'services'>,
     folder: string,
     key: string,
     others: Readonly<Record<string, string>> = {},
