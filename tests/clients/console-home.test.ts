@@ -1,8 +1,8 @@
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser, Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
-import { openConsole, openSignedInConsole, SCHEMES } from '../kit/clients/console-page.ts';
-import { shown, tabTo, takePicture, violationsOf } from '../kit/clients/pages.ts';
+import { expectAccessible, openConsole, openSignedInConsole } from '../kit/clients/console-page.ts';
+import { shown, tabTo } from '../kit/clients/pages.ts';
 import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
@@ -22,12 +22,11 @@ async function figuresOf(page: Page): Promise<Record<string, string>> {
   return Object.fromEntries(terms.map((term, index) => [term, values[index] ?? '']));
 }
 
-test.each(SCHEMES)('a first visitor is told how to send an event, without violations, %s', async (scheme) => {
-  const { page, faults } = await openSignedInConsole({ pipeline, browser }, '', { scheme });
+test('a first visitor is told how to send an event, without violations', async () => {
+  const { page, faults } = await openSignedInConsole({ pipeline, browser });
   await shown(page.getByText('Waiting for the first event'));
   await shown(page.getByText(`Authorization: Bearer ${pipeline.key}`));
-  expect(await violationsOf(page)).toEqual([]);
-  await takePicture(page, `first-visit-${scheme}`);
+  await expectAccessible(page, 'first-visit');
   expect(faults).toEqual([]);
 });
 
@@ -94,12 +93,11 @@ test('where nothing has happened lately, the home page says when something did',
   expect(faults).toEqual([]);
 });
 
-test.each(SCHEMES)('axe-core finds nothing on the home page, %s', async (scheme) => {
-  const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/home', { scheme });
+test('axe-core finds nothing on the home page', async () => {
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/home');
   await eventually(async () => Object.values(await figuresOf(page)).filter((value) => value !== '…').length).toBe(6);
   await shown(page.getByRole('table', { name: 'In the last 7 days' }));
   await shown(page.locator('.chart canvas'));
-  expect(await violationsOf(page)).toEqual([]);
-  await takePicture(page, `home-${scheme}`);
+  await expectAccessible(page, 'home');
   expect(faults).toEqual([]);
 });

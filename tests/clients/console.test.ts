@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { type Look, openConsole, openSignedInConsole, SCHEMES, tourOf } from '../kit/clients/console-page.ts';
+import { expectAccessible, type Look, openConsole, openSignedInConsole, tourOf } from '../kit/clients/console-page.ts';
 import { shown, tabTo, takePicture, violationsOf } from '../kit/clients/pages.ts';
 import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
@@ -198,11 +198,7 @@ test.each(Object.keys(PAGES))('axe-core finds nothing on the page %s', async (na
   const { page, faults } = await tour.show(hash);
   await shown(page.getByRole('heading', { level: 1, name: shows }));
   await shown(page.locator(part).first());
-  for (const scheme of SCHEMES) {
-    await page.emulateMedia({ colorScheme: scheme });
-    expect([scheme, await violationsOf(page)]).toEqual([scheme, []]);
-    await takePicture(page, `${name}-${scheme}`);
-  }
+  await expectAccessible(page, name);
   expect(faults).toEqual([]);
 });
 

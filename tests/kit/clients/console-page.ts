@@ -1,7 +1,7 @@
 import type { Browser, BrowserContext, Page } from 'playwright-core';
-import { afterAll, onTestFinished } from 'vitest';
+import { afterAll, expect, onTestFinished } from 'vitest';
 import type { Pipeline } from '../pipeline.ts';
-import { shown } from './pages.ts';
+import { shown, takePicture, violationsOf } from './pages.ts';
 
 export const SCHEMES = ['light', 'dark'] as const;
 
@@ -37,6 +37,27 @@ export async function openSignedInConsole(served: Served, hash?: string, look?: 
   const opened = await openConsole(served, hash, look);
   await signIn(opened.page, served);
   return opened;
+}
+
+/**
+ * Expects that axe-core finds nothing on a page in the colors of either scheme, and keeps a picture of each.
+ *
+ * @param name of the picture, which the scheme and the suffix follow
+ */
+export async function expectAccessible(page: Page, name: string, suffix = ''): Promise<void> {
+  for (const colorScheme of SCHEMES) {
+    await page.emulateMedia({ colorScheme });
+    expect([name, colorScheme, await violationsOf(page)]).toEqual([name, colorScheme, []]);
+    await takePicture(page, `${name}-${colorScheme}${suffix}`);
+  }
+}
+
+/** Keeps a picture of a page in the colors of either scheme, named as {@link expectAccessible} does. */
+export async function takePictures(page: Page, name: string, suffix = ''): Promise<void> {
+  for (const colorScheme of SCHEMES) {
+    await page.emulateMedia({ colorScheme });
+    await takePicture(page, `${name}-${colorScheme}${suffix}`);
+  }
 }
 
 /** The console in one tab for many tests, which look at its pages one after the other. */
