@@ -18,13 +18,14 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     globalSetup: ['tests/kit/choose-seed.ts'],
     ...SETTINGS,
-    projects: TIERS.map(({ name, include, exclude = [], setup }) => ({
+    projects: TIERS.map(({ name, include, exclude = [], setup, isolate = true }) => ({
       test: {
         ...SETTINGS,
         name,
         include: [...include],
         exclude: [...configDefaults.exclude, ...exclude],
         globalSetup: [...setup],
+        isolate,
       },
     })),
   },

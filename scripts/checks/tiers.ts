@@ -5,6 +5,11 @@ export interface Tier {
   readonly exclude?: readonly string[];
   /** The global set-ups that its files need, from the root of the repository. */
   readonly setup: readonly string[];
+  /**
+   * Whether each file has a process of its own. Otherwise a worker keeps its process and the modules of tests/kit for the next
+   * file: what they start lazily, such as a pipeline, is shared. Default: true.
+   */
+  readonly isolate?: boolean;
   /** What the sum of its files may take on two quiet cores, in seconds. */
   readonly budgetSeconds: number;
 }
@@ -28,12 +33,19 @@ export const TIERS: readonly Tier[] = [
   },
   { name: 'faults', include: ['tests/faults/**/*.test.ts'], setup: [ENGINES], budgetSeconds: 2_000 },
   { name: 'slow', include: [`${BESIDE_CODE}/*.slow.test.ts`], setup: [ENGINES], budgetSeconds: 600 },
-  { name: 'clients', include: ['tests/clients/**/*.test.ts'], setup: [PROGRAMS, ENGINES], budgetSeconds: 600 },
-  { name: 'system', include: ['tests/system/**/*.test.ts'], setup: [ENGINES], budgetSeconds: 300 },
+  {
+    ...{ name: 'clients', include: ['tests/clients/**/*.test.ts'], isolate: false },
+    ...{ setup: [PROGRAMS, ENGINES], budgetSeconds: 600 },
+  },
+  {
+    ...{ name: 'system', include: ['tests/system/**/*.test.ts'], isolate: false },
+    ...{ setup: [ENGINES], budgetSeconds: 300 },
+  },
   { name: 'simulation', include: ['tests/simulation/**/*.test.ts'], setup: [ENGINES], budgetSeconds: 120 },
-  { name: 'service', include: [`${BESIDE_CODE}/*.service.test.ts`], setup: [ENGINES], budgetSeconds: 600 },
+  { name: 'service', include: [`${BESIDE_CODE}/*.service.test.ts`], isolate: false, setup: [ENGINES], budgetSeconds: 600 },
   {
     name: 'unit',
+    isolate: false,
     include: [`${BESIDE_CODE}/*.test.ts`],
     exclude: ['**/*.{service,slow,night}.test.ts'],
     setup: [],

@@ -1,14 +1,13 @@
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { launchChromium } from '../kit/clients/chromium.ts';
-import { type Look, openSignedInConsole, SCHEMES } from '../kit/clients/console-page.ts';
-import { shown, tabTo, takePicture, violationsOf } from '../kit/clients/pages.ts';
-import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { beforeAll, expect, test } from 'vitest';
+import { expectAccessible, type Look, openSignedInConsole, tourOf } from '../kit/clients/console-page.ts';
+import { shown, tabTo } from '../kit/clients/pages.ts';
+import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import type { EventPage } from '../kit/records.ts';
+import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
-const stack = new AsyncDisposableStack();
-let pipeline: Pipeline;
+let pipeline: Tenant;
 let browser: Browser;
 
 /** Events of `jane`, in UTC: two sessions, the later one over midnight in Berlin. */
@@ -31,14 +30,7 @@ function nested(depth: number): unknown {
 }
 
 beforeAll(async () => {
-  pipeline = stack.use(
-    await startPipeline({
-      kafkaBrokers: inject('kafkaBrokers'),
-      ...{ clickhouseUrl: inject('clickhouseUrl'), name: 'consoleentities' },
-    }),
-  );
-  browser = await launchChromium();
-  stack.defer(() => browser.close());
+  [pipeline, browser] = await Promise.all([takeTenant('consoleentities'), sharedBrowser()]);
   const submissions: unknown[] = [
     { foreignUserGroupId: 'acme', foreignUserId: 'jane', events: sessionEvents(), properties: { tier: 'gold' } },
     {
@@ -80,7 +72,6 @@ beforeAll(async () => {
   expect((await pipeline.submit(properties, { path: '/v1/public/users' })).status).toBe(202);
   await pipeline.drained();
 });
-afterAll(() => stack.disposeAsync());
 
 function range(count: number): number[] {
   return Array.from({ length: count }, (_, index) => index);
@@ -361,19 +352,18 @@ const PAGES: Readonly<Record<string, { readonly hash: string; readonly shows: st
   'users-list': { hash: '#/users', shows: 'member-00' },
   'events-none': { hash: '#/events?userId=jane&startDate=2026-02-01', shows: 'The newest event is of' },
 };
-const LOOKS = Object.keys(PAGES).flatMap((name) => SCHEMES.map((scheme) => ({ name, scheme })));
+const tour = tourOf(() => ({ pipeline, browser }));
 
-test.each(LOOKS)('axe-core finds nothing on $name, $scheme, and nothing is cut off', async ({ name, scheme }) => {
+test.each(Object.keys(PAGES))('axe-core finds nothing on %s, and nothing is cut off', async (name) => {
   const { hash, shows } = PAGES[name] ?? { hash: '', shows: '' };
   const { body } = await pipeline.get<EventPage>('/events?event[contains]=img');
-  const { page, faults } = await open(hash.replace('FIRST', body.results[0]?.uuid ?? ''), { scheme });
+  const { page, faults } = await tour.show(hash.replace('FIRST', body.results[0]?.uuid ?? ''));
   for (const width of WIDTHS) {
     await page.setViewportSize({ width, height: 800 });
     await shown(page.getByText(shows).first());
-    expect(await violationsOf(page)).toEqual([]);
     // A chart takes the new width a moment later.
     await eventually(() => page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
-    await takePicture(page, `${name}-${scheme}-${width}`);
+    await expectAccessible(page, name, `-${width}`);
   }
   expect(faults).toEqual([]);
 });

@@ -2,29 +2,20 @@ import { readFile } from 'node:fs/promises';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { launchChromium } from '../kit/clients/chromium.ts';
-import { type Look, openSignedInConsole, SCHEMES } from '../kit/clients/console-page.ts';
-import { shown, tabTo, takePicture, violationsOf } from '../kit/clients/pages.ts';
-import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { beforeAll, expect, test } from 'vitest';
+import { expectAccessible, type Look, openSignedInConsole, tourOf } from '../kit/clients/console-page.ts';
+import { shown, tabTo, takePicture } from '../kit/clients/pages.ts';
+import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import type { EventPage } from '../kit/records.ts';
+import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
-const stack = new AsyncDisposableStack();
-let pipeline: Pipeline;
+let pipeline: Tenant;
 let browser: Browser;
 
 const NAMES = ['🙂 smiled', 'שלום עולם', '<b>bold</b>, \\ and more'];
 
 beforeAll(async () => {
-  pipeline = stack.use(
-    await startPipeline({
-      kafkaBrokers: inject('kafkaBrokers'),
-      clickhouseUrl: inject('clickhouseUrl'),
-      name: 'consoleexplore',
-    }),
-  );
-  browser = await launchChromium();
-  stack.defer(() => browser.close());
+  [pipeline, browser] = await Promise.all([takeTenant('consoleexplore'), sharedBrowser()]);
   await submitFunnel();
   const rest = [
     { event: 'deployed', timestamp: '2026-02-10T12:00:00Z' },
@@ -39,7 +30,6 @@ beforeAll(async () => {
   }
   await pipeline.drained();
 });
-afterAll(() => stack.disposeAsync());
 
 /** Thirty users sign up in January and February; half of them pay an hour later, some come back the week after. */
 async function submitFunnel(): Promise<void> {
@@ -450,18 +440,19 @@ const PAGES: Readonly<
   },
 };
 
-test.each(Object.entries(PAGES).flatMap(([name, page]) => SCHEMES.map((scheme) => ({ name, scheme, ...page }))))(
-  'axe-core finds nothing in $name, $scheme, wide and narrow',
-  async ({ name, scheme, hash, shows, page: path = 'explore' }) => {
-    const { page, faults } = await open(`#/${path}?${hash}`, { scheme, zone: 'UTC' });
+const tour = tourOf(() => ({ pipeline, browser }), { zone: 'UTC' });
+
+test.each(Object.entries(PAGES).map(([name, page]) => ({ name, ...page })))(
+  'axe-core finds nothing in $name, wide and narrow',
+  async ({ name, hash, shows, page: path = 'explore' }) => {
+    const { page, faults } = await tour.show(`#/${path}?${hash}`);
     for (const [look, width] of [
       ['wide', 1280],
       ['narrow', 390],
     ] as const) {
       await page.setViewportSize({ width, height: 900 });
       await shown(page.getByText(shows).first());
-      expect(await violationsOf(page)).toEqual([]);
-      await takePicture(page, `explore-${name}-${scheme}-${look}`);
+      await expectAccessible(page, `explore-${name}`, `-${look}`);
     }
     await page.setViewportSize({ width: 360, height: 800 });
     await eventually(() => page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(360);

@@ -1,29 +1,19 @@
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { launchChromium } from '../kit/clients/chromium.ts';
-import { openConsole, openSignedInConsole, SCHEMES } from '../kit/clients/console-page.ts';
-import { shown, tabTo, takePicture, violationsOf } from '../kit/clients/pages.ts';
-import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { beforeAll, expect, test } from 'vitest';
+import { expectAccessible, openConsole, openSignedInConsole } from '../kit/clients/console-page.ts';
+import { shown, tabTo } from '../kit/clients/pages.ts';
+import { sharedBrowser } from '../kit/clients/shared-browser.ts';
+import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
 const DAY_MS = 86_400_000;
 
-const stack = new AsyncDisposableStack();
-let pipeline: Pipeline;
+let pipeline: Tenant;
 let browser: Browser;
 
 beforeAll(async () => {
-  pipeline = stack.use(
-    await startPipeline({
-      kafkaBrokers: inject('kafkaBrokers'),
-      clickhouseUrl: inject('clickhouseUrl'),
-      name: 'consolehome',
-    }),
-  );
-  browser = await launchChromium();
-  stack.defer(() => browser.close());
+  [pipeline, browser] = await Promise.all([takeTenant('consolehome'), sharedBrowser()]);
 });
-afterAll(() => stack.disposeAsync());
 
 /** The figures of a page by their names. */
 async function figuresOf(page: Page): Promise<Record<string, string>> {
@@ -32,12 +22,11 @@ async function figuresOf(page: Page): Promise<Record<string, string>> {
   return Object.fromEntries(terms.map((term, index) => [term, values[index] ?? '']));
 }
 
-test.each(SCHEMES)('a first visitor is told how to send an event, without violations, %s', async (scheme) => {
-  const { page, faults } = await openSignedInConsole({ pipeline, browser }, '', { scheme });
+test('a first visitor is told how to send an event, without violations', async () => {
+  const { page, faults } = await openSignedInConsole({ pipeline, browser });
   await shown(page.getByText('Waiting for the first event'));
   await shown(page.getByText(`Authorization: Bearer ${pipeline.key}`));
-  expect(await violationsOf(page)).toEqual([]);
-  await takePicture(page, `first-visit-${scheme}`);
+  await expectAccessible(page, 'first-visit');
   expect(faults).toEqual([]);
 });
 
@@ -104,12 +93,11 @@ test('where nothing has happened lately, the home page says when something did',
   expect(faults).toEqual([]);
 });
 
-test.each(SCHEMES)('axe-core finds nothing on the home page, %s', async (scheme) => {
-  const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/home', { scheme });
+test('axe-core finds nothing on the home page', async () => {
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/home');
   await eventually(async () => Object.values(await figuresOf(page)).filter((value) => value !== '…').length).toBe(6);
   await shown(page.getByRole('table', { name: 'In the last 7 days' }));
   await shown(page.locator('.chart canvas'));
-  expect(await violationsOf(page)).toEqual([]);
-  await takePicture(page, `home-${scheme}`);
+  await expectAccessible(page, 'home');
   expect(faults).toEqual([]);
 });

@@ -2,9 +2,9 @@ import { readFile } from 'node:fs/promises';
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { launchChromium } from '../kit/clients/chromium.ts';
-import { openSignedInConsole, SCHEMES } from '../kit/clients/console-page.ts';
-import { shown, tabTo, takePicture, violationsOf } from '../kit/clients/pages.ts';
+import { expectAccessible, openSignedInConsole } from '../kit/clients/console-page.ts';
+import { shown, tabTo } from '../kit/clients/pages.ts';
+import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
 import { clickHouseWithSql, SQL_DATABASE, SQL_ENV } from '../kit/sql.ts';
 
@@ -21,8 +21,7 @@ beforeAll(async () => {
       env: SQL_ENV,
     }),
   );
-  browser = await launchChromium();
-  stack.defer(() => browser.close());
+  browser = await sharedBrowser();
   const events = Array.from({ length: 5 }, (_, n) => ({
     event: n < 2 ? 'signed_up' : 'paid',
     properties: { note: '<b>ü</b>' },
@@ -86,10 +85,9 @@ test('a statement that is refused says why, and one that runs long is cancelled'
   expect(faults).toEqual([]);
 });
 
-test.each(SCHEMES)('axe-core finds nothing on the page of SQL, %s', async (scheme) => {
-  const { page, faults } = await openSignedInConsole({ pipeline, browser }, hashOf(COUNTS), { scheme });
+test('axe-core finds nothing on the page of SQL', async () => {
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, hashOf(COUNTS));
   await shown(page.getByText('2 rows.'));
-  expect(await violationsOf(page)).toEqual([]);
-  await takePicture(page, `sql-${scheme}`);
+  await expectAccessible(page, 'sql');
   expect(faults).toEqual([]);
 });

@@ -1,29 +1,19 @@
-import { WEBHOOKS_ENV } from '@sluice/query-api/testing/webhooks';
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { launchChromium } from '../kit/clients/chromium.ts';
+import { beforeAll, expect, test } from 'vitest';
 import { openSignedInConsole, SCHEMES } from '../kit/clients/console-page.ts';
 import { shown, takePicture, violationsOf } from '../kit/clients/pages.ts';
-import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { sharedBrowser } from '../kit/clients/shared-browser.ts';
+import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
-const stack = new AsyncDisposableStack();
-let pipeline: Pipeline;
+let pipeline: Tenant;
 let browser: Browser;
 
 beforeAll(async () => {
-  pipeline = stack.use(
-    await startPipeline({
-      ...{ kafkaBrokers: inject('kafkaBrokers'), clickhouseUrl: inject('clickhouseUrl'), name: 'consolestates' },
-      envOf: { 'query-api': { ...WEBHOOKS_ENV, API_KEYS_CHANGEABLE: 'true' } },
-    }),
-  );
+  [pipeline, browser] = await Promise.all([takeTenant('consolestates'), sharedBrowser()]);
   const events = [{ event: 'opened', timestamp: new Date().toISOString() }];
   await pipeline.submit({ foreignUserGroupId: 'acme', foreignUserId: 'jane', events });
   await pipeline.settled(1);
-  browser = await launchChromium();
-  stack.defer(() => browser.close());
 });
-afterAll(() => stack.disposeAsync());
 
 /** Each page that loads something, and a text that it shows then. */
 const PAGES: Readonly<Record<string, string | RegExp>> = {

@@ -3,9 +3,9 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { launchChromium } from '../kit/clients/chromium.ts';
-import { type Look, openConsole, openSignedInConsole, SCHEMES } from '../kit/clients/console-page.ts';
+import { expectAccessible, type Look, openConsole, openSignedInConsole, tourOf } from '../kit/clients/console-page.ts';
 import { shown, tabTo, takePicture, violationsOf } from '../kit/clients/pages.ts';
+import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
 import type { EventPage } from '../kit/records.ts';
 
@@ -38,7 +38,7 @@ beforeAll(async () => {
     clickhouseUrl: inject('clickhouseUrl'),
     name: 'console',
   });
-  browser = await launchChromium();
+  browser = await sharedBrowser();
   const events = Array.from({ length: 120 }, (_, index) => ({
     event: index % 3 === 0 ? 'signed_up' : 'paid',
     timestamp: new Date(Date.UTC(2026, 0, 1 + (index % 20), index % 24)).toISOString(),
@@ -49,10 +49,7 @@ beforeAll(async () => {
   await pipeline.settled(120);
   await pipeline.drained();
 });
-afterAll(async () => {
-  await browser?.close();
-  await pipeline?.stop();
-});
+afterAll(() => pipeline?.stop());
 
 const open = (hash?: string, look?: Look) => openConsole({ pipeline, browser }, hash, look);
 const openSignedIn = (hash?: string, look?: Look) => openSignedInConsole({ pipeline, browser }, hash, look);
@@ -194,14 +191,14 @@ test('the page of the pipeline has what ingest-api and the writer say', async ()
   expect(faults).toEqual([]);
 });
 
-const LOOKS = Object.entries(PAGES).flatMap(([name, page]) => SCHEMES.map((scheme) => ({ name, scheme, ...page })));
+const tour = tourOf(() => ({ pipeline, browser }));
 
-test.each(LOOKS)('axe-core finds nothing on the page $name, $scheme', async ({ name, scheme, hash, shows, part }) => {
-  const { page, faults } = await openSignedIn(hash, { scheme });
+test.each(Object.keys(PAGES))('axe-core finds nothing on the page %s', async (name) => {
+  const { hash, shows, part } = PAGES[name] ?? { hash: '', shows: '', part: '' };
+  const { page, faults } = await tour.show(hash);
   await shown(page.getByRole('heading', { level: 1, name: shows }));
   await shown(page.locator(part).first());
-  expect(await violationsOf(page)).toEqual([]);
-  await takePicture(page, `${name}-${scheme}`);
+  await expectAccessible(page, name);
   expect(faults).toEqual([]);
 });
 

@@ -1,16 +1,14 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { bundle } from '../../packages/client/scripts/bundle.ts';
 import type { Client, ClientOptions } from '../../packages/client/src/client.ts';
 import type { offlineStore } from '../../packages/client/src/offline.ts';
-import { launchChromium } from '../kit/clients/chromium.ts';
+import { serveHost, sharedBrowser } from '../kit/clients/shared-browser.ts';
 import { type HttpProxy, type RequestFate, startHttpProxy } from '../kit/http-proxy.ts';
-import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
 import type { EventPage } from '../kit/records.ts';
+import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
 /** What the page offers to tests, beside the client under its own name. */
 interface PageGlobals {
@@ -25,34 +23,24 @@ const MODULE = `import { createClient } from '/client.js';
 import { offlineStore } from '/offline.js';
 Object.assign(globalThis, { createClient, offlineStore });`;
 
-let pipeline: Pipeline;
+const stack = new DisposableStack();
+let pipeline: Tenant;
 let browser: Browser;
 const files: Record<string, string> = {};
-const server = createServer((request, response) => {
-  const code = files[request.url ?? ''];
-  response.setHeader('content-type', code === undefined ? 'text/html' : 'text/javascript');
-  response.end(code ?? `<!doctype html><link rel="icon" href="data:,"><script type="module">${MODULE}</script>`);
-});
 
 beforeAll(async () => {
   files['/client.js'] = await bundle('client');
   files['/offline.js'] = await bundle('offline');
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  pipeline = await startPipeline({
-    kafkaBrokers: inject('kafkaBrokers'),
-    clickhouseUrl: inject('clickhouseUrl'),
-    name: 'sluiceclient',
-    env: { CORS_ORIGINS: ORIGIN },
-  });
-  browser = await launchChromium(`MAP sluice.localhost:80 127.0.0.1:${port}`);
+  stack.use(
+    serveHost('sluice.localhost', (request, response) => {
+      const code = files[request.url ?? ''];
+      response.setHeader('content-type', code === undefined ? 'text/html' : 'text/javascript');
+      response.end(code ?? `<!doctype html><link rel="icon" href="data:,"><script type="module">${MODULE}</script>`);
+    }),
+  );
+  [pipeline, browser] = await Promise.all([takeTenant('sluiceclient'), sharedBrowser()]);
 });
-afterAll(async () => {
-  await browser?.close();
-  server.closeAllConnections();
-  server.close();
-  await pipeline?.stop();
-});
+afterAll(() => stack.dispose());
 
 interface Tested {
   readonly page: Page;

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { inject } from 'vitest';
 import { type Pipeline, type PipelineOptions, startPipeline } from './pipeline.ts';
+import { takeTenant } from './shared-pipeline.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -24,12 +25,12 @@ export function docExamples(text: string): DocExample[] {
 
 /** Runs the commands of documents as a person does in the folder of the project, but against a pipeline. */
 export class DocShell {
-  readonly #pipeline: Pipeline;
+  readonly #pipeline: Pick<Pipeline, 'services'>;
   readonly #folder: string;
 
   readonly #others: Readonly<Record<string, string>>;
 
-  private constructor(pipeline: Pipeline, folder: string, others: Readonly<Record<string, string>>) {
+  private constructor(pipeline: Pick<Pipeline, 'services'>, folder: string, others: Readonly<Record<string, string>>) {
     this.#others = others;
     this.#pipeline = pipeline;
     this.#folder = folder;
@@ -42,7 +43,7 @@ export class DocShell {
    * @param others addresses of other services, by those that documents have
    */
   static async create(
-    pipeline: Pipeline,
+    pipeline: Pick<Pipeline, 'services'>,
     folder: string,
     key: string,
     others: Readonly<Record<string, string>> = {},
@@ -75,29 +76,46 @@ export class DocShell {
 
 /** A pipeline, and a shell in a folder of its own. */
 export interface DocPipeline extends AsyncDisposable {
-  readonly pipeline: Pipeline;
+  readonly pipeline: Pick<Pipeline, 'services' | 'get' | 'settled' | 'drained'>;
   readonly shell: DocShell;
-  /** The key of the workspace `local`. */
+  /** The key of the workspace that can be read without one. */
   readonly key: string;
 }
 
-/** What the pipeline of a document may have of its own. Default: the ClickHouse of all tests. */
-export type DocPipelineOptions = Partial<Pick<PipelineOptions, 'clickhouseUrl' | 'database' | 'env'>>;
+/**
+ * Takes a workspace of the shared pipeline for the commands of a document. As `npm start` has it for `local`, reading it needs
+ * no key.
+ */
+export async function takeDocTenant(name: string): Promise<DocPipeline> {
+  const tenant = await takeTenant(name);
+  const query = await tenant.startAnother('query-api', { QUERY_ANONYMOUS_WORKSPACE: name });
+  const pipeline = { ...tenant, services: { ...tenant.services, 'query-api': query } };
+  return await openDocs(name, { pipeline, key: tenant.key, stop: () => query.kill9() });
+}
+
+/** What the pipeline of a document has of its own. */
+export type DocPipelineOptions = Pick<PipelineOptions, 'clickhouseUrl' | 'database' | 'env'>;
 
 /** Starts a pipeline for the commands of a document. As `npm start` has it, reading `local` needs no key. */
-export async function startDocPipeline(name: string, options: DocPipelineOptions = {}): Promise<DocPipeline> {
-  await using started = new AsyncDisposableStack();
-  const folder = await mkdtemp(join(tmpdir(), `sluice-${name}-`));
-  started.defer(() => rm(folder, { recursive: true }));
+export async function startDocPipeline(name: string, options: DocPipelineOptions): Promise<DocPipeline> {
   const pipeline = await startPipeline({
     kafkaBrokers: inject('kafkaBrokers'),
-    clickhouseUrl: inject('clickhouseUrl'),
     ...options,
     name,
     env: { QUERY_ANONYMOUS_WORKSPACE: 'local', ...options.env },
   });
-  started.defer(() => pipeline.stop());
-  const key = await pipeline.addKey('local');
+  return await openDocs(name, { pipeline, key: await pipeline.addKey('local'), stop: () => pipeline.stop() });
+}
+
+interface Opened extends Pick<DocPipeline, 'pipeline' | 'key'> {
+  stop(): Promise<void>;
+}
+
+async function openDocs(name: string, { pipeline, key, stop }: Opened): Promise<DocPipeline> {
+  await using started = new AsyncDisposableStack();
+  started.defer(stop);
+  const folder = await mkdtemp(join(tmpdir(), `sluice-${name}-`));
+  started.defer(() => rm(folder, { recursive: true }));
   const shell = await DocShell.create(pipeline, folder, key);
   const stack = started.move();
   return { pipeline, shell, key, [Symbol.asyncDispose]: () => stack.disposeAsync() };

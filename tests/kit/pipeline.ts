@@ -73,12 +73,14 @@ export interface Pipeline extends AsyncDisposable {
   environmentOf(name: ServiceName): Readonly<Record<string, string>>;
   /** Creates another key, and waits until it is in force. */
   addKey(workspace: string, scopes?: readonly Scope[]): Promise<string>;
+  /** Creates a given key of all scopes for each of these workspaces, and waits until they are in force. */
+  addKeys(keys: Readonly<Record<string, string>>): Promise<void>;
   /** Starts a service that has ended again, on the same address, and waits until it is ready. */
   restart(name: ServiceName): Promise<void>;
   /** Starts a service again whenever it ends, as a supervisor does. */
   supervise(name: ServiceName): void;
-  /** Starts another process of a service, on another address. */
-  startAnother(name: ServiceName): Promise<Service>;
+  /** Starts another process of a service, on another address. @param env added to the environment of the service */
+  startAnother(name: ServiceName, env?: Readonly<Record<string, string>>): Promise<Service>;
   /** Starts another writer, of a server of the file. */
   startWriter(server: string): Promise<Service>;
   /** Replaces the file of servers. */
@@ -147,7 +149,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
   }
 
   const [firstServer] = serverNames;
-  const environmentOf = (name: ServiceName, server = firstServer) => ({
+  const environmentOf = (name: ServiceName, server = firstServer): Record<string, string> => ({
     ...env,
     ...ACCOUNT_OF[name],
     ...(name === 'writer' && server !== undefined && { CLICKHOUSE_SERVER: server }),
@@ -178,6 +180,13 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
 
   const get = <Body>(path: string, withKey = key) => request<Body>(`${services['query-api'].url}${path}`, {}, withKey);
 
+  /** Of the keys that were created together, the last one is enough: they are written in their order. */
+  const inForce = (added: string) =>
+    until('the key to be in force', async () => {
+      const ingest = await request(`${services['ingest-api'].url}/v1/users`, { method: 'DELETE' }, added);
+      return ingest.status !== 401 && (await get('/events?limit=0&total=none', added)).status !== 401;
+    });
+
   const pipeline: Pipeline = {
     services,
     writers,
@@ -188,11 +197,13 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
     environmentOf,
     async addKey(workspace, scopes = SCOPES) {
       const added = await createKey(workspace, scopes);
-      await until('the key to be in force', async () => {
-        const ingest = await request(`${services['ingest-api'].url}/v1/users`, { method: 'DELETE' }, added);
-        return ingest.status !== 401 && (await get('/events?limit=0&total=none', added)).status !== 401;
-      });
+      await inForce(added);
       return added;
+    },
+    async addKeys(keys) {
+      let last: string | undefined;
+      for (const [workspace, given] of Object.entries(keys)) last = await createKey(workspace, SCOPES, given);
+      if (last !== undefined) await inForce(last);
     },
     async restart(name) {
       services[name] = services[name].again();
@@ -205,9 +216,9 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
         pipeline.supervise(name);
       });
     },
-    async startAnother(name) {
-      const [port] = await findFreePorts(1);
-      return await startExtra(() => start(name, port));
+    async startAnother(name, env = {}) {
+      const [port = 0] = await findFreePorts(1);
+      return await startExtra(() => startService(name, port, { ...environmentOf(name), ...env }, options.checkout));
     },
     async startWriter(server) {
       const [port] = await findFreePorts(1);

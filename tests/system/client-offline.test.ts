@@ -3,27 +3,22 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { EventPage } from '../kit/records.ts';
+import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
 const SOURCES = new URL('../../packages/client/src/', import.meta.url).href;
 
 const NOWHERE = 'http://127.0.0.1:9';
 
-let pipeline: Pipeline;
+let pipeline: Tenant;
 let folder: string;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sluice-offline-'));
-  pipeline = await startPipeline({
-    kafkaBrokers: inject('kafkaBrokers'),
-    clickhouseUrl: inject('clickhouseUrl'),
-    name: 'offline',
-  });
+  pipeline = await takeTenant('offline');
 });
 afterAll(async () => {
-  await pipeline?.stop();
   await rm(folder, { recursive: true });
 });
 

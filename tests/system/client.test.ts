@@ -3,31 +3,25 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { validate, version } from 'uuid';
-import { afterAll, beforeAll, expect, inject, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import type { ClientError } from '../../packages/client/src/calls.ts';
 import { type Client, type ClientOptions, createClient } from '../../packages/client/src/client.ts';
 import { type HttpProxy, type RequestFate, type SeenRequest, startHttpProxy } from '../kit/http-proxy.ts';
-import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
 import type { EventPage } from '../kit/records.ts';
+import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
 const CLIENT = fileURLToPath(new URL('../../packages/client/src/client.ts', import.meta.url));
 
-let pipeline: Pipeline;
+let pipeline: Tenant;
 
 beforeAll(async () => {
-  pipeline = await startPipeline({
-    kafkaBrokers: inject('kafkaBrokers'),
-    clickhouseUrl: inject('clickhouseUrl'),
-    name: 'client',
-    env: { EVENT_BYTES_MAX: '20000' },
-  });
+  pipeline = await takeTenant('client');
 });
 afterAll(async () => {
   for (const { client, proxy } of opened) {
     await client.close({ timeoutMs: 0 });
     await proxy[Symbol.asyncDispose]();
   }
-  await pipeline?.stop();
 });
 
 interface Tested {
@@ -223,7 +217,7 @@ test.concurrent('calls that the service rejects are reported with their reason, 
   const { client, errors, proxy } = await connect();
   track(client, 'mixed', 3);
   client.track('', {}, { userId: 'ada' });
-  client.track('mixed', { index: 3, text: 'x'.repeat(25_000) }, { userId: 'ada' });
+  client.track('mixed', { index: 3, text: 'x'.repeat(300_000) }, { userId: 'ada' });
   client.track('nobody', {});
   track(client, 'mixed', 3, 3);
   expect(await client.flush()).toBe(0);
@@ -231,7 +225,7 @@ test.concurrent('calls that the service rejects are reported with their reason, 
   expect(await stored('mixed')).toEqual(range(6));
   expect(errors).toMatchObject([
     { code: 'rejected', dropped: 1, message: 'event must not be empty.' },
-    { code: 'rejected', dropped: 1, message: expect.stringContaining('20000 bytes'), call: { event: 'mixed' } },
+    { code: 'rejected', dropped: 1, message: expect.stringContaining('262144 bytes'), call: { event: 'mixed' } },
     { code: 'rejected', dropped: 1, message: expect.stringContaining('userId') },
   ]);
 });

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readExpectedCommits } from '../kit/commits.ts';
-import { type DocPipeline, docExamples, startDocPipeline, withoutVariation } from '../kit/doc-examples.ts';
+import { type DocPipeline, docExamples, takeDocTenant, withoutVariation } from '../kit/doc-examples.ts';
 
 const text = await readFile(new URL('../../docs/guide/dashboards.md', import.meta.url), 'utf8');
 const [importing, ...reads] = docExamples(text);
@@ -9,7 +9,7 @@ const [importing, ...reads] = docExamples(text);
 let docs: DocPipeline;
 
 beforeAll(async () => {
-  docs = await startDocPipeline('dashboards');
+  docs = await takeDocTenant('dashboards');
   const { pipeline, shell, key } = docs;
   const printed = await shell.run(importing?.command ?? '');
   expect(withoutVariation(printed)).toEqual(withoutVariation(importing?.output ?? ''));

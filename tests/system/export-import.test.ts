@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { parseJson } from '@sluice/shared/json';
 import { eventually } from '@sluice/shared/testing/eventually';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { runExporter, runImporter } from '../kit/importer.ts';
-import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
 import type { EntityRecord, EventRecord } from '../kit/records.ts';
+import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
 const HOSTILE = 'a "quoted"\\\n\t, ä🙂 \u2028</script>';
 const BIG = '{"big":12345678901234567890,"small":1e-7,"lone":"\\ud800","__proto__":{"x":[null,true]}}';
@@ -43,14 +43,10 @@ const EVENTS: readonly Readonly<Record<string, unknown>>[] = [
   { event: HOSTILE, instanceId: HOSTILE },
 ];
 
-let pipeline: Pipeline;
+let pipeline: Tenant;
 
 beforeAll(async () => {
-  pipeline = await startPipeline({
-    kafkaBrokers: inject('kafkaBrokers'),
-    clickhouseUrl: inject('clickhouseUrl'),
-    name: 'exports',
-  });
+  pipeline = await takeTenant('exports');
   const batch = CALLS.map((call) => ({ ...call, ...times() }));
   const calls = await pipeline.submit({ batch }, { path: '/v1/batch' });
   expect([calls.status, calls.body]).toEqual([200, { success: true }]);
@@ -62,7 +58,6 @@ beforeAll(async () => {
   await pipeline.settled(CALLS.length + EVENTS.length + 2);
   await pipeline.drained();
 });
-afterAll(() => pipeline?.stop());
 
 /** The records of a workspace, without the time of receipt. */
 async function recordsOf(key: string): Promise<Omit<EventRecord, 'receivedAt'>[]> {

@@ -1,20 +1,15 @@
 import fc from '@sluice/shared/testing/fast-check';
 import { until } from '@sluice/shared/testing/until';
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { beforeAll, describe, expect, inject, test } from 'vitest';
 import { readClickHouse } from '../kit/clickhouse.ts';
-import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
 import type { EntityRecord, EventPage } from '../kit/records.ts';
+import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
-let pipeline: Pipeline;
+let pipeline: Tenant;
 
 beforeAll(async () => {
-  pipeline = await startPipeline({
-    kafkaBrokers: inject('kafkaBrokers'),
-    clickhouseUrl: inject('clickhouseUrl'),
-    name: 'journey',
-  });
+  pipeline = await takeTenant('journey');
 });
-afterAll(() => pipeline?.stop());
 
 /** The body of a response, once it has the status and `accept` accepts it. */
 async function eventually<Body>(
@@ -239,7 +234,8 @@ describe('a deleted user', () => {
     await pipeline.submit({ foreignUserGroupId: 'erase', foreignUserId: 'mal', events: [{ event: 'after' }] });
     await pipeline.drained();
     const count = async (table: string, where: string) => {
-      const sql = `SELECT count() FROM ${pipeline.database}.${table} WHERE ${where}`;
+      const inWorkspace = `workspace_id = '${pipeline.workspace}' AND ${where}`;
+      const sql = `SELECT count() FROM ${pipeline.database}.${table} WHERE ${inWorkspace}`;
       return Number(await readClickHouse(inject('clickhouseUrl'), sql));
     };
     await until(

@@ -6,25 +6,21 @@ import { findFreePorts } from '@sluice/local-stack/ports';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { readClickHouse } from '../kit/clickhouse.ts';
 import { DocShell, docExamples, withoutVariation } from '../kit/doc-examples.ts';
-import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
 import type { EventPage } from '../kit/records.ts';
 import { type Service, startService } from '../kit/service.ts';
+import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
 const EXAMPLES = new URL('../../examples/', import.meta.url);
 const GUIDES = ['from-segment', 'from-rudderstack', 'from-posthog', 'from-trench'] as const;
 type Guide = (typeof GUIDES)[number];
 
-let pipeline: Pipeline;
+let pipeline: Tenant;
 let folder: string;
 let trench: Service;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sluice-migrate-'));
-  pipeline = await startPipeline({
-    kafkaBrokers: inject('kafkaBrokers'),
-    clickhouseUrl: inject('clickhouseUrl'),
-    name: 'migrate',
-  });
+  pipeline = await takeTenant('migrate');
   const { services } = pipeline;
   const [port = 0] = await findFreePorts(1);
   const urls = { INGEST_URL: services['ingest-api'].url, QUERY_URL: services['query-api'].url };
@@ -33,7 +29,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await trench?.kill9();
-  await pipeline?.stop();
   await rm(folder, { recursive: true });
 });
 

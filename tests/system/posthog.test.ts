@@ -1,20 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@sluice/shared/testing/until';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { beforeAll, expect, test } from 'vitest';
 import type { EntityRecord } from '../kit/records.ts';
+import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
-let pipeline: Pipeline;
+let pipeline: Tenant;
 
 beforeAll(async () => {
-  pipeline = await startPipeline({
-    kafkaBrokers: inject('kafkaBrokers'),
-    clickhouseUrl: inject('clickhouseUrl'),
-    name: 'posthog',
-  });
+  pipeline = await takeTenant('posthog');
 });
-afterAll(() => pipeline?.stop());
 
 async function send(user: string, ...events: readonly object[]): Promise<void> {
   await post(user, ...events);

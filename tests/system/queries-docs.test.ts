@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type DocPipeline, docExamples, startDocPipeline, withoutVariation } from '../kit/doc-examples.ts';
+import { type DocPipeline, docExamples, takeDocTenant, withoutVariation } from '../kit/doc-examples.ts';
 
 const INGEST = 'http://localhost:4000';
 const QUERY = 'http://localhost:4001';
@@ -15,7 +15,7 @@ const queries = examples.filter((one) => one.command.includes(QUERY) && !streams
 let docs: DocPipeline;
 
 beforeAll(async () => {
-  docs = await startDocPipeline('queries');
+  docs = await takeDocTenant('queries');
   const { pipeline, shell, key } = docs;
   let stored = 0;
   for (const { command, output } of submissions) {

@@ -1,10 +1,10 @@
 // Sends the requests that clients of others made, byte for byte, without these clients.
 import { gunzipSync } from 'node:zlib';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { CLIENTS, keyOf, PAGE, type ThirdPartyClient } from '../kit/clients/clients.ts';
+import { beforeAll, expect, test } from 'vitest';
+import { CLIENTS, keyOf, type ThirdPartyClient } from '../kit/clients/clients.ts';
 import { type RawResponse, readRecording, sendBytes } from '../kit/clients/recording.ts';
 import { expectStored, storeEntities } from '../kit/clients/stored.ts';
-import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
 /** What a client wrote of a call that is compared with what is stored. */
 interface SentCall {
@@ -14,20 +14,14 @@ interface SentCall {
   readonly context: Record<string, unknown>;
 }
 
-let pipeline: Pipeline;
+let pipeline: Tenant;
 
 beforeAll(async () => {
-  pipeline = await startPipeline({
-    kafkaBrokers: inject('kafkaBrokers'),
-    clickhouseUrl: inject('clickhouseUrl'),
-    name: 'recorded',
-    keys: Object.fromEntries(CLIENTS.map((client) => [client.name, keyOf(client)])),
-    env: { CORS_ORIGINS: PAGE.origin },
-  });
+  const keys = Object.fromEntries(CLIENTS.map((client) => [client.name, keyOf(client)]));
+  pipeline = await takeTenant('recorded', keys);
   await Promise.all(CLIENTS.map((client) => storeEntities(pipeline, client)));
   await sendEverything();
 });
-afterAll(() => pipeline?.stop());
 
 /** Sends all requests of every client, in their order, and waits until they are stored. */
 async function sendEverything(): Promise<void> {

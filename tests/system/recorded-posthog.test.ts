@@ -1,25 +1,18 @@
 // Sends the requests that PostHog's clients made, byte for byte, without these clients.
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { PAGE } from '../kit/clients/clients.ts';
+import { beforeAll, expect, test } from 'vitest';
 import { POSTHOG_CLIENTS, type PosthogClient, posthogKeyOf } from '../kit/clients/posthog/clients.ts';
 import { expectPosthogStored, storeBefore } from '../kit/clients/posthog/stored.ts';
 import { readRecording, sendBytes } from '../kit/clients/recording.ts';
-import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
-let pipeline: Pipeline;
+let pipeline: Tenant;
 
 beforeAll(async () => {
-  pipeline = await startPipeline({
-    kafkaBrokers: inject('kafkaBrokers'),
-    clickhouseUrl: inject('clickhouseUrl'),
-    name: 'posthogrecorded',
-    keys: Object.fromEntries(POSTHOG_CLIENTS.map((client) => [client.name, posthogKeyOf(client)])),
-    env: { CORS_ORIGINS: PAGE.origin },
-  });
+  const keys = Object.fromEntries(POSTHOG_CLIENTS.map((client) => [client.name, posthogKeyOf(client)]));
+  pipeline = await takeTenant('posthogrecorded', keys);
   await Promise.all(POSTHOG_CLIENTS.map((client) => storeBefore(pipeline, client)));
   await sendEverything();
 });
-afterAll(() => pipeline?.stop());
 
 /** Sends all requests of every client, in their order, and waits until they are stored. */
 async function sendEverything(): Promise<void> {

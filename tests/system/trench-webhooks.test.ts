@@ -1,27 +1,21 @@
 import { findFreePorts } from '@sluice/local-stack/ports';
-import { Receiver, WEBHOOKS_ENV } from '@sluice/query-api/testing/webhooks';
+import { Receiver } from '@sluice/query-api/testing/webhooks';
 import { parseJson } from '@sluice/shared/json';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { Webhook as Verifier } from 'standardwebhooks';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Service, startService } from '../kit/service.ts';
+import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
 // Trench's /webhooks, as a client of Trench uses it, with deliveries of query-api.
 
 const stack = new AsyncDisposableStack();
-let pipeline: Pipeline;
+let pipeline: Tenant;
 let trench: Service;
 let receiver: Receiver;
 
 beforeAll(async () => {
-  pipeline = stack.use(
-    await startPipeline({
-      kafkaBrokers: inject('kafkaBrokers'),
-      ...{ clickhouseUrl: inject('clickhouseUrl'), name: 'trenchwebhooks' },
-      envOf: { 'query-api': WEBHOOKS_ENV },
-    }),
-  );
+  pipeline = await takeTenant('trenchwebhooks');
   const [port = 0] = await findFreePorts(1);
   trench = startService('trench-api', port, {
     INGEST_URL: pipeline.services['ingest-api'].url,

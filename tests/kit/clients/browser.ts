@@ -1,14 +1,12 @@
 import { readFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { TooLate } from '@sluice/shared/testing/until';
 import type { Page, Request } from 'playwright-core';
 import { MAKE_CALLS, type PageInput } from './browser-calls.ts';
-import { launchChromium } from './chromium.ts';
 import { type BrowserPage, PAGE } from './clients.ts';
 import { NPM_FOLDER } from './installation.ts';
 import type { ProgramOutcome } from './programs/program.ts';
+import { serveHost, sharedBrowser } from './shared-browser.ts';
 
 const DELIVERY_MS_MAX = 60_000;
 
@@ -22,9 +20,8 @@ export async function runInBrowser(
   input: Omit<PageInput, 'options' | 'loading'>,
   received: () => Promise<void>,
 ): Promise<ProgramOutcome> {
-  await using pages = await servePage(script);
-  await using browser = await launchChromium(`MAP app.localhost:80 127.0.0.1:${pages.port}`);
-  const page = await browser.newPage();
+  await using opened = await openPage(script);
+  const { page } = opened;
   const errors: string[] = [];
   const delivered = watch(page, input, errors);
   await page.goto(PAGE.url);
@@ -91,21 +88,26 @@ function callsOf(request: Request): number {
   return body.batch?.length ?? 1;
 }
 
-/** Serves the page, with the script, as `/`. */
-export async function servePage(script: string): Promise<{ port: number } & AsyncDisposable> {
+/** A page without storage, at {@link PAGE}; `await using` closes it. */
+export interface OpenedPage extends AsyncDisposable {
+  readonly page: Page;
+}
+
+/** Serves the page, with a script of the clients, as `/`, and opens an empty page of a browser without storage. */
+export async function openPage(script: string): Promise<OpenedPage> {
+  await using opened = new AsyncDisposableStack();
   const source = await readFile(join(NPM_FOLDER, 'node_modules', script), 'utf8');
-  const server = createServer((request, response) => {
-    const isScript = request.url === '/client.js';
-    response.setHeader('content-type', isScript ? 'text/javascript; charset=utf-8' : 'text/html; charset=utf-8');
-    const page = `<!doctype html><title>${PAGE.title}</title><link rel="icon" href="data:,"><script src="/client.js"></script>`;
-    response.end(isScript ? source : page);
-  });
-  const { promise, resolve } = Promise.withResolvers<void>();
-  server.listen(0, '127.0.0.1', resolve);
-  await promise;
-  const stop = async () => {
-    server.closeAllConnections();
-    await new Promise((done) => server.close(done));
-  };
-  return { port: (server.address() as AddressInfo).port, [Symbol.asyncDispose]: stop };
+  opened.use(
+    serveHost('app.localhost', (request, response) => {
+      const isScript = request.url === '/client.js';
+      response.setHeader('content-type', isScript ? 'text/javascript; charset=utf-8' : 'text/html; charset=utf-8');
+      const page = `<!doctype html><title>${PAGE.title}</title><link rel="icon" href="data:,"><script src="/client.js"></script>`;
+      response.end(isScript ? source : page);
+    }),
+  );
+  const context = await (await sharedBrowser()).newContext();
+  opened.defer(() => context.close());
+  const page = await context.newPage();
+  const kept = opened.move();
+  return { page, [Symbol.asyncDispose]: () => kept.disposeAsync() };
 }

@@ -34,7 +34,11 @@ const WAIT_MS_MAX = 120_000;
  */
 export async function launchChromium(hostRules?: string): Promise<Browser> {
   const rules = hostRules === undefined ? [] : [`--host-resolver-rules=${hostRules}`];
-  const browser = await chromium.launch({ executablePath: await findChromium(), args: ['--no-sandbox', ...rules] });
+  const browser = await chromium.launch({
+    ...{ executablePath: await findChromium(), args: ['--no-sandbox', ...rules] },
+    // It ends when its pipe to this process is closed. With a handler, a worker of tests would outlive the signal that ends it.
+    ...{ handleSIGTERM: false, handleSIGHUP: false },
+  });
   browser.on('context', (context) => context.setDefaultTimeout(WAIT_MS_MAX));
   return browser;
 }

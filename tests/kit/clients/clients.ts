@@ -141,3 +141,9 @@ export const CLIENTS: readonly ThirdPartyClient[] = [
     '/beacon/v1/batch',
   ]),
 ];
+
+/** Returns the last of each family: of the names that differ in their version alone. The versions are in their order. */
+export function newestOf<Client extends { readonly name: string }>(clients: readonly Client[]): readonly Client[] {
+  const newest = Map.groupBy(clients, ({ name }) => name.replace(/-\d+\.\d+\.\d+/, ''));
+  return [...newest.values()].flatMap((family) => family.slice(-1));
+}

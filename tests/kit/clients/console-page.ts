@@ -1,13 +1,13 @@
 import type { Browser, BrowserContext, Page } from 'playwright-core';
-import { onTestFinished } from 'vitest';
+import { afterAll, expect, onTestFinished } from 'vitest';
 import type { Pipeline } from '../pipeline.ts';
-import { shown } from './pages.ts';
+import { shown, takePicture, violationsOf } from './pages.ts';
 
 export const SCHEMES = ['light', 'dark'] as const;
 
 /** Where the console is served, and what opens it. */
 export interface Served {
-  readonly pipeline: Pipeline;
+  readonly pipeline: Pick<Pipeline, 'services' | 'key'>;
   readonly browser: Browser;
 }
 
@@ -25,14 +25,90 @@ export interface Look {
 }
 
 /** Opens the console in a browser without storage, for the time of the test. */
-export async function openConsole(
+export async function openConsole(served: Served, hash = '', look: Look = {}): Promise<Opened> {
+  const { opened, show } = await newConsole(served, look);
+  onTestFinished(() => opened.context.close());
+  await show(hash);
+  return opened;
+}
+
+/** Opens the console and signs in, with a key that is pasted. */
+export async function openSignedInConsole(served: Served, hash?: string, look?: Look): Promise<Opened> {
+  const opened = await openConsole(served, hash, look);
+  await signIn(opened.page, served);
+  return opened;
+}
+
+/**
+ * Expects that axe-core finds nothing on a page in the colors of either scheme, and keeps a picture of each.
+ *
+ * @param name of the picture, which the scheme and the suffix follow
+ */
+export async function expectAccessible(page: Page, name: string, suffix = ''): Promise<void> {
+  for (const colorScheme of SCHEMES) {
+    await page.emulateMedia({ colorScheme });
+    expect([name, colorScheme, await violationsOf(page)]).toEqual([name, colorScheme, []]);
+    await takePicture(page, `${name}-${colorScheme}${suffix}`);
+  }
+}
+
+/** Keeps a picture of a page in the colors of either scheme, named as {@link expectAccessible} does. */
+export async function takePictures(page: Page, name: string, suffix = ''): Promise<void> {
+  for (const colorScheme of SCHEMES) {
+    await page.emulateMedia({ colorScheme });
+    await takePicture(page, `${name}-${colorScheme}${suffix}`);
+  }
+}
+
+/** The console in one tab for many tests, which look at its pages one after the other. */
+export interface Tour {
+  /**
+   * Shows a page, with nothing left of the one before, in the colors of the light scheme. What goes wrong from then on is in
+   * the faults of the returned object.
+   */
+  show(hash: string): Promise<Opened>;
+}
+
+/** Prepares a {@link Tour} of a console that is signed in. It is called where tests are defined. */
+export function tourOf(serve: () => Served, look: Look = {}): Tour {
+  let tour: Promise<Tab> | undefined;
+  afterAll(async () => (await tour)?.opened.context.close());
+  const start = async () => {
+    const served = serve();
+    const tab = await newConsole(served, look);
+    await tab.show('#/settings');
+    await signIn(tab.opened.page, served);
+    return tab;
+  };
+  return {
+    async show(hash) {
+      tour ??= start();
+      const { opened, faults, show } = await tour;
+      // This page asks nothing of query-api, and shows nothing that others show.
+      await show('#/settings');
+      await shown(opened.page.getByRole('heading', { level: 1, name: 'Settings' }));
+      faults.length = 0;
+      await opened.page.emulateMedia({ colorScheme: 'light' });
+      await show(hash);
+      return opened;
+    },
+  };
+}
+
+interface Tab {
+  readonly opened: Opened;
+  /** Those of `opened`. */
+  readonly faults: string[];
+  show(hash: string): Promise<unknown>;
+}
+
+/** Opens an empty tab in a browser without storage. */
+async function newConsole(
   { pipeline, browser }: Served,
-  hash = '',
-  { scheme = 'light', zone = 'Europe/Berlin' }: Look = {},
-): Promise<Opened> {
+  { scheme = 'light', zone = 'Europe/Berlin' }: Look,
+): Promise<Tab> {
   const { url } = pipeline.services['query-api'];
   const context = await browser.newContext({ colorScheme: scheme, timezoneId: zone, locale: 'en-GB' });
-  onTestFinished(() => context.close());
   const page = await context.newPage();
   const faults: string[] = [];
   page.on('pageerror', (error) => faults.push(String(error)));
@@ -45,16 +121,12 @@ export async function openConsole(
     if (new URL(request.url()).origin !== url) faults.push(`asked ${request.url()}`);
     if (request.url().includes(pipeline.key)) faults.push(`the key is in ${request.url()}`);
   });
-  await page.goto(`${url}/console/${hash}`);
-  return { page, context, faults };
+  return { opened: { page, context, faults }, faults, show: (hash) => page.goto(`${url}/console/${hash}`) };
 }
 
-/** Opens the console and signs in, by keyboard. */
-export async function openSignedInConsole(served: Served, hash?: string, look?: Look): Promise<Opened> {
-  const opened = await openConsole(served, hash, look);
-  await opened.page.getByLabel('API key').focus();
-  await opened.page.keyboard.type(served.pipeline.key);
-  await opened.page.keyboard.press('Enter');
-  await shown(opened.page.getByRole('navigation', { name: 'Pages', exact: true }));
-  return opened;
+async function signIn(page: Page, { pipeline }: Served): Promise<void> {
+  await page.getByLabel('API key').focus();
+  await page.keyboard.insertText(pipeline.key);
+  await page.keyboard.press('Enter');
+  await shown(page.getByRole('navigation', { name: 'Pages', exact: true }));
 }

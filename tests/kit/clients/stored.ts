@@ -13,7 +13,7 @@ const UUID = expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const BEFORE = { kept: 'as it was', trial: true, plan: 'free' };
 
 /** Stores the properties that the calls of a client change. */
-export async function storeEntities(pipeline: Pipeline, client: ThirdPartyClient): Promise<void> {
+export async function storeEntities(pipeline: Pick<Pipeline, 'submit'>, client: ThirdPartyClient): Promise<void> {
   const key = keyOf(client);
   const responses = [
     await pipeline.submit({ foreignId: USER, properties: BEFORE }, { path: '/v1/public/users', key }),
@@ -28,7 +28,7 @@ export async function storeEntities(pipeline: Pipeline, client: ThirdPartyClient
  *
  * @returns the events, in the order of the calls
  */
-export async function expectStored(pipeline: Pipeline, client: ThirdPartyClient): Promise<EventRecord[]> {
+export async function expectStored(pipeline: Pick<Pipeline, 'get'>, client: ThirdPartyClient): Promise<EventRecord[]> {
   const key = keyOf(client);
   const get = async <Body>(path: string) => (await pipeline.get<Body>(path, key)).body;
   const { results } = await get<EventPage>('/events?orderByField=timestamp&orderByDirection=ASC&limit=1000');

@@ -1,6 +1,5 @@
 import type { Page } from 'playwright-core';
-import { noteErrors, servePage } from '../browser.ts';
-import { launchChromium } from '../chromium.ts';
+import { noteErrors, openPage } from '../browser.ts';
 import { PAGE } from '../clients.ts';
 import type { ProgramOutcome } from '../programs/program.ts';
 import type { PosthogPage } from './clients.ts';
@@ -32,9 +31,8 @@ export async function runInPage(
   { options, left }: PosthogPage,
   { received, withFaults, ...input }: PageRun,
 ): Promise<ProgramOutcome> {
-  await using pages = await servePage(SCRIPT);
-  await using browser = await launchChromium(`MAP app.localhost:80 127.0.0.1:${pages.port}`);
-  const page = await browser.newPage();
+  await using opened = await openPage(SCRIPT);
+  const { page } = opened;
   const errors: string[] = [];
   if (!withFaults) watch(page, input.url, errors);
   await page.goto(PAGE.url);

@@ -15,7 +15,7 @@ export function eventsOf({ identifies }: PosthogClient): number {
 }
 
 /** Stores the properties that a client changes. */
-export async function storeBefore(pipeline: Pipeline, client: PosthogClient): Promise<void> {
+export async function storeBefore(pipeline: Pick<Pipeline, 'submit'>, client: PosthogClient): Promise<void> {
   const key = posthogKeyOf(client);
   const responses = [
     await pipeline.submit({ foreignId: USER, properties: BEFORE }, { path: '/v1/public/users', key }),
@@ -27,7 +27,7 @@ export async function storeBefore(pipeline: Pipeline, client: PosthogClient): Pr
 type Values = Readonly<Record<string, unknown>>;
 
 /** Expects that query-api returns each event of a client once, with its content, and the properties that were set. */
-export async function expectPosthogStored(pipeline: Pipeline, client: PosthogClient): Promise<void> {
+export async function expectPosthogStored(pipeline: Pick<Pipeline, 'get'>, client: PosthogClient): Promise<void> {
   const key = posthogKeyOf(client);
   const get = async <Body>(path: string) => (await pipeline.get<Body>(path, key)).body;
   const { results } = await get<EventPage>('/events?limit=1000');
