@@ -94,7 +94,8 @@ test('while Kafka is down, after it deleted rows that were not stored, and after
     await using _load = startUsual(4);
     await cause(system.ofKafkaDown());
     const isRefusal = (series: string) =>
-      series.startsWith('http_request_duration_seconds_count{') && series.includes('status="503"');
+      series.startsWith('http_request_duration_seconds_count{') &&
+      ['method="POST"', 'status="503"'].every((label) => series.includes(label));
     const before = await until('the first refusals', async () => {
       const found = await scrape(system.targets);
       return [...found.values].some(([series, count]) => isRefusal(series) && count > 0) ? found : undefined;
