@@ -297,7 +297,7 @@ describe('two servers', () => {
 });
 
 test('an interrupted comparison ends its statements, says so, and records nothing', async () => {
-  await using servers = await startFilled();
+  await using servers = await startFilled(engines, { altersTables: true });
   const { a1, a2 } = servers.of;
   // Each block is a row, and takes a second. The command's account may read the view and not what it reads.
   await a1.client.command({ query: 'RENAME TABLE user_sightings TO sightings' });
