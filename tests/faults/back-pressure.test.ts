@@ -19,14 +19,14 @@ async function whileRefusing(
 ): Promise<void> {
   const { writer, 'ingest-api': ingest } = running.services;
   await using load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 4 });
-  await eventually(load.acceptedSoFar).toBeGreaterThan(300);
+  await eventually(load.acceptedSoFar).toBeGreaterThan(100);
   await refuse.begin();
   await until('batches that are refused', async () => {
     return (await readMetric(writer, 'sluice_writer_batch_failures_total')) >= 3;
   });
   expect(writer.log()).toMatch(reason);
   const before = load.acceptedSoFar();
-  await eventually(load.acceptedSoFar).toBeGreaterThan(before + 300);
+  await eventually(load.acceptedSoFar).toBeGreaterThan(before + 100);
 
   await refuse.cease();
   await expectExactlyOnce(running, clickhouseUrl, await load.stop());

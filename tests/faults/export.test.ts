@@ -8,7 +8,7 @@ import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { MIGRATE_ACCOUNT, QUERY_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { hashKey, writeKeysFile } from '@sluice/shared/keys/keys-file';
 import { until } from '@sluice/shared/testing/until';
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readClickHouse } from '../kit/clickhouse.ts';
 import { ownClickHouse } from '../kit/engines.ts';
 import { runExporter } from '../kit/importer.ts';
@@ -83,16 +83,48 @@ async function expectComplete(file: string): Promise<void> {
   expect(uuids.size).toBe(EVENTS);
 }
 
-test('ClickHouse is killed in the middle of exports: connections break off, and npm run export completes its file', async () => {
-  await using folder = await makeTempDir();
-  await using clickhouse = await ownClickHouse();
-  await using api = await startQueryApi(clickhouse.url, folder.path);
-  await fill(clickhouse.url);
+const started = new AsyncDisposableStack();
+let folder: string;
+let clickhouse: Awaited<ReturnType<typeof ownClickHouse>>;
+let api: Service;
 
+beforeAll(async () => {
+  folder = started.use(await makeTempDir()).path;
+  clickhouse = started.use(await ownClickHouse());
+  api = started.use(await startQueryApi(clickhouse.url, folder));
+  await fill(clickhouse.url);
+});
+afterAll(() => started.disposeAsync());
+
+test('an export needs little memory, whether its client is fast or reads nothing', async () => {
+  await (await fetch(`${api.url}${EXPORT}&endDate=2026-03-01T00:10:00Z`)).text();
+  const before = await residentBytes(api);
+  let highest = 0;
+  let bytes = 0;
+  const fast = await fetch(api.url + EXPORT);
+  for await (const chunk of fast.body as ReadableStream<Uint8Array>) {
+    if (Math.floor(bytes / 5_000_000) !== Math.floor((bytes + chunk.length) / 5_000_000)) {
+      highest = Math.max(highest, await residentBytes(api));
+    }
+    bytes += chunk.length;
+  }
+  expect(bytes).toBeGreaterThan(EVENTS * 1_000);
+  expect(highest - before).toBeLessThan(EXPORT_MEMORY_BYTES_MAX);
+
+  const controller = new AbortController();
+  const slow = await fetch(api.url + EXPORT, { signal: controller.signal });
+  await (slow.body as ReadableStream<Uint8Array>).getReader().read();
+  // Longer than the buffers of the system take to fill.
+  await delay(5_000);
+  expect((await residentBytes(api)) - before).toBeLessThan(EXPORT_MEMORY_BYTES_MAX);
+  controller.abort();
+});
+
+test('ClickHouse is killed in the middle of exports: connections break off, and npm run export completes its file', async () => {
   const response = await fetch(api.url + EXPORT);
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   await reader.read();
-  const file = join(folder.path, 'events.ndjson');
+  const file = join(folder, 'events.ndjson');
   await clickhouse.kill9();
   let tail = '';
   await expect(async () => {
@@ -118,32 +150,4 @@ test('ClickHouse is killed in the middle of exports: connections break off, and 
   expect(code, output).toBe(0);
   expect(await sizeOf(file)).toBeGreaterThan(cutOff);
   await expectComplete(file);
-});
-
-test('an export needs little memory, whether its client is fast or reads nothing', async () => {
-  await using folder = await makeTempDir();
-  await using clickhouse = await ownClickHouse();
-  await using api = await startQueryApi(clickhouse.url, folder.path);
-  await fill(clickhouse.url);
-  await (await fetch(`${api.url}${EXPORT}&endDate=2026-03-01T00:10:00Z`)).text();
-  const before = await residentBytes(api);
-  let highest = 0;
-  let bytes = 0;
-  const fast = await fetch(api.url + EXPORT);
-  for await (const chunk of fast.body as ReadableStream<Uint8Array>) {
-    if (Math.floor(bytes / 5_000_000) !== Math.floor((bytes + chunk.length) / 5_000_000)) {
-      highest = Math.max(highest, await residentBytes(api));
-    }
-    bytes += chunk.length;
-  }
-  expect(bytes).toBeGreaterThan(EVENTS * 1_000);
-  expect(highest - before).toBeLessThan(EXPORT_MEMORY_BYTES_MAX);
-
-  const controller = new AbortController();
-  const slow = await fetch(api.url + EXPORT, { signal: controller.signal });
-  await (slow.body as ReadableStream<Uint8Array>).getReader().read();
-  // Longer than the buffers of the system take to fill.
-  await delay(5_000);
-  expect((await residentBytes(api)) - before).toBeLessThan(EXPORT_MEMORY_BYTES_MAX);
-  controller.abort();
 });

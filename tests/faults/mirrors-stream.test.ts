@@ -1,15 +1,13 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import { expect, inject, test } from 'vitest';
 import { ownClickHouse } from '../kit/engines.ts';
 import { freeze } from '../kit/freeze.ts';
 import { startLoad } from '../kit/load.ts';
+import { readMetric } from '../kit/metrics.ts';
 import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
 import type { Service } from '../kit/service.ts';
 import { allOf, identityOf, originOf, StreamFollower, untilAllCanTakeOver } from '../kit/stream-follower.ts';
-
-const FROZEN_MS = 15_000;
 
 interface Followed {
   readonly filter: string;
@@ -74,11 +72,15 @@ test('the ClickHouse server of streams is killed, frozen, loses its writer or is
   await one.restart();
   await more();
 
-  if (other.pid === undefined) throw new Error('the engine does not run');
+  const { a2: writerOfOther } = running.writers;
+  if (other.pid === undefined || !writerOfOther) throw new Error('the engine or its writer does not run');
+  const failures = () => readMetric(writerOfOther, 'sluice_writer_batch_failures_total');
+  const before = await failures();
   const thaw = freeze(other.pid);
   await onServer('a1');
   await more();
-  await delay(FROZEN_MS);
+  // Its writer gives up a statement.
+  await eventually(failures).toBeGreaterThan(before);
   thaw();
   await more();
 

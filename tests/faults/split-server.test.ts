@@ -20,7 +20,7 @@ const PARTITIONS = 6;
 const FIXED_USERS = 12;
 const FIXED_EVENTS_PER_USER = 10;
 const HOUR_MS = 3_600_000;
-const PAUSE_MS = 50;
+const PAUSE_MS = 100;
 
 /** Reads whose answers stay the same: all of their events are stored before anything else happens. */
 const FIXED_PATHS = [

@@ -284,7 +284,7 @@ test('partitions that lack replicas do not delay the others of their broker, and
   await using ingest = await startIngestAlone({
     kafkaBrokers: kafka.brokers,
     name: 'underreplicated',
-    env: { KAFKA_PARTITIONS: String(partitions), PRODUCE_TIMEOUT_MS: '10000' },
+    env: { KAFKA_PARTITIONS: String(partitions), PRODUCE_TIMEOUT_MS: '6000' },
   });
   const submitTo = (isSick: (partition: number) => boolean) => {
     const uuid = uuidInPartition(partitions, isSick);

@@ -2,6 +2,7 @@ import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import type { Pipeline } from './pipeline.ts';
+import { inherited } from './service.ts';
 
 export const CLI_MAIN = join(import.meta.dirname, '../../packages/cli/src/main.ts');
 
@@ -21,7 +22,7 @@ export function sluice(
   env: Readonly<Record<string, string>> = {},
 ): Promise<CommandEnd> {
   return new Promise((resolve) => {
-    const options = { env: { PATH: process.env['PATH'], ...pipeline.environment, ...env } };
+    const options = { env: { ...inherited(), ...pipeline.environment, ...env } };
     execFile(process.execPath, [CLI_MAIN, ...args], options, (error, stdout, stderr) => {
       resolve({ code: error ? Number(error.code) : 0, output: `${stdout}${stderr}` });
     });
@@ -31,7 +32,7 @@ export function sluice(
 /** As {@link sluice}, as a process that may be killed. */
 export function startSluice({ environment }: Pick<Pipeline, 'environment'>, args: readonly string[]) {
   const child = spawn(process.execPath, [CLI_MAIN, ...args], {
-    env: { PATH: process.env['PATH'], ...environment },
+    env: { ...inherited(), ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';

@@ -9,7 +9,7 @@ export interface ReadersOptions {
   readonly urls: () => readonly string[];
   /** Each is read by a client of its own, all the time. */
   readonly paths: readonly string[];
-  /** How long each client waits between two requests, in milliseconds. Default 20. */
+  /** How long each client waits between two requests, in milliseconds. Default 100: without pauses, they would take all processors. */
   readonly pauseMs?: number;
 }
 
@@ -34,7 +34,7 @@ export interface Readers extends AsyncDisposable {
   stop(): Promise<readonly FailedRead[]>;
 }
 
-export function startReaders({ pipeline, urls, paths, pauseMs = 20 }: ReadersOptions): Readers {
+export function startReaders({ pipeline, urls, paths, pauseMs = 100 }: ReadersOptions): Readers {
   const headers = { authorization: `Bearer ${pipeline.key}` };
   const failed: FailedRead[] = [];
   let reading = true;

@@ -41,8 +41,8 @@ function mainOf(name: AnyServiceName, checkout: string): string {
   return join(checkout, 'services', name, 'src/main.ts');
 }
 
-/** What every service gets of this process's environment. */
-function inherited(): Record<string, string> {
+/** What every service and command gets of this process's environment. */
+export function inherited(): Record<string, string> {
   const { PATH = '', NODE_COMPILE_CACHE } = process.env;
   return { PATH, ...(NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE }) };
 }

@@ -3,7 +3,7 @@ import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
-import { NOWHERE, startServers, type TestServer } from '../../testing/test-servers.ts';
+import { NOWHERE, startServers, type TestServer, type TestServersOptions } from '../../testing/test-servers.ts';
 import { recordState } from '../identity.ts';
 
 const engines = { clickhouseUrl: inject('clickhouseUrl'), kafkaBrokers: inject('kafkaBrokers') };
@@ -82,8 +82,8 @@ async function progress(server: TestServer): Promise<void> {
   await server.client.command({ query: 'INSERT INTO storing_progress SELECT now64(3), now64(3), 0' });
 }
 
-async function startFilled(at = engines): Promise<Servers> {
-  const servers = await startServers(at, ['a1', 'a2']);
+async function startFilled(at = engines, options: TestServersOptions<'a1' | 'a2'> = {}): Promise<Servers> {
+  const servers = await startServers(at, ['a1', 'a2'], options);
   await fill(servers.of.a1);
   await fill(servers.of.a2, true);
   return servers;
@@ -297,7 +297,7 @@ describe('two servers', () => {
 });
 
 test('an interrupted comparison ends its statements, says so, and records nothing', async () => {
-  await using servers = await startFilled();
+  await using servers = await startFilled(engines, { altersTables: true });
   const { a1, a2 } = servers.of;
   // Each block is a row, and takes a second. The command's account may read the view and not what it reads.
   await a1.client.command({ query: 'RENAME TABLE user_sightings TO sightings' });
@@ -356,7 +356,7 @@ test('each table is read once, and no more where nothing differs', async () => {
 });
 
 test('what speaks against a comparison is named, all of it, and nothing is recorded', async () => {
-  await using servers = await startFilled();
+  await using servers = await startFilled(engines, { altersTables: true });
   const { a1, a2 } = servers.of;
   await recordState(a1.client, 'incomplete', 'Offsets 1 to 2 are gone.');
   await a1.client.command({ query: "INSERT INTO schema_migrations (number, name) VALUES (9998, '9998-newer.sql')" });

@@ -217,7 +217,7 @@ test('nothing is dropped when writers of the target were started, or the source 
 });
 
 test('of equal keys the newest is copied: it is the one that was sent again after the deletion', async () => {
-  await using servers = await startServers(engines, ['a1', 'a2']);
+  await using servers = await startServers(engines, ['a1', 'a2'], { altersTables: true });
   const { a1, a2 } = servers.of;
   await fill(servers);
   // The deletion came after the positions were read: the target does not know it yet.
@@ -231,7 +231,7 @@ test('of equal keys the newest is copied: it is the one that was sent again afte
 });
 
 test('what speaks against a copy is named, all of it, and nothing is changed', async () => {
-  await using servers = await startServers(engines, ['a1', 'a2']);
+  await using servers = await startServers(engines, ['a1', 'a2'], { altersTables: true });
   const { a1, a2 } = servers.of;
   await fill(servers);
   const refused = async (...more: string[]) => {
