@@ -18,7 +18,7 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     globalSetup: ['tests/kit/choose-seed.ts'],
     ...SETTINGS,
-    projects: TIERS.map(({ name, include, exclude = [], setup, isolate = true }) => ({
+    projects: TIERS.map(({ name, include, exclude = [], setup, isolate }) => ({
       test: {
         ...SETTINGS,
         name,

@@ -6,10 +6,10 @@ export interface Tier {
   /** The global set-ups that its files need, from the root of the repository. */
   readonly setup: readonly string[];
   /**
-   * Whether each file has a process of its own. Otherwise a worker keeps its process and the modules of tests/kit for the next
-   * file: what they start lazily, such as a pipeline, is shared. Default: true.
+   * Whether each file has a process of its own. Otherwise a worker keeps its process and the modules for the next file, which
+   * saves their start, and shares what tests/kit starts lazily, such as a pipeline.
    */
-  readonly isolate?: boolean;
+  readonly isolate: boolean;
   /** What the sum of its files may take on two quiet cores, in seconds. */
   readonly budgetSeconds: number;
 }
@@ -29,27 +29,58 @@ export const TIERS: readonly Tier[] = [
     name: 'night',
     include: ['tests/night/**/*.test.ts', `${BESIDE_CODE}/*.night.test.ts`],
     setup: [PROGRAMS, ENGINES],
+    isolate: true,
     budgetSeconds: 7_200,
   },
-  { name: 'faults', include: ['tests/faults/**/*.test.ts'], setup: [ENGINES], budgetSeconds: 2_000 },
-  { name: 'slow', include: [`${BESIDE_CODE}/*.slow.test.ts`], setup: [ENGINES], budgetSeconds: 600 },
   {
-    ...{ name: 'clients', include: ['tests/clients/**/*.test.ts'], isolate: false },
-    ...{ setup: [PROGRAMS, ENGINES], budgetSeconds: 600 },
+    name: 'faults',
+    include: ['tests/faults/**/*.test.ts'],
+    setup: [ENGINES],
+    isolate: true,
+    budgetSeconds: 1_600,
   },
   {
-    ...{ name: 'system', include: ['tests/system/**/*.test.ts'], isolate: false },
-    ...{ setup: [ENGINES], budgetSeconds: 300 },
+    name: 'slow',
+    include: [`${BESIDE_CODE}/*.slow.test.ts`],
+    setup: [ENGINES],
+    isolate: true,
+    budgetSeconds: 500,
   },
-  { name: 'simulation', include: ['tests/simulation/**/*.test.ts'], setup: [ENGINES], budgetSeconds: 120 },
-  { name: 'service', include: [`${BESIDE_CODE}/*.service.test.ts`], isolate: false, setup: [ENGINES], budgetSeconds: 600 },
+  {
+    name: 'clients',
+    include: ['tests/clients/**/*.test.ts'],
+    setup: [PROGRAMS, ENGINES],
+    isolate: false,
+    budgetSeconds: 400,
+  },
+  {
+    name: 'system',
+    include: ['tests/system/**/*.test.ts'],
+    setup: [ENGINES],
+    isolate: false,
+    budgetSeconds: 350,
+  },
+  {
+    name: 'simulation',
+    include: ['tests/simulation/**/*.test.ts'],
+    setup: [ENGINES],
+    isolate: true,
+    budgetSeconds: 120,
+  },
+  {
+    name: 'service',
+    include: [`${BESIDE_CODE}/*.service.test.ts`],
+    setup: [ENGINES],
+    isolate: false,
+    budgetSeconds: 650,
+  },
   {
     name: 'unit',
-    isolate: false,
     include: [`${BESIDE_CODE}/*.test.ts`],
     exclude: ['**/*.{service,slow,night}.test.ts'],
     setup: [],
-    budgetSeconds: 200,
+    isolate: false,
+    budgetSeconds: 150,
   },
 ];
 
