@@ -20,7 +20,7 @@ const PARTITIONS = 6;
 const FIXED_USERS = 12;
 const FIXED_EVENTS_PER_USER = 10;
 const HOUR_MS = 3_600_000;
-const PAUSE_MS = 100;
+const PAUSE_MS = 250;
 
 /** Reads whose answers stay the same: all of their events are stored before anything else happens. */
 const FIXED_PATHS = [
@@ -190,7 +190,7 @@ test('one server is replaced by two with half of its partitions each, under load
   await using readers = startReaders({ pipeline: running, urls: () => [query.url], paths });
   await using checks = startChecks(running, fixed, counted);
   const more = async () => {
-    await untilBothGoOn(load, readers, { accepted: 100, answered: 5 });
+    await untilBothGoOn(load, readers, { accepted: 50, answered: 5 });
     await checks.more();
   };
   await more();

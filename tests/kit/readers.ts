@@ -9,7 +9,10 @@ export interface ReadersOptions {
   readonly urls: () => readonly string[];
   /** Each is read by a client of its own, all the time. */
   readonly paths: readonly string[];
-  /** How long each client waits between two requests, in milliseconds. Default 100: without pauses, they would take all processors. */
+  /**
+   * How long each client waits between two requests, in milliseconds. Default 400: without pauses, they would take all processors. It
+   * waits at least twice as long as its last request took, so that a busy machine has less to do.
+   */
   readonly pauseMs?: number;
 }
 
@@ -34,7 +37,7 @@ export interface Readers extends AsyncDisposable {
   stop(): Promise<readonly FailedRead[]>;
 }
 
-export function startReaders({ pipeline, urls, paths, pauseMs = 100 }: ReadersOptions): Readers {
+export function startReaders({ pipeline, urls, paths, pauseMs = 400 }: ReadersOptions): Readers {
   const headers = { authorization: `Bearer ${pipeline.key}` };
   const failed: FailedRead[] = [];
   let reading = true;
@@ -55,8 +58,9 @@ export function startReaders({ pipeline, urls, paths, pauseMs = 100 }: ReadersOp
       } catch (error) {
         fail(undefined, String(error));
       }
-      slowestMs = Math.max(slowestMs, performance.now() - beganAt);
-      await delay(pauseMs);
+      const tookMs = performance.now() - beganAt;
+      slowestMs = Math.max(slowestMs, tookMs);
+      await delay(Math.max(pauseMs, 2 * tookMs));
     }
   }
 
