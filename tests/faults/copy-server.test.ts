@@ -32,5 +32,5 @@ test('a wiped server is copied under load, and goes on where the copy began, not
 test('a copy that is killed while it copies, before it fills and once it has positions is right when it is run again', async () => {
   const steps = ['after copy-events', 'before record-filling', 'after store-positions'];
   const killedAt = await copyDespiteKills('brokenoff', (step) => steps.includes(step));
-  expect(killedAt.toSorted()).toEqual(steps);
+  expect(new Set(killedAt)).toEqual(new Set(steps));
 });
