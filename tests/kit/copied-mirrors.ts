@@ -99,17 +99,13 @@ export async function startCopiedMirrors(name: string): Promise<CopiedMirrors> {
 export const COPY: readonly string[] = ['servers', 'copy', '--from', 'a1', '--to', 'a2', '--yes'];
 
 /**
- * Wipes a server under load and copies the other one to it again and again. Each run is killed when it gets to one of the
- * steps for the first time, until one has reached the end. Both servers have everything once, and the same.
+ * Wipes a server under load and copies the other one to it again and again. Each run is killed when it gets to a
+ * step for the first time, until one has reached the end. Both servers have everything once, and the same.
  *
  * @param name of the pipeline
- * @param isKilledAt whether a run is killed at a step, such as `after copy-events`. Default: at each
  * @returns the steps at which runs were killed, in their order
  */
-export async function copyDespiteKills(
-  name: string,
-  isKilledAt: (step: string) => boolean = () => true,
-): Promise<readonly string[]> {
+export async function copyDespiteKills(name: string): Promise<readonly string[]> {
   await using mirrors = await startCopiedMirrors(name);
   const { other, running, servers, more, read } = mirrors;
   await more();
@@ -125,7 +121,7 @@ export async function copyDespiteKills(
     at = `${moment} ${name}`;
     if (at === 'after record-filling') isFilling = true;
     // The first time that a run gets so far.
-    if (reached.includes(at) || !kill || !isKilledAt(at)) return;
+    if (reached.includes(at) || !kill) return;
     reached.push(at);
     await kill();
   });
