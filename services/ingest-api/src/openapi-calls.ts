@@ -3,7 +3,8 @@ import { CALL_TYPES, type CallRoute, type CallType } from '@sluice/submissions/c
 import { z } from 'zod';
 import { CALL_PATHS } from './routes/post-calls.ts';
 
-const identifier = (description: string) => z.union([z.string(), z.number()]).nullish().meta({ description });
+const identifier = (description: string) =>
+  z.union([z.string(), z.number(), z.boolean()]).nullish().meta({ description });
 export const object = (description: string) => z.looseObject({}).nullish().meta({ description });
 
 const call = z
@@ -14,9 +15,9 @@ const call = z
     groupId: identifier('The organization; `context.groupId` counts, too.'),
     previousId: identifier('`alias`: the identifier before; stored in `properties`.'),
     messageId: identifier('Tells a repeat from a new call. A UUID is the uuid of the event; of others one is derived.'),
-    timestamp: z.string().nullish().meta({
+    timestamp: z.union([z.string(), z.number()]).nullish().meta({
       description:
-        'ISO 8601, from 2000-01-01 to one day from now. Default: `originalTimestamp`, else the time in the messageId, else the time of receipt.',
+        'ISO 8601, or a number of seconds or milliseconds since 1970, up to one day from now. Default, also for one that cannot be read or is before 2000: `originalTimestamp`, else the time in the messageId, else the time of receipt.',
     }),
     event: z.string().nullish().meta({ description: '`track`: the name of the event.' }),
     name: z.string().nullish().meta({ description: '`page` and `screen`: the name of the event.' }),

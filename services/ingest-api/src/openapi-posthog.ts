@@ -18,12 +18,14 @@ const event = z
       description:
         'Its name. `$identify`, `$groupidentify` and `$create_alias` are stored as `identify`, `group` and `alias`.',
     }),
-    distinct_id: z.union([z.string(), z.number()]).nullish().meta({
-      description: 'The user, or the anonymous person where the properties say so. It may be in the properties.',
+    distinct_id: z.unknown().meta({
+      description:
+        'The user, or the anonymous person where the properties say so. It may be in the properties, or named `$distinct_id`. What is no text becomes its JSON.',
     }),
     uuid: z.string().nullish().meta({ description: 'Tells a repeat from a new event. Default: made of the event.' }),
     timestamp: z.string().nullish().meta({
-      description: 'ISO 8601. Default: the time inside a UUIDv7, else the time of receipt.',
+      description:
+        'ISO 8601. Default, also for one that cannot be read: the time inside a UUIDv7, else the time of receipt.',
     }),
     properties: object('Stored as they come, without the API key.'),
     $set: object('Properties of the user to set; `null` removes one.'),

@@ -87,6 +87,8 @@ class CallRowsReader {
   readonly #batchContext: Readonly<Record<string, unknown>> | string;
   readonly #contextBytes: number;
   readonly #eventRows: EventRows;
+  /** When the request was received, in milliseconds since 1970: the same for all of its calls. */
+  #receivedMs: number | undefined;
 
   constructor(outline: CallOutline, options: CallRowsOptions) {
     this.#outline = outline;
@@ -117,6 +119,7 @@ class CallRowsReader {
   /** Returns the rows of the call at a place in the body, or why it cannot be taken. */
   read(slice: JsonSlice, index: number): OutgoingRow[] | RejectedSlice {
     const version = this.#options.versions();
+    this.#receivedMs ??= Math.floor(version / 1_000);
     try {
       this.#checkSize(slice);
       const value = slice.members ?? parseSlice(this.#outline.body, slice);
@@ -145,10 +148,11 @@ class CallRowsReader {
   }
 
   #parse(value: unknown): Call {
-    const { form } = this.#options;
-    if (form === 'posthog') return parsePosthogEvent(value, this.#options);
+    const { form, propertiesMax, now } = this.#options;
+    const options = { propertiesMax, now, receivedMs: this.#receivedMs, sentAt: this.#outline.sentAt };
+    if (form === 'posthog') return parsePosthogEvent(value, options);
     const batchContext = this.#batchContext as Readonly<Record<string, unknown>>;
-    return parseCall(value, form === 'batch' ? undefined : form, batchContext, this.#options);
+    return parseCall(value, form === 'batch' ? undefined : form, batchContext, options);
   }
 }
 

@@ -1,14 +1,16 @@
 import type { Call, CallType } from '../calls/call.ts';
 import {
   type CallParserOptions,
+  clockOf,
   eventName,
   InvalidCall,
   identifierOf,
+  isEmptyArray,
   objectOf,
   objectText,
-  timeOf,
   UUID,
 } from '../calls/call-parser.ts';
+import { timeOf } from '../calls/call-time.ts';
 import { encodeJson, errorOfMember, isJsonObject, ObjectText } from '../reading/json-object.ts';
 import { type SubmittedProperty, tooManyProperties } from '../reading/submission.ts';
 import { IDENTIFIER_LENGTH_MAX } from '../reading/submission-limits.ts';
@@ -31,14 +33,14 @@ const SEPARATOR = '\0';
  *
  * @throws {InvalidCall}
  */
-export function parsePosthogEvent(value: unknown, { propertiesMax, now }: CallParserOptions): Call {
+export function parsePosthogEvent(value: unknown, options: CallParserOptions): Call {
   if (!isJsonObject(value)) throw new InvalidCall('An event must be an object.');
   const name = eventName('event', value['event']);
   const type = Object.hasOwn(TYPES, name) ? (TYPES[name] as CallType) : 'track';
   const properties = new PosthogProperties(objectOf('properties', value['properties']));
-  const distinctId = idOf('distinct_id', value['distinct_id'] ?? properties.get('distinct_id'));
+  const distinctId = distinctIdOf(value['distinct_id'] ?? value['$distinct_id'] ?? properties.get('distinct_id'));
   const uuid = uuidOf(value);
-  const timestamp = timeOf(value, undefined, uuid, now());
+  const time = timeOf(value, undefined, uuid, clockOf(value['sent_at'], options));
   const subject = subjectOf(type, distinctId, properties);
   const stored = storedProperties(type, distinctId, properties);
   const set = type === 'group' ? objectIn('$group_set', properties.get('$group_set')) : mergedSet(value, properties);
@@ -47,13 +49,13 @@ export function parsePosthogEvent(value: unknown, { propertiesMax, now }: CallPa
     event: type === 'track' ? name : type,
     messageId: uuid ?? givenUuid(value) ?? contentOf(distinctId, name, value['timestamp'], stored),
     uuid,
-    timestamp,
+    timestamp: time.ms,
     ...subject,
     properties: stored,
-    context: undefined,
+    context: objectText('context', time.sent === undefined ? undefined : { sentTimestamp: time.sent }),
     traits: type === 'track' || set === undefined ? undefined : objectText('$set', set),
     changed: type === 'group' ? 'organization' : 'user',
-    changes: changesOf(type, subject, set, { value, properties, propertiesMax }),
+    changes: changesOf(type, subject, set, { value, properties, propertiesMax: options.propertiesMax }),
   };
 }
 
@@ -104,6 +106,12 @@ function firstGroup(groups: unknown): string | undefined {
 function groupOf(type: unknown, key: unknown): string | undefined {
   const [typeText, keyText] = [idOf('The type of a group', type), idOf('The key of a group', key)];
   return typeText === undefined || keyText === undefined ? undefined : idOf('A group', `${typeText}:${keyText}`);
+}
+
+/** posthog-js takes any value for a distinct_id, and PostHog the JSON text of what is no string. */
+function distinctIdOf(given: unknown): string | undefined {
+  const isText = typeof given !== 'object' || given === null || JSON.isRawJSON(given);
+  return idOf('distinct_id', isText ? given : encodeJson(given instanceof ObjectText ? given.parse() : given));
 }
 
 function idOf(name: string, given: unknown): string | undefined {
@@ -195,7 +203,7 @@ function namesIn(unset: unknown): readonly string[] {
 }
 
 function objectIn(name: string, given: unknown): JsonObject | undefined {
-  if (given === undefined || given === null) return undefined;
+  if (given === undefined || given === null || isEmptyArray(given)) return undefined;
   if (!isJsonObject(given)) throw new InvalidCall(`${name} must be an object.`);
   return given instanceof ObjectText ? given.parse() : given;
 }
