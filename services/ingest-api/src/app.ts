@@ -93,6 +93,8 @@ function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {
   if (origins.length === 0) return;
   app.register(cors, {
     origin: [...origins],
+    // A beacon is sent with credentials, and a browser asks first whether it may where the beacon is JSON. No cookie counts.
+    credentials: true,
     methods: ['GET', 'POST'],
     // The headers that a preflight asks for are allowed: clients send headers of their own.
     exposedHeaders: ['x-request-id', 'retry-after'],

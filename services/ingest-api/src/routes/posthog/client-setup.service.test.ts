@@ -87,6 +87,8 @@ test('browsers may send what posthog-js sends, and read what it gets', async () 
   expect(preflight.headers).toMatchObject({
     'access-control-allow-origin': origin,
     'access-control-allow-headers': 'content-type',
+    // sendBeacon sends with credentials.
+    'access-control-allow-credentials': 'true',
   });
   const refused = await ingest.app.inject({ method: 'POST', url: '/e/', payload: '{', headers: { origin } });
   expect([refused.statusCode, refused.headers['access-control-allow-origin']]).toEqual([400, origin]);
