@@ -47,8 +47,9 @@ export function parsePosthogEvent(value: unknown, options: CallParserOptions): C
   return {
     type,
     event: type === 'track' ? name : type,
-    messageId: uuid ?? givenUuid(value) ?? contentOf(distinctId, name, value['timestamp'], stored),
+    messageId: uuid ?? givenUuid(value),
     uuid,
+    content: contentOf(value, distinctId, name, stored),
     timestamp: time.ms,
     ...subject,
     properties: stored,
@@ -142,14 +143,32 @@ function givenUuid({ uuid }: JsonObject): string | undefined {
   return typeof uuid === 'string' && uuid !== '' ? `posthog${SEPARATOR}uuid${SEPARATOR}${uuid}` : undefined;
 }
 
-/** The text of which the uuid of an event without one is made. It is the same in each retry. */
+/** What an event changes beside its properties. */
+const CHANGES = ['$set', '$set_once', '$unset'] as const;
+
+/**
+ * Returns the text of which the uuid of an event without one is made: the same in each retry. Without a timestamp nothing
+ * tells a retry from a new event that is equal. Clients that send again what may have been lost send one of the two.
+ */
 function contentOf(
+  value: JsonObject,
   distinctId: string | undefined,
   name: string,
-  timestamp: unknown,
   properties: string | undefined,
-): string {
-  return ['posthog', distinctId ?? '', name, String(timestamp ?? ''), properties ?? ''].join(SEPARATOR);
+): string | undefined {
+  const timestamp = value['timestamp'] ?? '';
+  if (timestamp === '') return undefined;
+  const time = typeof timestamp === 'string' ? timestamp : jsonOf(timestamp);
+  const parts = ['posthog', distinctId ?? '', name, time, properties ?? ''];
+  const changes = CHANGES.map((field) => jsonOf(value[field] ?? undefined));
+  // Most events have none: their uuids stay as they were before this counted.
+  if (changes.some((json) => json !== '')) parts.push(...changes);
+  return parts.join(SEPARATOR);
+}
+
+function jsonOf(given: unknown): string {
+  if (given === undefined) return '';
+  return given instanceof ObjectText ? given.json : encodeJson(given);
 }
 
 /** What is set at the top of an event counts before what is set in its properties. */

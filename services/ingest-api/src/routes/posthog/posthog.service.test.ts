@@ -244,6 +244,41 @@ describe('the uuid', () => {
     expect(new Set(rows.map(({ uuid }) => uuid)).size).toBe(4);
   });
 
+  test('of each of several equal events in a request is another one, the same in each retry', async () => {
+    const name = randomUUID();
+    const other = { event: name, ...event, properties: { a: 2 } };
+    for (const _retry of [1, 2]) {
+      const batch = [{ event: name, ...event }, other, { event: name, ...event }, { event: name, ...event }];
+      expect((await send({ api_key: 'all', batch })).body).toBe('{"status":1}');
+    }
+    const rows = await rowsWhere('events', (row) => row['event'] === name, 8);
+    const counts = [...Map.groupBy(rows, ({ uuid }) => uuid).values()].map(({ length }) => length);
+    expect(counts).toEqual([2, 2, 2, 2]);
+  });
+
+  test('of an event without one and without a timestamp is a new one each time', async () => {
+    const name = randomUUID();
+    for (const timestamp of [undefined, null, '']) {
+      await send({ ...event, event: name, api_key: 'all', timestamp }, { path: '/capture/' });
+    }
+    const rows = await rowsWhere('events', (row) => row['event'] === name, 3);
+    expect(new Set(rows.map(({ uuid }) => uuid)).size).toBe(3);
+    for (const row of rows) expect(row).not.toHaveProperty('stamped');
+  });
+
+  test.each(['$set', '$set_once', '$unset'])(
+    'of an event without one tells apart what it changes by %s',
+    async (field) => {
+      const name = randomUUID();
+      for (const plan of ['free', 'pro', 'pro']) {
+        const changes = field === '$unset' ? [plan] : { plan };
+        await send({ ...event, event: name, api_key: 'all', [field]: changes }, { path: '/capture/' });
+      }
+      const rows = await rowsWhere('events', (row) => row['event'] === name, 3);
+      expect(new Set(rows.map(({ uuid }) => uuid)).size).toBe(2);
+    },
+  );
+
   test('of an event without one does not depend on the key, nor on where the key is', async () => {
     const name = randomUUID();
     await send({ api_key: 'all', batch: [{ event: name, ...event }] });
