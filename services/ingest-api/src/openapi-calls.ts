@@ -1,6 +1,7 @@
-import type { PathDescriptions } from '@sluice/shared/http/openapi';
+import type { OperationDescription, PathDescriptions } from '@sluice/shared/http/openapi';
 import { CALL_TYPES, type CallRoute, type CallType } from '@sluice/submissions/calls/call';
 import { z } from 'zod';
+import { SETTINGS_PATHS, settingsFor, TELEMETRY_PATHS } from './routes/client-settings.ts';
 import { CALL_PATHS } from './routes/post-calls.ts';
 
 const identifier = (description: string) =>
@@ -104,7 +105,45 @@ export const CALL_PATH_DESCRIPTIONS: PathDescriptions = {
       codes: ['event_log_unavailable', 'overloaded', 'clock_skewed'],
     },
   },
+  ...Object.fromEntries(SETTINGS_PATHS.map((path) => [path.replace(':key', '{key}'), { get: settings(path) }])),
+  ...Object.fromEntries(TELEMETRY_PATHS.map((path) => [path, { post: telemetry(path) }])),
 };
+
+function settings(path: string): OperationDescription {
+  return {
+    operationId: path.startsWith('/v1') ? 'getSettings' : 'getSettingsWithoutVersion',
+    summary: 'The settings that the clients of Segment ask for',
+    description: 'They send to the host that is named here: that of this request. Any key gets them.',
+    tag: 'calls',
+    requestParams: { path: z.object({ key: z.string().meta({ description: 'The API key.' }) }) },
+    responses: {
+      200: {
+        description: 'Settings without other destinations.',
+        content: {
+          'application/json': {
+            schema: z.looseObject({ integrations: z.looseObject({}) }),
+            example: settingsFor('sk_…', 'events.acme.example'),
+          },
+        },
+      },
+    },
+  };
+}
+
+function telemetry(path: string): OperationDescription {
+  return {
+    operationId: `ignore${path.replaceAll(/\W+(\w)/g, (_separator, first: string) => first.toUpperCase())}`,
+    summary: 'What clients say of themselves: counted and ignored',
+    tag: 'calls',
+    responses: {
+      200: {
+        description: 'Nothing is kept.',
+        content: { 'application/json': { schema: z.object({ success: z.literal(true) }), example: { success: true } } },
+      },
+    },
+    codes: ['body_too_large', 'invalid_request'],
+  };
+}
 
 function describe(path: string, route: CallRoute) {
   const isBatch = route === 'batch';

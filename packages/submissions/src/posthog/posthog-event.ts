@@ -70,7 +70,7 @@ const NOBODY: Subject = { userId: undefined, anonymousId: undefined, groupId: un
  * the user there, and posthog-python the other one.
  */
 function subjectOf(type: CallType, distinctId: string | undefined, properties: PosthogProperties): Subject {
-  if (type === 'alias') return NOBODY;
+  if (type === 'alias') return { ...NOBODY, groupId: firstGroup(properties.get('$groups')) };
   if (type === 'group') {
     const groupId = groupOf(properties.get('$group_type'), properties.get('$group_key'));
     if (groupId === undefined) throw new InvalidCall('$group_type and $group_key are needed in $groupidentify.');

@@ -531,9 +531,12 @@ test('browsers may send what their clients send', async () => {
   expect([refused.statusCode, refused.headers['access-control-allow-origin']]).toEqual([401, 'https://app.example']);
 });
 
-test('the source of RudderStack’s browser client needs a key', async () => {
+test('the source that RudderStack’s clients ask for needs a key', async () => {
   const authorization = `Basic ${Buffer.from('all:').toString('base64')}`;
   const found = await ingest.app.inject({ url: '/sourceConfig/?p=npm&v=3', headers: { authorization } });
   expect(found.json()).toMatchObject({ source: { enabled: true, destinations: [] } });
+  // The client for Kotlin reads no source without these.
+  const needed = ['id', 'name', 'writeKey', 'config', 'enabled', 'workspaceId', 'destinations', 'updatedAt'];
+  expect(Object.keys(found.json().source)).toEqual(expect.arrayContaining(needed));
   expect((await ingest.app.inject({ url: '/sourceConfig' })).statusCode).toBe(401);
 });

@@ -138,6 +138,14 @@ describe('an event becomes', () => {
     expect(node).toMatchObject({ type: 'alias', event: 'alias', properties: { distinct_id: 'ada', alias: 'anon' } });
     expect(python).toMatchObject({ type: 'alias', event: 'alias', properties: { distinct_id: 'anon', alias: 'ada' } });
     for (const row of [node, python]) expect(row).not.toHaveProperty('user_id');
+    for (const row of [node, python]) expect(row).not.toHaveProperty('group_id');
+    const groups = { $groups: { company: 'acme' } };
+    const [grouped] = await taken({
+      event: '$create_alias',
+      distinct_id: 'ada',
+      properties: { alias: 'a', ...groups },
+    });
+    expect(grouped).toMatchObject({ type: 'alias', group_id: 'company:acme' });
   });
 });
 
