@@ -219,10 +219,19 @@ describe('events', () => {
     expect((await call('GET', query({ event: event.event }), keys.privateApiKey)).body['total']).toBe(1);
   });
 
-  test('a malformed timestamp is refused with its request, and stops nothing', async () => {
+  test('a malformed timestamp counts as absent, and stops nothing', async () => {
+    const event = { type: 'track', event: 'Malformed', userId: 'u', timestamp: 'the day before yesterday' };
+    const [sent] = await send(keys.publicApiKey, event);
+    await pipeline.drained();
+    const page = await call('GET', query({ event: 'Malformed' }), keys.privateApiKey);
+    const { uuid, timestamp } = sent as ShownEvent;
+    expect(eventsOf(page)).toMatchObject([{ uuid, timestamp, context: { sentTimestamp: event.timestamp } }]);
+  });
+
+  test('a timestamp that is far ahead is refused with its request, and stops nothing', async () => {
     const events = [
       { type: 'track', event: 'Not stored', userId: 'u' },
-      { type: 'track', event: 'Not stored', userId: 'u', timestamp: 'the day before yesterday' },
+      { type: 'track', event: 'Not stored', userId: 'u', timestamp: '2999-01-01T00:00:00Z' },
     ];
     const refused = await call('POST', '/events', keys.publicApiKey, { events });
     expect(refused.body).toMatchObject({

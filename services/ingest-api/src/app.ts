@@ -19,12 +19,12 @@ import type { BrokerClock } from './kafka/broker-clock.ts';
 import type { RowPublisher } from './kafka/row-publisher.ts';
 import type { IngestMetrics } from './metrics.ts';
 import { ingestDocument } from './openapi.ts';
+import { registerSettings, registerSourceConfig } from './routes/client-settings.ts';
 import { registerDeleteUser } from './routes/delete-user.ts';
 import { registerPostCalls } from './routes/post-calls.ts';
 import { registerPostSubmissions } from './routes/post-submissions.ts';
 import { registerClientSetup } from './routes/posthog/client-setup.ts';
 import { registerPostEvents } from './routes/posthog/post-events.ts';
-import { registerSourceConfig } from './routes/source-config.ts';
 import type { VersionClock } from './routes/version-clock.ts';
 
 export interface IngestDependencies {
@@ -80,8 +80,10 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
   };
   registerPostCalls(app, callOptions);
   registerPostEvents(app, callOptions);
-  registerClientSetup(app, { ...callOptions, ignoredRecordings: metrics.ignoredRecordings });
+  const { ignoredRecordings, ignoredRequests } = metrics;
+  registerClientSetup(app, { ...callOptions, ignoredRecordings, ignoredRequests });
   registerSourceConfig(app, admission);
+  registerSettings(app, ignoredRequests);
   registerDeleteUser(app, { admission, publisher, versions, partitionCount });
   registerReference(app, ingestDocument(config, schemas));
   refuseOtherMethods(app);
@@ -93,6 +95,8 @@ function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {
   if (origins.length === 0) return;
   app.register(cors, {
     origin: [...origins],
+    // A beacon is sent with credentials, and a browser asks first whether it may where the beacon is JSON. No cookie counts.
+    credentials: true,
     methods: ['GET', 'POST'],
     // The headers that a preflight asks for are allowed: clients send headers of their own.
     exposedHeaders: ['x-request-id', 'retry-after'],

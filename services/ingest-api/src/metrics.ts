@@ -19,6 +19,11 @@ export function createIngestMetrics(registry: Registry) {
       help: "Requests with recordings of sessions, which PostHog's clients send where they are told to; nothing of them is kept.",
       registers,
     }),
+    ignoredRequests: new Counter({
+      name: 'sluice_ingest_ignored_requests_total',
+      help: 'Other requests of clients with what Sluice does not have, such as logs and push tokens; nothing of them is kept.',
+      registers,
+    }),
     lostMessages: new Counter({
       name: 'sluice_ingest_lost_messages_total',
       help: 'Messages that Kafka acknowledged and that its log no longer holds, as far as this process has noticed.',

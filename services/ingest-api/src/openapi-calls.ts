@@ -1,9 +1,11 @@
-import type { PathDescriptions } from '@sluice/shared/http/openapi';
+import type { OperationDescription, PathDescriptions } from '@sluice/shared/http/openapi';
 import { CALL_TYPES, type CallRoute, type CallType } from '@sluice/submissions/calls/call';
 import { z } from 'zod';
+import { SETTINGS_PATHS, settingsFor, TELEMETRY_PATHS } from './routes/client-settings.ts';
 import { CALL_PATHS } from './routes/post-calls.ts';
 
-const identifier = (description: string) => z.union([z.string(), z.number()]).nullish().meta({ description });
+const identifier = (description: string) =>
+  z.union([z.string(), z.number(), z.boolean()]).nullish().meta({ description });
 export const object = (description: string) => z.looseObject({}).nullish().meta({ description });
 
 const call = z
@@ -14,9 +16,9 @@ const call = z
     groupId: identifier('The organization; `context.groupId` counts, too.'),
     previousId: identifier('`alias`: the identifier before; stored in `properties`.'),
     messageId: identifier('Tells a repeat from a new call. A UUID is the uuid of the event; of others one is derived.'),
-    timestamp: z.string().nullish().meta({
+    timestamp: z.union([z.string(), z.number()]).nullish().meta({
       description:
-        'ISO 8601, from 2000-01-01 to one day from now. Default: `originalTimestamp`, else the time in the messageId, else the time of receipt.',
+        'ISO 8601, or a number of seconds or milliseconds since 1970, up to one day from now. Default, also for one that cannot be read or is before 2000: `originalTimestamp`, else the time in the messageId, else the time of receipt.',
     }),
     event: z.string().nullish().meta({ description: '`track`: the name of the event.' }),
     name: z.string().nullish().meta({ description: '`page` and `screen`: the name of the event.' }),
@@ -103,7 +105,45 @@ export const CALL_PATH_DESCRIPTIONS: PathDescriptions = {
       codes: ['event_log_unavailable', 'overloaded', 'clock_skewed'],
     },
   },
+  ...Object.fromEntries(SETTINGS_PATHS.map((path) => [path.replace(':key', '{key}'), { get: settings(path) }])),
+  ...Object.fromEntries(TELEMETRY_PATHS.map((path) => [path, { post: telemetry(path) }])),
 };
+
+function settings(path: string): OperationDescription {
+  return {
+    operationId: path.startsWith('/v1') ? 'getSettings' : 'getSettingsWithoutVersion',
+    summary: 'The settings that the clients of Segment ask for',
+    description: 'They send to the host that is named here: that of this request. Any key gets them.',
+    tag: 'calls',
+    requestParams: { path: z.object({ key: z.string().meta({ description: 'The API key.' }) }) },
+    responses: {
+      200: {
+        description: 'Settings without other destinations.',
+        content: {
+          'application/json': {
+            schema: z.looseObject({ integrations: z.looseObject({}) }),
+            example: settingsFor('sk_…', 'events.acme.example'),
+          },
+        },
+      },
+    },
+  };
+}
+
+function telemetry(path: string): OperationDescription {
+  return {
+    operationId: `ignore${path.replaceAll(/\W+(\w)/g, (_separator, first: string) => first.toUpperCase())}`,
+    summary: 'What clients say of themselves: counted and ignored',
+    tag: 'calls',
+    responses: {
+      200: {
+        description: 'Nothing is kept.',
+        content: { 'application/json': { schema: z.object({ success: z.literal(true) }), example: { success: true } } },
+      },
+    },
+    codes: ['body_too_large', 'invalid_request'],
+  };
+}
 
 function describe(path: string, route: CallRoute) {
   const isBatch = route === 'batch';

@@ -6,7 +6,9 @@ import {
   CONFIG_PATH,
   CONFIG_SCRIPT_PATH,
   FLAG_PATHS,
+  IGNORED_PATHS,
   NO_FLAGS,
+  NOTHING,
   RECORDINGS_PATH,
   STATIC_PATHS,
 } from './routes/posthog/client-setup.ts';
@@ -18,12 +20,14 @@ const event = z
       description:
         'Its name. `$identify`, `$groupidentify` and `$create_alias` are stored as `identify`, `group` and `alias`.',
     }),
-    distinct_id: z.union([z.string(), z.number()]).nullish().meta({
-      description: 'The user, or the anonymous person where the properties say so. It may be in the properties.',
+    distinct_id: z.unknown().meta({
+      description:
+        'The user, or the anonymous person where the properties say so. It may be in the properties, or named `$distinct_id`. What is no text becomes its JSON.',
     }),
     uuid: z.string().nullish().meta({ description: 'Tells a repeat from a new event. Default: made of the event.' }),
     timestamp: z.string().nullish().meta({
-      description: 'ISO 8601. Default: the time inside a UUIDv7, else the time of receipt.',
+      description:
+        'ISO 8601. Default, also for one that cannot be read: the time inside a UUIDv7, else the time of receipt.',
     }),
     properties: object('Stored as they come, without the API key.'),
     $set: object('Properties of the user to set; `null` removes one.'),
@@ -107,13 +111,13 @@ function askForFlags(path: string): OperationDescription {
         description: 'No flags.',
         content: {
           'application/json': {
-            schema: z.object({ flags: z.looseObject({}), errorsWhileComputingFlags: z.boolean() }),
+            schema: z.looseObject({ flags: z.looseObject({}), errorsWhileComputingFlags: z.boolean() }),
             example: NO_FLAGS,
           },
         },
       },
     },
-    codes: [...KEY_CODES, ...BODY_CODES],
+    codes: [...KEY_CODES, 'rate_limited', ...BODY_CODES],
   };
 }
 
@@ -181,9 +185,35 @@ export const POSTHOG_PATH_DESCRIPTIONS: PathDescriptions = {
           content: { 'application/json': { schema: z.object({ status: z.literal(1) }), example: { status: 1 } } },
         },
       },
+      codes: ['body_too_large', 'invalid_request'],
     },
   },
+  ...Object.fromEntries(
+    IGNORED_PATHS.map((path) => [
+      documented(path),
+      { post: ignored('posthogIgnored', path), get: ignored('posthogAsk', path) },
+    ]),
+  ),
 };
+
+function ignored(name: string, path: string): OperationDescription {
+  const names = [...path.matchAll(/:(\w+)/g)].map(([, parameter = '']) => parameter);
+  return {
+    operationId: `${name}${path.replaceAll(/\W+(\w)/g, (_separator, first: string) => first.toUpperCase())}`,
+    summary: 'What Sluice does not have: counted and ignored',
+    description:
+      "Logs, push tokens, surveys and so on, also what is new to PostHog's clients. Paths of events are not among them.",
+    tag: 'posthog',
+    requestParams: { path: z.object(Object.fromEntries(names.map((parameter) => [parameter, z.string()]))) },
+    responses: {
+      200: {
+        description: 'There is nothing, and nothing is kept.',
+        content: { 'application/json': { schema: z.looseObject({ status: z.literal(1) }), example: NOTHING } },
+      },
+    },
+    codes: ['not_found', 'body_too_large', 'invalid_request'],
+  };
+}
 
 /** Returns a path as OpenAPI writes it: `/array/{key}/config`. */
 function documented(path: string): string {

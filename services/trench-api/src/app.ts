@@ -73,6 +73,8 @@ function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {
   if (origins.length === 0) return;
   app.register(cors, {
     origin: [...origins],
+    // A beacon is sent with credentials, and a browser asks first whether it may where the beacon is JSON. No cookie counts.
+    credentials: true,
     methods: ['GET', 'POST', 'PUT', 'DELETE'],
     exposedHeaders: ['x-request-id', 'retry-after'],
     maxAge: 86_400,

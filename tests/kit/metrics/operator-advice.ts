@@ -18,6 +18,8 @@ export const OPERATOR_ADVICE: Readonly<Record<string, string>> = {
   sluice_ingest_rejected_calls_total: 'List the dead letters of kind `rejected`, and correct the sender.',
   sluice_ingest_ignored_recordings_total:
     'Recordings are off in what posthog-js reads. If many arrive, switch them off where that client is set up.',
+  sluice_ingest_ignored_requests_total:
+    'Clients send logs, push tokens or figures about themselves. If many arrive, switch these off in the clients.',
   sluice_ingest_lost_messages_total:
     'Alert on any: Kafka lost acknowledged messages. Check replication, `min.insync.replicas` and the disks of the brokers.',
   sluice_ingest_leaderless_partitions: 'Bring back the brokers of these partitions.',

@@ -28,6 +28,18 @@ test.each([
   expect(response.headers['x-request-id']).toBe(response.json().requestId);
 });
 
+test('a slash too many, of a host that ends with one, does not count', async () => {
+  const app = createServer();
+  app.post('/v1/things', async () => 'done');
+  app.get('/things/:id', async (request) => request.params);
+  for (const url of ['//v1/things', '/v1//things/', '///v1/things?a=//b']) {
+    const response = await app.inject({ method: 'POST', url });
+    expect([response.statusCode, response.body], url).toEqual([200, 'done']);
+  }
+  // An identifier keeps its slashes.
+  expect((await app.inject('//things/a%2F%2Fb')).json()).toEqual({ id: 'a//b' });
+});
+
 describe('a server with a path that has POST and one that a plugin has declared', () => {
   const app = createServer();
   let address: URL;

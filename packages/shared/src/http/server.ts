@@ -79,6 +79,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     ...(trustedProxies.length > 0 && { trustProxy: [...trustedProxies] }),
     routerOptions: {
       ignoreTrailingSlash: true,
+      // A client whose host is written with a slash at its end asks for `//v1/batch`.
+      ignoreDuplicateSlashes: true,
       maxParamLength: PATH_PARAMETER_LENGTH_MAX,
       // An error of the router's parser would end the process. The first hook of a request parses instead.
       querystringParser: () => ({}),

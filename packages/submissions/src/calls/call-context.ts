@@ -21,16 +21,17 @@ export class CallContext {
     return this.#members === undefined && !this.#text?.includes(`"${name}"`) ? undefined : this.#parsed()[name];
   }
 
-  /** Returns the context with a messageId, unless it has one: an object, or its text; `undefined` when it is empty. */
-  with(messageId: string | undefined): JsonObject | string | undefined {
+  /** Returns the context with more members, unless it has them: an object, or its text; `undefined` when it is empty. */
+  with(added: Readonly<Record<string, string | undefined>>): JsonObject | string | undefined {
     const text = this.#text;
-    if (this.#members === undefined && text !== undefined && !text.includes('"messageId"')) {
-      if (messageId === undefined) return text === '{}' ? undefined : text;
-      const separator = text === '{}' ? '' : ',';
-      return `${text.slice(0, -1)}${separator}"messageId":${JSON.stringify(messageId)}}`;
+    const more = Object.entries(added).filter(([, value]) => value !== undefined);
+    if (this.#members === undefined && text !== undefined && !more.some(([name]) => text.includes(`"${name}"`))) {
+      const members = [text.slice(1, -1), ...more.map(([name, value]) => `"${name}":${JSON.stringify(value)}`)];
+      const all = members.filter((member) => member !== '').join();
+      return all === '' ? undefined : `{${all}}`;
     }
     const members = this.#parsed();
-    if (messageId !== undefined) members['messageId'] ??= messageId;
+    for (const [name, value] of more) members[name] ??= value;
     return Object.keys(members).length === 0 ? undefined : members;
   }
 

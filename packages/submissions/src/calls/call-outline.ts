@@ -2,11 +2,18 @@ import { isUtf8 } from 'node:buffer';
 import { Problem } from '@sluice/shared/http/problem';
 import { asProblem, notJson } from '../not-json.ts';
 import type { Pause } from '../pause.ts';
-import { parseFieldName, parseSlice, parsingError, withoutByteOrderMark } from '../reading/body-slices.ts';
+import {
+  parseFieldName,
+  parseFieldValue,
+  parseSlice,
+  parsingError,
+  withoutByteOrderMark,
+} from '../reading/body-slices.ts';
 import { JsonCursor } from '../reading/json-cursor.ts';
 import { isJsonObject } from '../reading/json-object.ts';
 import type { JsonSlice } from '../reading/json-slice.ts';
 import type { CallRoute } from './call.ts';
+import { isEmptyArray } from './call-parser.ts';
 
 /** Where the calls of a body are. */
 export interface CallOutline {
@@ -17,6 +24,8 @@ export interface CallOutline {
   readonly context: JsonSlice | undefined;
   /** The API key in the body: its own, else that of its first call. */
   readonly writeKey: string | undefined;
+  /** When the client sent the batch by its own clock, as it says it. */
+  readonly sentAt?: unknown;
 }
 
 /** A key is not longer; what is, is no key. */
@@ -56,6 +65,7 @@ async function readBatch(body: Buffer, callsMax: number, pause: Pause): Promise<
   let calls: JsonSlice[] | undefined;
   let context: JsonSlice | undefined;
   let writeKey: string | undefined;
+  let sentAt: unknown;
   for (const nameSlice of cursor.members()) {
     const waiting = pause();
     if (waiting) await waiting;
@@ -74,10 +84,11 @@ async function readBatch(body: Buffer, callsMax: number, pause: Pause): Promise<
     if (name === 'batch') calls = undefined;
     if (name === 'context') context = isNull(body, slice) ? undefined : slice;
     if (name === 'writeKey') writeKey = keyText(body, slice);
+    if (name === 'sentAt') sentAt = parseFieldValue(body, slice);
   }
   cursor.end();
   if (!calls) throw noBatch();
-  return { body, calls, context, writeKey: writeKey ?? (await writeKeyOf(body, calls[0], pause)) };
+  return { body, calls, context, writeKey: writeKey ?? (await writeKeyOf(body, calls[0], pause)), sentAt };
 }
 
 async function writeKeyOf(body: Buffer, call: JsonSlice | undefined, pause: Pause): Promise<string | undefined> {
@@ -110,6 +121,7 @@ export function parseBatchContext({ body, context }: CallOutline): Readonly<Reco
   const error = parsingError(context);
   if (error !== undefined) return `The context of the batch ${error}.`;
   const value = parseSlice(body, context);
+  if (isEmptyArray(value)) return {};
   return isJsonObject(value) ? value : 'The context of the batch must be an object.';
 }
 

@@ -1,5 +1,4 @@
 import { EVENT_IDENTIFIERS, type EventIdentifier } from '@sluice/shared/event-identifiers';
-import { parseTimestamp } from '@sluice/shared/timestamp';
 import { z } from 'zod';
 import {
   encodeJson,
@@ -11,37 +10,32 @@ import {
   ObjectText,
 } from '../reading/json-object.ts';
 import { type SubmittedProperty, textError, tooManyProperties } from '../reading/submission.ts';
-import {
-  EVENT_NAME_LENGTH_MAX,
-  IDENTIFIER_LENGTH_MAX,
-  TIMESTAMP_AHEAD_MS_MAX,
-  TIMESTAMP_MS_MIN,
-  uuidV7TimeMs,
-} from '../reading/submission-limits.ts';
+import { EVENT_NAME_LENGTH_MAX, IDENTIFIER_LENGTH_MAX } from '../reading/submission-limits.ts';
 import { CALL_TYPES, type Call, type CallType, MESSAGE_ID_LENGTH_MAX } from './call.ts';
 import { CallContext } from './call-context.ts';
+import { type CallClock, timeOf } from './call-time.ts';
+import { InvalidCall } from './invalid-call.ts';
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
 export const UUID = z.regexes.uuid();
 
-/** `@segment/analytics-node` writes the time of the call into its messageIds. */
-const NODE_MESSAGE_ID = /^node-next-(\d{13})-/;
-
-/** What makes a call one that cannot be taken. Its message is a sentence. */
-export class InvalidCall extends Error {
-  override readonly name = 'InvalidCall';
-}
+export { InvalidCall };
 
 export interface CallParserOptions {
   readonly propertiesMax: number;
   /** The server's clock, in milliseconds since 1970. */
   readonly now: () => number;
+  /** When the request was received, in milliseconds since 1970. Default: now. */
+  readonly receivedMs?: number | undefined;
+  /** When the client sent the request by its own clock, as it says it. A call may say it itself. */
+  readonly sentAt?: unknown;
 }
 
 /**
  * Makes a call of its JSON value: its event with everything that is stored, and the properties that it sets. `null` counts
- * as absent, and so does an empty identifier. A number as an identifier is written as JSON.stringify writes it.
+ * as absent, so does an empty identifier, and an empty array as an object is one: PHP writes an empty map so. A number or a
+ * boolean as an identifier or name is written as JSON.stringify writes it.
  *
  * @param type the type that the route says; `undefined`: the call says it
  * @param batchContext lies under the call's own context, name by name
@@ -58,7 +52,7 @@ export function parseCall(
   const context = new CallContext(objectOf('context', value['context']), batchContext);
   const messageId = identifierOf('messageId', value['messageId'], MESSAGE_ID_LENGTH_MAX);
   const uuid = messageId !== undefined && UUID.test(messageId) ? messageId.toLowerCase() : undefined;
-  const timestamp = timeOf(value, messageId, uuid, options.now());
+  const time = timeOf(value, messageId, uuid, clockOf(value['sentAt'], options));
   const subject = subjectOf(value, context);
   const traits = traitsOf(value, callType, context);
   return {
@@ -66,14 +60,22 @@ export function parseCall(
     event: nameOf(value, callType),
     messageId,
     uuid,
-    timestamp,
+    timestamp: time.ms,
     ...subject,
     properties: propertiesText(value, callType, subject.previousId),
-    context: contextText(context.with(uuid === undefined ? messageId : undefined)),
+    context: contextText(
+      context.with({ messageId: uuid === undefined ? messageId : undefined, sentTimestamp: time.sent }),
+    ),
     traits: objectText('traits', traits),
     changed: callType === 'group' ? 'organization' : 'user',
     changes: changesOf(callType, subject, traits, options.propertiesMax),
   };
+}
+
+/** @param sentAt when the call was sent, as it says it itself */
+export function clockOf(sentAt: unknown, { now, receivedMs, sentAt: ofRequest }: CallParserOptions): CallClock {
+  const nowMs = now();
+  return { nowMs, receivedMs: receivedMs ?? nowMs, sentAt: sentAt ?? ofRequest };
 }
 
 function typeOf({ type }: JsonObject): CallType {
@@ -112,21 +114,34 @@ function subjectOf(value: JsonObject, context: CallContext): Subject {
   return subject as unknown as Subject;
 }
 
-/** Returns what is given as an identifier: a text, or a number as JSON.stringify writes it. @throws {InvalidCall} */
+/** Returns what is given as an identifier: a text, or another scalar as JSON.stringify writes it. @throws {InvalidCall} */
 export function identifierOf(name: string, given: unknown, lengthMax: number): string | undefined {
   if (given === undefined || given === null || given === '') return undefined;
   // JSON.stringify writes an infinite number as null: all of them would be one user, or repeats of one event.
   if (typeof given === 'number' && !Number.isFinite(given)) throw new InvalidCall(`${name} is ${NUMBER_TOO_LARGE}.`);
-  const text = typeof given === 'number' || JSON.isRawJSON(given) ? JSON.stringify(given) : given;
-  if (typeof text !== 'string') throw new InvalidCall(`${name} must be a string.`);
+  const text = scalarText(given);
+  if (text === undefined) throw new InvalidCall(`${name} must be a string.`);
   const error = textError(text, lengthMax);
   if (error !== undefined) throw new InvalidCall(`${name} ${error}.`);
   return text;
 }
 
+/** Returns a text as it is, and a number or a boolean as JSON.stringify writes it; `undefined` for anything else. */
+function scalarText(given: unknown): string | undefined {
+  if (typeof given === 'string') return given;
+  const isScalar = typeof given === 'number' || typeof given === 'boolean' || JSON.isRawJSON(given);
+  return isScalar ? JSON.stringify(given) : undefined;
+}
+
+/** PHP writes an empty map as an empty array. */
+export function isEmptyArray(given: unknown): boolean {
+  return Array.isArray(given) && given.length === 0;
+}
+
 /** Returns what is given as an object, parsed or not. @throws {InvalidCall} */
 export function objectOf(name: string, given: unknown): JsonObject | ObjectText | undefined {
   if (given === undefined || given === null) return undefined;
+  if (isEmptyArray(given)) return {};
   if (!isJsonObject(given)) throw new InvalidCall(`${name} must be an object.`);
   return given;
 }
@@ -148,13 +163,15 @@ function contextText(context: JsonObject | string | undefined): string | undefin
 }
 
 function nameOf(value: JsonObject, type: CallType): string {
-  const given = value[type === 'track' ? 'event' : 'name'];
   switch (type) {
     case 'track':
-      return eventName('event', given);
+      return eventName('event', value['event']);
     case 'page':
-    case 'screen':
-      return given === undefined || given === null || given === '' ? type : eventName('name', given);
+    case 'screen': {
+      // RudderStack's clients for Android and iOS have the name of a screen in `event`.
+      const field = ['name', 'event'].find((name) => (value[name] ?? '') !== '');
+      return field === undefined ? type : eventName(field, value[field]);
+    }
     default:
       return type;
   }
@@ -162,10 +179,11 @@ function nameOf(value: JsonObject, type: CallType): string {
 
 /** @throws {InvalidCall} */
 export function eventName(field: string, given: unknown): string {
-  if (typeof given !== 'string') throw new InvalidCall(`${field} must be a string.`);
-  const error = textError(given, EVENT_NAME_LENGTH_MAX);
+  const text = scalarText(given);
+  if (text === undefined) throw new InvalidCall(`${field} must be a string.`);
+  const error = textError(text, EVENT_NAME_LENGTH_MAX);
   if (error !== undefined) throw new InvalidCall(`${field} ${error}.`);
-  return given;
+  return text;
 }
 
 function propertiesText(value: JsonObject, type: CallType, previousId: string | undefined): string | undefined {
@@ -206,36 +224,4 @@ function changesOf(
     if (error !== undefined) throw new InvalidCall(`traits ${error}.`);
     return { name, json: trait === null ? undefined : encodeJson(trait) };
   });
-}
-
-/**
- * Returns the time of a call: its timestamp, else its originalTimestamp, else the time in its messageId; `undefined` when it
- * has none. The clock decides whether a time is accepted, never what it becomes: a repeat has the same time whenever it
- * arrives.
- *
- * @throws {InvalidCall}
- */
-export function timeOf(
-  value: JsonObject,
-  messageId: string | undefined,
-  uuid: string | undefined,
-  now: number,
-): number | undefined {
-  const name = ['timestamp', 'originalTimestamp'].find((field) => (value[field] ?? '') !== '');
-  if (name === undefined) {
-    const written = NODE_MESSAGE_ID.exec(messageId ?? '')?.[1];
-    const ms = written === undefined ? uuidV7TimeMs(uuid) : Number(written);
-    if (ms === undefined || ms < TIMESTAMP_MS_MIN) return undefined;
-    return notAhead(messageId === undefined ? 'the time in uuid' : 'the time in messageId', ms, now);
-  }
-  const text = value[name];
-  const ms = typeof text === 'string' ? parseTimestamp(text)?.ms : undefined;
-  if (ms === undefined) throw new InvalidCall(`${name} must be an ISO 8601 timestamp.`);
-  if (ms < TIMESTAMP_MS_MIN) throw new InvalidCall(`${name} must not be before 2000-01-01.`);
-  return notAhead(name, ms, now);
-}
-
-function notAhead(name: string, ms: number, now: number): number {
-  if (ms <= now + TIMESTAMP_AHEAD_MS_MAX) return ms;
-  throw new InvalidCall(`${name} must be at most one day from now.`);
 }

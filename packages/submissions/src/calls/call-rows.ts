@@ -87,6 +87,10 @@ class CallRowsReader {
   readonly #batchContext: Readonly<Record<string, unknown>> | string;
   readonly #contextBytes: number;
   readonly #eventRows: EventRows;
+  /** How many calls before have the same content, by the uuid that is made of it. */
+  readonly #equals = new Map<string, number>();
+  /** When the request was received, in milliseconds since 1970: the same for all of its calls. */
+  #receivedMs: number | undefined;
 
   constructor(outline: CallOutline, options: CallRowsOptions) {
     this.#outline = outline;
@@ -107,16 +111,29 @@ class CallRowsReader {
 
   #callRows(call: Call, index: number, version: number): OutgoingRow[] {
     const { workspace, idempotencyKey } = this.#options;
-    const { timestamp, userId, groupId, messageId } = call;
-    const uuid = call.uuid ?? (messageId === undefined ? undefined : messageUuid(workspace, messageId));
+    const { timestamp, userId, groupId } = call;
+    const uuid = this.#uuidOf(call);
     const subject = subjectFields(userId, groupId);
     const { row } = this.#eventRows.create(call, { subject, version, uuid, ownTimeMs: timestamp, timestamp, index });
     return call.changes.length === 0 ? [row] : [row, ...changesOf(call, { workspace, version, idempotencyKey })];
   }
 
+  #uuidOf({ uuid, messageId, content }: Call): string | undefined {
+    const { workspace } = this.#options;
+    if (uuid !== undefined) return uuid;
+    if (messageId !== undefined) return messageUuid(workspace, messageId);
+    if (content === undefined) return undefined;
+    const first = messageUuid(workspace, content);
+    const before = this.#equals.get(first) ?? 0;
+    this.#equals.set(first, before + 1);
+    // Nobody sends an event twice in one request. Sent again, the whole request has the same uuids.
+    return before === 0 ? first : messageUuid(workspace, `${content}\0#${before}`);
+  }
+
   /** Returns the rows of the call at a place in the body, or why it cannot be taken. */
   read(slice: JsonSlice, index: number): OutgoingRow[] | RejectedSlice {
     const version = this.#options.versions();
+    this.#receivedMs ??= Math.floor(version / 1_000);
     try {
       this.#checkSize(slice);
       const value = slice.members ?? parseSlice(this.#outline.body, slice);
@@ -145,10 +162,11 @@ class CallRowsReader {
   }
 
   #parse(value: unknown): Call {
-    const { form } = this.#options;
-    if (form === 'posthog') return parsePosthogEvent(value, this.#options);
+    const { form, propertiesMax, now } = this.#options;
+    const options = { propertiesMax, now, receivedMs: this.#receivedMs, sentAt: this.#outline.sentAt };
+    if (form === 'posthog') return parsePosthogEvent(value, options);
     const batchContext = this.#batchContext as Readonly<Record<string, unknown>>;
-    return parseCall(value, form === 'batch' ? undefined : form, batchContext, this.#options);
+    return parseCall(value, form === 'batch' ? undefined : form, batchContext, options);
   }
 }
 

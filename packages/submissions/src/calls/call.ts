@@ -21,6 +21,11 @@ export interface Call extends Partial<Record<EventIdentifier, string | undefined
   readonly messageId: string | undefined;
   /** The messageId, when it is a UUID. Otherwise one is derived of the messageId. */
   readonly uuid: string | undefined;
+  /**
+   * What the uuid of a call without a messageId is made of, so that it is the same in each retry; `undefined`: each time a new
+   * one.
+   */
+  readonly content?: string | undefined;
   /** In milliseconds since 1970; `undefined`: the time of receipt. */
   readonly timestamp: number | undefined;
   readonly userId: string | undefined;

@@ -14,7 +14,7 @@ interface Field {
 }
 
 const USER_ID = field('userId');
-const DISTINCT_ID = field('distinct_id');
+const DISTINCT_IDS = [field('distinct_id'), field('$distinct_id')];
 const PROPERTIES = field('properties');
 
 function field(name: string): Field {
@@ -31,10 +31,10 @@ export async function findUserId(
   form: CallForm,
   pause: Pause,
 ): Promise<string | undefined> {
-  if (form !== 'posthog') return (await findIn(body, slice, USER_ID, pause)).userId;
+  if (form !== 'posthog') return (await findIn(body, slice, [USER_ID], pause)).userId;
   // posthog-js has it in the properties alone. Of somebody who is not identified it names no user, and does no harm.
-  const { userId, properties } = await findIn(body, slice, DISTINCT_ID, pause);
-  return userId ?? (properties && (await findIn(body, properties, DISTINCT_ID, pause)).userId);
+  const { userId, properties } = await findIn(body, slice, DISTINCT_IDS, pause);
+  return userId ?? (properties && (await findIn(body, properties, DISTINCT_IDS, pause)).userId);
 }
 
 interface Found {
@@ -45,7 +45,7 @@ interface Found {
 async function findIn(
   body: Buffer,
   { start, end }: Pick<JsonSlice, 'start' | 'end'>,
-  wanted: Field,
+  wanted: readonly Field[],
   pause: Pause,
 ): Promise<Found> {
   const bytes = body.subarray(start, end);
@@ -57,7 +57,7 @@ async function findIn(
     for (const name of cursor.members()) {
       const waiting = pause();
       if (waiting) await waiting;
-      const isUserId = isName(bytes, name, wanted);
+      const isUserId = wanted.some((field) => isName(bytes, name, field));
       const isProperties = isName(bytes, name, PROPERTIES);
       const value = cursor.skip();
       if (isProperties) properties = { start: start + value.start, end: start + value.end };

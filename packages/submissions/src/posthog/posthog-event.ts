@@ -1,14 +1,16 @@
 import type { Call, CallType } from '../calls/call.ts';
 import {
   type CallParserOptions,
+  clockOf,
   eventName,
   InvalidCall,
   identifierOf,
+  isEmptyArray,
   objectOf,
   objectText,
-  timeOf,
   UUID,
 } from '../calls/call-parser.ts';
+import { timeOf } from '../calls/call-time.ts';
 import { encodeJson, errorOfMember, isJsonObject, ObjectText } from '../reading/json-object.ts';
 import { type SubmittedProperty, tooManyProperties } from '../reading/submission.ts';
 import { IDENTIFIER_LENGTH_MAX } from '../reading/submission-limits.ts';
@@ -31,29 +33,30 @@ const SEPARATOR = '\0';
  *
  * @throws {InvalidCall}
  */
-export function parsePosthogEvent(value: unknown, { propertiesMax, now }: CallParserOptions): Call {
+export function parsePosthogEvent(value: unknown, options: CallParserOptions): Call {
   if (!isJsonObject(value)) throw new InvalidCall('An event must be an object.');
   const name = eventName('event', value['event']);
   const type = Object.hasOwn(TYPES, name) ? (TYPES[name] as CallType) : 'track';
   const properties = new PosthogProperties(objectOf('properties', value['properties']));
-  const distinctId = idOf('distinct_id', value['distinct_id'] ?? properties.get('distinct_id'));
+  const distinctId = distinctIdOf(value['distinct_id'] ?? value['$distinct_id'] ?? properties.get('distinct_id'));
   const uuid = uuidOf(value);
-  const timestamp = timeOf(value, undefined, uuid, now());
+  const time = timeOf(value, undefined, uuid, clockOf(value['sent_at'], options));
   const subject = subjectOf(type, distinctId, properties);
   const stored = storedProperties(type, distinctId, properties);
   const set = type === 'group' ? objectIn('$group_set', properties.get('$group_set')) : mergedSet(value, properties);
   return {
     type,
     event: type === 'track' ? name : type,
-    messageId: uuid ?? givenUuid(value) ?? contentOf(distinctId, name, value['timestamp'], stored),
+    messageId: uuid ?? givenUuid(value),
     uuid,
-    timestamp,
+    content: contentOf(value, distinctId, name, stored),
+    timestamp: time.ms,
     ...subject,
     properties: stored,
-    context: undefined,
+    context: objectText('context', time.sent === undefined ? undefined : { sentTimestamp: time.sent }),
     traits: type === 'track' || set === undefined ? undefined : objectText('$set', set),
     changed: type === 'group' ? 'organization' : 'user',
-    changes: changesOf(type, subject, set, { value, properties, propertiesMax }),
+    changes: changesOf(type, subject, set, { value, properties, propertiesMax: options.propertiesMax }),
   };
 }
 
@@ -67,7 +70,7 @@ const NOBODY: Subject = { userId: undefined, anonymousId: undefined, groupId: un
  * the user there, and posthog-python the other one.
  */
 function subjectOf(type: CallType, distinctId: string | undefined, properties: PosthogProperties): Subject {
-  if (type === 'alias') return NOBODY;
+  if (type === 'alias') return { ...NOBODY, groupId: firstGroup(properties.get('$groups')) };
   if (type === 'group') {
     const groupId = groupOf(properties.get('$group_type'), properties.get('$group_key'));
     if (groupId === undefined) throw new InvalidCall('$group_type and $group_key are needed in $groupidentify.');
@@ -106,6 +109,12 @@ function groupOf(type: unknown, key: unknown): string | undefined {
   return typeText === undefined || keyText === undefined ? undefined : idOf('A group', `${typeText}:${keyText}`);
 }
 
+/** posthog-js takes any value for a distinct_id, and PostHog the JSON text of what is no string. */
+function distinctIdOf(given: unknown): string | undefined {
+  const isText = typeof given !== 'object' || given === null || JSON.isRawJSON(given);
+  return idOf('distinct_id', isText ? given : encodeJson(given instanceof ObjectText ? given.parse() : given));
+}
+
 function idOf(name: string, given: unknown): string | undefined {
   return identifierOf(name, given, IDENTIFIER_LENGTH_MAX);
 }
@@ -134,14 +143,32 @@ function givenUuid({ uuid }: JsonObject): string | undefined {
   return typeof uuid === 'string' && uuid !== '' ? `posthog${SEPARATOR}uuid${SEPARATOR}${uuid}` : undefined;
 }
 
-/** The text of which the uuid of an event without one is made. It is the same in each retry. */
+/** What an event changes beside its properties. */
+const CHANGES = ['$set', '$set_once', '$unset'] as const;
+
+/**
+ * Returns the text of which the uuid of an event without one is made: the same in each retry. Without a timestamp nothing
+ * tells a retry from a new event that is equal. Clients that send again what may have been lost send one of the two.
+ */
 function contentOf(
+  value: JsonObject,
   distinctId: string | undefined,
   name: string,
-  timestamp: unknown,
   properties: string | undefined,
-): string {
-  return ['posthog', distinctId ?? '', name, String(timestamp ?? ''), properties ?? ''].join(SEPARATOR);
+): string | undefined {
+  const timestamp = value['timestamp'] ?? '';
+  if (timestamp === '') return undefined;
+  const time = typeof timestamp === 'string' ? timestamp : jsonOf(timestamp);
+  const parts = ['posthog', distinctId ?? '', name, time, properties ?? ''];
+  const changes = CHANGES.map((field) => jsonOf(value[field] ?? undefined));
+  // Most events have none: their uuids stay as they were before this counted.
+  if (changes.some((json) => json !== '')) parts.push(...changes);
+  return parts.join(SEPARATOR);
+}
+
+function jsonOf(given: unknown): string {
+  if (given === undefined) return '';
+  return given instanceof ObjectText ? given.json : encodeJson(given);
 }
 
 /** What is set at the top of an event counts before what is set in its properties. */
@@ -195,7 +222,7 @@ function namesIn(unset: unknown): readonly string[] {
 }
 
 function objectIn(name: string, given: unknown): JsonObject | undefined {
-  if (given === undefined || given === null) return undefined;
+  if (given === undefined || given === null || isEmptyArray(given)) return undefined;
   if (!isJsonObject(given)) throw new InvalidCall(`${name} must be an object.`);
   return given instanceof ObjectText ? given.parse() : given;
 }

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { type CallOutline, keyText, tooManyCalls } from '../calls/call-outline.ts';
 import { asProblem, notJson } from '../not-json.ts';
 import type { Pause } from '../pause.ts';
-import { parseFieldName, withoutByteOrderMark } from '../reading/body-slices.ts';
+import { parseFieldName, parseFieldValue, withoutByteOrderMark } from '../reading/body-slices.ts';
 import { JsonCursor } from '../reading/json-cursor.ts';
 import type { JsonSlice } from '../reading/json-slice.ts';
 import { KEY_PROPERTIES } from './posthog-properties.ts';
@@ -16,9 +16,9 @@ export async function readPosthogOutline(bytes: Buffer, eventsMax: number, pause
   const body = withoutByteOrderMark(bytes);
   if (!isUtf8(body)) throw notJson();
   try {
-    const { calls, key } = await findEvents(body, eventsMax, pause);
+    const { calls, key, sentAt } = await findEvents(body, eventsMax, pause);
     const writeKey = key ?? (await keyInEvent(body, calls[0], pause));
-    return { body, calls, context: undefined, writeKey };
+    return { body, calls, context: undefined, writeKey, sentAt };
   } catch (error) {
     throw asProblem(error);
   }
@@ -32,7 +32,11 @@ export async function readPosthogKey(bytes: Buffer, pause: Pause): Promise<strin
 interface FoundEvents {
   readonly calls: readonly JsonSlice[];
   readonly key?: string | undefined;
+  readonly sentAt?: unknown;
 }
+
+/** When a client sent a request, by its own clock. posthog-python has the second name before version 7. */
+const SENT_AT: readonly string[] = ['sent_at', 'sentAt'];
 
 async function findEvents(body: Buffer, eventsMax: number, pause: Pause): Promise<FoundEvents> {
   const cursor = new JsonCursor(body);
@@ -47,6 +51,7 @@ async function findEvents(body: Buffer, eventsMax: number, pause: Pause): Promis
   }
   let calls: JsonSlice[] | undefined;
   let key: string | undefined;
+  let sentAt: unknown;
   for (const nameSlice of cursor.members()) {
     const waiting = pause();
     if (waiting) await waiting;
@@ -57,9 +62,10 @@ async function findEvents(body: Buffer, eventsMax: number, pause: Pause): Promis
     }
     const slice = cursor.skip();
     if (KEY_PROPERTIES.includes(name)) key ??= keyText(body, slice);
+    if (SENT_AT.includes(name)) sentAt = parseFieldValue(body, slice);
   }
   cursor.end();
-  return { calls: calls ?? [single(body)], key };
+  return { calls: calls ?? [single(body)], key, sentAt };
 }
 
 function single(body: Buffer): JsonSlice {

@@ -23,7 +23,7 @@ const READ_PROPERTIES = [
 export type ReadProperty = (typeof READ_PROPERTIES)[number];
 
 /** Where posthog-js has the API key. It is never stored. */
-export const KEY_PROPERTIES: readonly string[] = ['token', 'api_key'];
+export const KEY_PROPERTIES: readonly string[] = ['token', 'api_key', '$token'];
 
 const FINDER = new MemberFinder([...READ_PROPERTIES, ...KEY_PROPERTIES]);
 

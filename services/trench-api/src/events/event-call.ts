@@ -1,6 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto';
 import type { Call } from '@sluice/submissions/calls/call';
-import { InvalidCall, parseCall, UUID } from '@sluice/submissions/calls/call-parser';
+import { InvalidCall, isEmptyArray, parseCall, UUID } from '@sluice/submissions/calls/call-parser';
 import { messageUuid } from '@sluice/submissions/calls/message-uuid';
 import { isJsonObject } from '@sluice/submissions/reading/json-object';
 import type { ShownEvent } from './shown-event.ts';
@@ -73,7 +73,8 @@ function callMembers(event: JsonObject, uuid: string, now: number): JsonObject {
 
 /** Trench's client sends the traits of a user or organization as `properties.$set`. */
 function traitsOf({ traits, properties }: JsonObject, type: (typeof EVENT_TYPES)[number]): unknown {
-  const hasTraits = isJsonObject(traits) ? Object.keys(traits).length > 0 : (traits ?? undefined) !== undefined;
+  const isEmpty = (traits ?? undefined) === undefined || isEmptyArray(traits);
+  const hasTraits = isJsonObject(traits) ? Object.keys(traits).length > 0 : !isEmpty;
   if (hasTraits || (type !== 'identify' && type !== 'group')) return traits;
   const set = isJsonObject(properties) ? properties['$set'] : undefined;
   return isJsonObject(set) ? set : traits;

@@ -73,7 +73,7 @@ function expectedEvents(client: PosthogClient): ({ event: string } & Partial<Eve
     { ...ofUser, event: order.event, groupId: ORGANIZATION, ...timeAndValues({ ...order, properties: ORDER }) },
     { ...ofUser, event: plan.event, groupId: later, ...timeAndValues(plan) },
     {
-      ...{ ...none, event: 'alias', type: 'alias', groupId: null },
+      ...{ ...none, event: 'alias', type: 'alias', groupId: later },
       properties: expect.objectContaining({ distinct_id, alias }),
     },
     { ...ofUser, event: 'Signed Out', groupId: later },

@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect } from 'node:net';
+import { until } from '@sluice/shared/testing/until';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { type Ingest, startIngest } from '../../testing/ingest.ts';
 
@@ -20,7 +23,9 @@ test.each(['/flags/?v=2', '/flags/?v=4', '/flags', '/decide/?v=3', '/decide'])(
         payload: JSON.stringify(body),
         headers: { origin },
       });
-      expect([response.statusCode, response.json()]).toEqual([200, { flags: {}, errorsWhileComputingFlags: false }]);
+      expect(response.statusCode).toBe(200);
+      // Newer clients read `flags`, older ones for mobile devices `featureFlags`.
+      expect(response.json()).toMatchObject({ flags: {}, featureFlags: {}, errorsWhileComputingFlags: false });
       expect(response.headers['access-control-allow-origin']).toBe(origin);
     }
   },
@@ -76,7 +81,77 @@ describe('a recording of a session', () => {
     }
     expect(await ignored()).toBe(before + 3);
   });
+
+  test.each(['/s/', '/i/v1/logs', '/v1/m'])(
+    'of more than 20 MB to %s is refused, and one without an end cut off',
+    async (url) => {
+      const announced = await ingest.app.inject({ method: 'POST', url, headers: { 'content-length': '20000001' } });
+      expect(announced.json()).toMatchObject({ status: 413, code: 'body_too_large' });
+      if (!ingest.app.server.listening) await ingest.app.listen({ host: '127.0.0.1', port: 0 });
+      const socket = connect((ingest.app.server.address() as AddressInfo).port, '127.0.0.1');
+      socket.write(`POST ${url} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n`);
+      const chunk = `${(1_000_000).toString(16)}\r\n${'x'.repeat(1_000_000)}\r\n`;
+      let isOpen = true;
+      socket
+        .on('error', () => undefined)
+        .on('close', () => {
+          isOpen = false;
+        });
+      socket.resume();
+      // An end would come after some: it is the server that has to close.
+      for (let sent = 0; isOpen && sent < 200; sent += 1) {
+        await Promise.race([new Promise((resolve) => socket.write(chunk, resolve)), once(socket, 'close')]);
+      }
+      await until('the connection to be closed', async () => !isOpen);
+    },
+  );
 });
+
+test.each([
+  ['POST', '/i/v1/logs?token=all'],
+  ['POST', '/api/push_subscriptions/'],
+  ['POST', '/api/something_new'],
+  ['GET', '/api/surveys/?token=all'],
+  ['GET', '/api/feature_flag/local_evaluation?token=all'],
+  ['POST', '/rsaMetrics'],
+] as const)('%s %s, which clients of others send, is counted and ignored', async (method, url) => {
+  const before = await ignoredRequests();
+  const response = await ingest.app.inject({
+    method,
+    url,
+    headers: { origin },
+    ...(method === 'POST' && { payload: '{' }),
+  });
+  expect(response.statusCode).toBe(200);
+  expect(response.headers['access-control-allow-origin']).toBe(origin);
+  expect(await ignoredRequests()).toBe(before + 1);
+});
+
+async function ignoredRequests(): Promise<number> {
+  const { body } = await ingest.app.inject('/metrics');
+  return Number(/^sluice_ingest_ignored_requests_total (\d+)$/m.exec(body)?.[1]);
+}
+
+test.each(['/i/v0/ai', '/i/v1/analytics/events', '/i/v2/e'])(
+  'events to %s are not ignored without a word',
+  async (url) => {
+    expect((await ingest.app.inject({ method: 'POST', url, payload: '{}' })).json()).toMatchObject({ status: 404 });
+  },
+);
+
+test.each(['/v1/projects/all/settings', '/projects/all/settings', '/v1/projects/nobody/settings'])(
+  '%s tells clients of Segment to send here, and nothing about themselves elsewhere',
+  async (url) => {
+    const response = await ingest.app.inject({ url, headers: { origin, host: 'events.acme.example:8443' } });
+    expect(response.json()).toEqual({
+      integrations: { 'Segment.io': { apiKey: url.split('/').at(-2), apiHost: 'events.acme.example:8443/v1' } },
+      plan: {},
+      edgeFunction: {},
+      metrics: { sampleRate: 0 },
+    });
+    expect(response.headers).toMatchObject({ 'access-control-allow-origin': origin, 'cache-control': 'no-store' });
+  },
+);
 
 test('browsers may send what posthog-js sends, and read what it gets', async () => {
   const preflight = await ingest.app.inject({
@@ -87,6 +162,8 @@ test('browsers may send what posthog-js sends, and read what it gets', async () 
   expect(preflight.headers).toMatchObject({
     'access-control-allow-origin': origin,
     'access-control-allow-headers': 'content-type',
+    // sendBeacon sends with credentials.
+    'access-control-allow-credentials': 'true',
   });
   const refused = await ingest.app.inject({ method: 'POST', url: '/e/', payload: '{', headers: { origin } });
   expect([refused.statusCode, refused.headers['access-control-allow-origin']]).toEqual([400, origin]);

@@ -3,6 +3,7 @@ import { readPosthogKey } from '@sluice/submissions/posthog/posthog-outline';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Counter } from 'prom-client';
 import { registerAnyBodyReader } from '../../http/body-reader.ts';
+import { ignoreRequests } from '../ignored-requests.ts';
 import type { PostCallsOptions } from '../taken-calls.ts';
 import { bodyOf, EVENT_BODY_BYTES_MAX } from './post-events.ts';
 import { keyOf, renameUnauthorized } from './posthog-keys.ts';
@@ -36,13 +37,42 @@ export const CLIENT_CONFIG = {
   siteApps: [],
 } as const;
 
-export const NO_FLAGS = { flags: {}, errorsWhileComputingFlags: false } as const;
+/** Newer clients read `flags`, and those of `/decide/?v=3` the others. */
+export const NO_FLAGS = {
+  flags: {},
+  featureFlags: {},
+  featureFlagPayloads: {},
+  errorsWhileComputingFlags: false,
+  sessionRecording: false,
+} as const;
+
+/**
+ * What PostHog's clients ask for and send besides events: logs, push tokens, surveys and so on. A path that is new to them
+ * is here, too: a client must not take its absence for an outage.
+ */
+export const IGNORED_PATHS = ['/i/:version/:kind', '/api/:kind', '/api/:kind/:part'] as const;
+
+/** There is nothing of all that a client may ask for. */
+export const NOTHING = {
+  status: 1,
+  flags: [],
+  group_type_mapping: {},
+  cohorts: {},
+  surveys: [],
+  earlyAccessFeatures: [],
+  experiments: [],
+  product_tours: [],
+} as const;
+
+/** What may have events: to ignore these would lose them without a word. */
+const EVENT_KINDS: readonly string[] = ['e', 'ai', 'analytics', 'batch', 'capture', 'event'];
 
 /** The HTML snippet loads posthog-js itself from here. An empty file would leave the page without a word. */
 const NO_CLIENT = "console.error('Sluice does not serve posthog-js: load the package posthog-js instead.');\n";
 
 export interface ClientSetupOptions extends PostCallsOptions {
   readonly ignoredRecordings: Pick<Counter, 'inc'>;
+  readonly ignoredRequests: Pick<Counter, 'inc'>;
 }
 
 /** What PostHog's clients ask for beside sending events: flags, of which there are none, their configuration, scripts. */
@@ -68,13 +98,17 @@ export function registerClientSetup(app: FastifyInstance, options: ClientSetupOp
       });
     }
   });
-  // Recordings of sessions are not read: the response is sent before their bodies.
-  app.post(RECORDINGS_PATH, {
-    onRequest: async (_request, reply) => {
-      options.ignoredRecordings.inc();
-      return await reply.code(200).send({ status: 1 });
-    },
-    handler: async () => undefined,
+  ignoreRequests(app, { method: 'POST', url: RECORDINGS_PATH }, { status: 1 }, options.ignoredRecordings);
+  app.register(async (instance) => {
+    instance.addHook('onRequest', async (request) => {
+      const { kind } = request.params as { kind: string };
+      if (EVENT_KINDS.includes(kind)) throw new Problem('not_found', 'Events are not taken here.');
+    });
+    for (const url of IGNORED_PATHS) {
+      for (const method of ['POST', 'GET'] as const) {
+        ignoreRequests(instance, { method, url }, NOTHING, options.ignoredRequests);
+      }
+    }
   });
 }
 
@@ -87,7 +121,7 @@ function registerFlags(app: FastifyInstance, { admission, turns, bodyBytesMax }:
       instance.post(path, { onRequest }, async (request) => {
         const body = bodyOf(request);
         const key = await turns.read(request.network ?? '', body, (pause) => readPosthogKey(body, pause));
-        admission.checkKey(keyOf(request, key));
+        admission.admitBodyKey(request, keyOf(request, key));
         return NO_FLAGS;
       });
     }

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Problem } from '@sluice/shared/http/problem';
+import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { CallOutline } from '@sluice/submissions/calls/call-outline';
 import { jsonOfForm } from '@sluice/submissions/posthog/form-data';
 import { readPosthogOutline } from '@sluice/submissions/posthog/posthog-outline';
@@ -66,7 +67,8 @@ class PostEvents {
     const heldUntil = performance.now() + HOLD_MS_MAX;
     const body = bodyOf(request);
     const turn = request.network ?? '';
-    const outline = await turns.read(turn, body, (pause) => readPosthogOutline(body, callsMax, pause));
+    const read = await turns.read(turn, body, (pause) => readPosthogOutline(body, callsMax, pause));
+    const outline = { ...read, sentAt: read.sentAt ?? sentAtIn(request) };
     await this.#admit(request, outline);
     const taken = await turns.read(request.apiKey.workspace, body, (pause) =>
       takeCalls(request, outline, { form: 'posthog', idempotencyKey: undefined }, this.#options, pause),
@@ -84,6 +86,11 @@ class PostEvents {
     admission.admitBodyKey(request, key);
     admission.admitEvents(request, calls.length);
   }
+}
+
+/** Older versions of posthog-js have the time at which they send in the query: `?_=1772366400000`. */
+function sentAtIn(request: FastifyRequest): string | undefined {
+  return (request.query as QueryParameters)['_']?.[0];
 }
 
 /** Returns the JSON of the body. @throws {Problem} `malformed_json` */

@@ -31,9 +31,20 @@ test('a request that would wait too long gets 429 with Retry-After', async () =>
   expect(refused.headers['retry-after']).toMatch(/^[1-9]\d*$/);
 });
 
-test('what posthog-js asks for beside sending events does not count', async () => {
+test('what posthog-js asks for before it sends does not count', async () => {
   const key = encodeURIComponent('waits too long');
   expect((await ingest.app.inject(`/array/${key}/config`)).statusCode).toBe(200);
-  const flags = { method: 'POST', url: '/flags/?v=2', payload: JSON.stringify({ token: 'waits too long' }) } as const;
-  expect((await ingest.app.inject(flags)).statusCode).toBe(200);
+});
+
+test.each(['/flags/?v=2', '/decide/?v=3'])('requests to %s count', async (url) => {
+  const key = `asks ${url}`;
+  await ingest.setKey(key, { rateLimit: 1 });
+  const ask = async () => {
+    return (await ingest.app.inject({ method: 'POST', url, payload: JSON.stringify({ token: key }) })).statusCode;
+  };
+  await until('the key to be known', async () => (await ask()) === 200);
+  // So many at a time that the bucket is empty, however slowly they come.
+  await until('a request to be refused', async () => {
+    return (await Promise.all(Array.from({ length: 20 }, ask))).includes(429);
+  });
 });

@@ -138,6 +138,14 @@ describe('an event becomes', () => {
     expect(node).toMatchObject({ type: 'alias', event: 'alias', properties: { distinct_id: 'ada', alias: 'anon' } });
     expect(python).toMatchObject({ type: 'alias', event: 'alias', properties: { distinct_id: 'anon', alias: 'ada' } });
     for (const row of [node, python]) expect(row).not.toHaveProperty('user_id');
+    for (const row of [node, python]) expect(row).not.toHaveProperty('group_id');
+    const groups = { $groups: { company: 'acme' } };
+    const [grouped] = await taken({
+      event: '$create_alias',
+      distinct_id: 'ada',
+      properties: { alias: 'a', ...groups },
+    });
+    expect(grouped).toMatchObject({ type: 'alias', group_id: 'company:acme' });
   });
 });
 
@@ -150,6 +158,19 @@ describe('the distinct_id', () => {
     );
     expect([top?.['user_id'], inProperties?.['user_id'], number?.['user_id']]).toEqual(['ada', 'bob', '12']);
     for (const row of [top, inProperties, number]) expect(row).not.toHaveProperty('anonymous_id');
+  });
+
+  test('may have another name, and be of any type', async () => {
+    const rows = await taken(
+      { $distinct_id: 'ada' },
+      { distinct_id: true },
+      { distinct_id: { a: [1] } },
+      { properties: { distinct_id: 7, $groups: [], $set: [], $set_once: [] }, $set: [], $unset: [] },
+    );
+    expect(rows.map((row) => row['user_id'])).toEqual(['ada', 'true', '{"a":[1]}', '7']);
+    expect(
+      (await send({ event: 'e', $distinct_id: 'ada', $token: 'all', properties: [] }, { path: '/i/v0/e/' })).body,
+    ).toBe('{"status":1}');
   });
 
   test.each([{ $process_person_profile: false }, { $is_identified: false }, { $device_id: 'visitor' }])(
@@ -231,6 +252,41 @@ describe('the uuid', () => {
     expect(new Set(rows.map(({ uuid }) => uuid)).size).toBe(4);
   });
 
+  test('of each of several equal events in a request is another one, the same in each retry', async () => {
+    const name = randomUUID();
+    const other = { event: name, ...event, properties: { a: 2 } };
+    for (const _retry of [1, 2]) {
+      const batch = [{ event: name, ...event }, other, { event: name, ...event }, { event: name, ...event }];
+      expect((await send({ api_key: 'all', batch })).body).toBe('{"status":1}');
+    }
+    const rows = await rowsWhere('events', (row) => row['event'] === name, 8);
+    const counts = [...Map.groupBy(rows, ({ uuid }) => uuid).values()].map(({ length }) => length);
+    expect(counts).toEqual([2, 2, 2, 2]);
+  });
+
+  test('of an event without one and without a timestamp is a new one each time', async () => {
+    const name = randomUUID();
+    for (const timestamp of [undefined, null, '']) {
+      await send({ ...event, event: name, api_key: 'all', timestamp }, { path: '/capture/' });
+    }
+    const rows = await rowsWhere('events', (row) => row['event'] === name, 3);
+    expect(new Set(rows.map(({ uuid }) => uuid)).size).toBe(3);
+    for (const row of rows) expect(row).not.toHaveProperty('stamped');
+  });
+
+  test.each(['$set', '$set_once', '$unset'])(
+    'of an event without one tells apart what it changes by %s',
+    async (field) => {
+      const name = randomUUID();
+      for (const plan of ['free', 'pro', 'pro']) {
+        const changes = field === '$unset' ? [plan] : { plan };
+        await send({ ...event, event: name, api_key: 'all', [field]: changes }, { path: '/capture/' });
+      }
+      const rows = await rowsWhere('events', (row) => row['event'] === name, 3);
+      expect(new Set(rows.map(({ uuid }) => uuid)).size).toBe(2);
+    },
+  );
+
   test('of an event without one does not depend on the key, nor on where the key is', async () => {
     const name = randomUUID();
     await send({ api_key: 'all', batch: [{ event: name, ...event }] });
@@ -258,18 +314,44 @@ describe('the uuid', () => {
   });
 });
 
+describe('the time', () => {
+  const DAY_MS = 24 * 60 * 60 * 1_000;
+
+  test('that cannot be read is that of the receipt, and what came stays', async () => {
+    const [row] = await taken({ distinct_id: 'ada', timestamp: 'soon' });
+    expect(row).toMatchObject({ stamped: 1, context: { sentTimestamp: 'soon' } });
+  });
+
+  test.each([
+    ['sent_at of the batch', (sent: Date) => ({ body: { sent_at: sent.toISOString() } })],
+    ['sentAt of the batch', (sent: Date) => ({ body: { sentAt: sent.toISOString() } })],
+    ['_ in the query', (sent: Date) => ({ path: `/e/?_=${sent.getTime()}` })],
+    ['sent_at of the event', (sent: Date) => ({ event: { sent_at: sent.toISOString() } })],
+  ] as const)('of a clock that is days ahead is corrected by %s', async (_what, sentAt) => {
+    const name = randomUUID();
+    const { body, path, event }: { body?: Row; path?: string; event?: Row } = sentAt(new Date(Date.now() + 3 * DAY_MS));
+    const timestamp = new Date(Date.now() + 3 * DAY_MS - 3_600_000).toISOString();
+    const batch = [{ event: name, distinct_id: 'ada', timestamp, ...event }];
+    const response = await send({ api_key: 'all', batch, ...body }, path === undefined ? {} : { path });
+    expect(response.body).toBe('{"status":1}');
+    const [row] = await rowsWhere('events', (found) => found['event'] === name);
+    expect(Math.abs(Number(row?.['timestamp']) - (Date.now() - 3_600_000))).toBeLessThan(120_000);
+    expect(row).toMatchObject({ context: { sentTimestamp: timestamp } });
+  });
+});
+
 describe('an event that cannot be taken', () => {
   test.each([
     ['is no object', 1, 'An event must be an object.'],
     ['has no name', { distinct_id: 'a' }, 'event must be a string.'],
     ['has no distinct_id', { event: 'e' }, 'distinct_id is needed.'],
-    ['has a distinct_id that is no text', { event: 'e', distinct_id: { a: 1 } }, 'distinct_id must be a string.'],
-    ['has properties that are no object', { event: 'e', distinct_id: 'a', properties: [] }, 'properties must be'],
+    ['has a distinct_id that is too long', { event: 'e', distinct_id: 'x'.repeat(513) }, 'distinct_id must be at most'],
+    ['has properties that are no object', { event: 'e', distinct_id: 'a', properties: [1] }, 'properties must be'],
     ['sets what is no object', { event: 'e', distinct_id: 'a', $set: 1 }, '$set must be an object.'],
     ['removes what is no name', { event: 'e', distinct_id: 'a', $unset: [1] }, '$unset must be an array of names.'],
     ['has groups that are none', { event: 'e', distinct_id: 'a', properties: { $groups: 'acme' } }, '$groups must be'],
     ['names no group', { event: '$groupidentify', distinct_id: 'a' }, '$group_type and $group_key are needed'],
-    ['has no time', { event: 'e', distinct_id: 'a', timestamp: 'soon' }, 'timestamp must be an ISO 8601 timestamp.'],
+    ['is of the next century', { event: 'e', distinct_id: 'a', timestamp: '2099-01-01' }, 'at most one day from now.'],
     ['sets too much', { event: 'e', distinct_id: 'a', $set: { a: 1, b: 1, c: 1, d: 1, e: 1, f: 1 } }, 'at most 5'],
     ['is too large', { event: 'e', distinct_id: 'a', properties: { p: 'x'.repeat(20_000) } }, 'at most 20000 bytes'],
   ])('because it %s is named and kept, and the others are taken', async (_why, event, message) => {
@@ -284,10 +366,11 @@ describe('an event that cannot be taken', () => {
 
   test.each([
     ['at its top', (user: string) => ({ distinct_id: user })],
+    ['under its other name', (user: string) => ({ $distinct_id: user })],
     ['in its properties', (user: string) => ({ properties: { distinct_id: user } })],
   ])('names its user when it has one %s, and never holds the API key', async (_where, event) => {
     const user = randomUUID();
-    const sent = { ...event(user), token: 'all', timestamp: 'soon' };
+    const sent = { ...event(user), token: 'all', timestamp: '2099-01-01' };
     expect((await send([sent], { path: '/e/' })).json()).toMatchObject({ rejectedCount: 1 });
     const [row] = await rowsWhere('events', (found) => String(found['call']).includes(user));
     expect(row).toMatchObject({ user_id: user });
