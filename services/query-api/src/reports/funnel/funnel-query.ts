@@ -8,7 +8,8 @@ import type { FunnelRequest } from './funnel-parameters.ts';
 
 // How a funnel is computed, for each person (a user or an organization):
 //
-// 1. ClickHouse collects the person's events of the steps in their order: time, then uuid.
+// 1. ClickHouse collects the person's events of the steps in their order: time, then arrival (ingest-api gives each event of a
+//    request a later time of receipt than the one before), then uuid, so that there is one order in any case.
 // 2. `starts_n` holds at each event of step n when the latest attempt began that had got to the step before. Of all
 //    attempts this one has the most time left. So step n is reached if one of these events comes within the window
 //    after its start, and the furthest step is first completed at the first such event.
@@ -24,11 +25,15 @@ const NO_START = 'toInt64(-4611686018427387904)';
 /** The earliest time that can be stored, the beginning of 1900, is this many milliseconds before 1970. */
 export const MS_BEFORE_1970 = '2208988800000';
 
+/** The bits of a position behind the time: 53 of microseconds, 128 of a uuid, 8 of steps. */
+const TIME_SHIFT = 189;
+
 /**
- * An event as one number: its time, the 128 bits of its uuid, and 8 bits for the steps that it is an event of. The
- * numbers are in the order of the events.
+ * An event as one number: its time, when it was received, its uuid, and the steps that it is an event of. The numbers are in the
+ * order of the events.
  */
-const POSITION = `bitShiftLeft(toUInt256(toUnixTimestamp64Milli(timestamp) + ${MS_BEFORE_1970}), 136)
+const POSITION = `bitShiftLeft(toUInt256(toUnixTimestamp64Milli(timestamp) + ${MS_BEFORE_1970}), ${TIME_SHIFT})
+      + bitShiftLeft(toUInt256(toUnixTimestamp64Micro(received_at)), 136)
       + bitShiftLeft(toUInt256(toUInt128(uuid)), 8) + matched`;
 
 /** How many groups a funnel has at most. */
@@ -173,7 +178,7 @@ function furthestStep(indexes: readonly number[]): readonly (readonly string[])[
   return [
     [
       'arrayMap(position -> toUInt8(position), positions) AS masks',
-      'arrayMap(position -> toInt64(bitShiftRight(position, 136)), positions) AS times',
+      `arrayMap(position -> toInt64(bitShiftRight(position, ${TIME_SHIFT})), positions) AS times`,
     ],
     ...steps,
     [

@@ -21,8 +21,8 @@ async function funnel(parameters: string, workspace = 'a'): Promise<FunnelReport
   return body as unknown as FunnelReport;
 }
 
-/** An event of jane: its name, milliseconds after the start, and its uuid. */
-type Moment = readonly [event: string, ms: number, uuid?: string];
+/** An event of jane: its name, milliseconds after the start, its uuid, and when it was received. */
+type Moment = readonly [event: string, ms: number, uuid?: string, receivedUs?: number];
 
 const uuid = (tail: string) => `00000000-0000-${tail}`;
 
@@ -67,7 +67,28 @@ test.each<{ what: string; moments: readonly Moment[]; parameters: string; counts
     medians: [null, 59, null],
   },
   {
-    what: 'of two events at the same time the one with the smaller uuid, as text, came first',
+    what: 'of two events at the same time the one that was received first came first, whatever their uuids',
+    moments: [
+      ['a1', 0, uuid('0002-0000-000000000000'), START_MS * 1_000],
+      ['a1b', 0, uuid('0001-0000-000000000000'), START_MS * 1_000 + 1],
+      ['a1c', 0, uuid('0000-ffff-000000000000'), START_MS * 1_000 + 2],
+    ],
+    parameters: 'steps=a1,a1b,a1c',
+    counts: [1, 1, 1],
+    medians: [null, 0, 0],
+  },
+  {
+    what: 'events at the same time that were received in the other order are no attempt',
+    moments: [
+      ['a2', 0, uuid('0000-ffff-000000000000'), START_MS * 1_000 + 1],
+      ['a2b', 0, uuid('0001-0000-000000000000'), START_MS * 1_000],
+    ],
+    parameters: 'steps=a2,a2b',
+    counts: [1, 0],
+    medians: [null, null],
+  },
+  {
+    what: 'of two events at the same time, received at once, the one with the smaller uuid, as text, came first',
     // ClickHouse's own order of these uuids is the opposite one.
     moments: [
       ['r5', 0, uuid('0000-ffff-000000000000')],
@@ -132,8 +153,11 @@ test.each<{ what: string; moments: readonly Moment[]; parameters: string; counts
 ])('$what', async ({ moments, parameters, counts, medians }) => {
   await query.store(
     'a',
-    moments.map(([event, ms, id]) =>
-      anEvent({ event, timestampMs: START_MS + ms, userId: 'jane', ...(id && { uuid: id }) }),
+    moments.map(([event, ms, id, receivedAtUs]) =>
+      anEvent({
+        ...{ event, timestampMs: START_MS + ms, userId: 'jane' },
+        ...{ ...(id && { uuid: id }), ...(receivedAtUs && { receivedAtUs }) },
+      }),
     ),
   );
   const { steps, complete } = await funnel(`${parameters}&${DAYS}`);

@@ -112,7 +112,7 @@ function urlOf({ steps, filters, by, withinS, startMs, endMs, groupBy }: Asked):
 /** Returns the events of the attempt that counts, of each person with an event of the first step. */
 function attemptsOf({ workspace, steps, filters, by, withinS, startMs, endMs }: Asked): (readonly TestEvent[])[] {
   const selected = inOrder(WORKSPACES.shown(workspace), { field: 'uuid', direction: 'ASC' })
-    .toSorted((a, b) => a.timestampMs - b.timestampMs)
+    .toSorted((a, b) => a.timestampMs - b.timestampMs || a.receivedAtUs - b.receivedAtUs)
     .filter((event) => event.timestampMs >= startMs && event.timestampMs <= endMs)
     .filter((event) => filters.every(({ holds }) => holds(event)));
   const persons = Map.groupBy(selected, ({ userId, groupId }) => (by === 'organization' ? groupId : userId));
