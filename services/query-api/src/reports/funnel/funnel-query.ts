@@ -3,6 +3,7 @@ import type { Tables } from '../../clickhouse/tables.ts';
 import { EVENT_COLUMNS } from '../../events/event-columns.ts';
 import { whereSelected } from '../../events/event-selection.ts';
 import { eventPropertyCondition } from '../../filters/filter-sql.ts';
+import { TIME_MS_MAX } from '../../filters/parameter-schemas.ts';
 import { keyOfEvent, keyOrder } from '../group-key.ts';
 import type { FunnelRequest } from './funnel-parameters.ts';
 
@@ -115,13 +116,15 @@ export function personColumn({ by }: FunnelRequest): string {
 
 /** The query for the persons with an event of the first step: their events in order, and the keys of the first steps. */
 function personsQuery(tables: Tables, request: FunnelRequest, hidden: Sql | undefined, more: readonly Sql[]): Sql {
-  const { selection, steps, groupBy } = request;
+  const { selection, steps, groupBy, withinMs } = request;
   const person = personColumn(request);
   const matched = matchedSteps(request);
   const parameters = new BoundParameters('g');
   // Of the events of other steps the key is not computed.
   const key = groupBy && `if(bitTest(matched, 0), ${keyOfEvent(groupBy, parameters)}, '')`;
-  const selected = whereSelected(selection, hidden, [
+  // Who begins at the end of the range has the whole window.
+  const endMs = Math.min(selection.endMs + withinMs, TIME_MS_MAX);
+  const selected = whereSelected({ ...selection, endMs }, hidden, [
     { sql: 'event IN {step_events:Array(String)}', params: { step_events: steps.map(({ event }) => event) } },
     { sql: `${person} != ''`, params: {} },
     { sql: 'matched != 0', params: {} },
@@ -143,6 +146,9 @@ function personsQuery(tables: Tables, request: FunnelRequest, hidden: Sql | unde
   };
 }
 
+/** The condition that an attempt may begin with an event. */
+const IN_RANGE = 'timestamp <= fromUnixTimestamp64Milli({range_end:Int64})';
+
 /** The steps that an event is an event of, a bit each. */
 function matchedSteps({ selection, steps }: FunnelRequest): Sql {
   let filters = selection.properties.length;
@@ -151,15 +157,17 @@ function matchedSteps({ selection, steps }: FunnelRequest): Sql {
       filters += 1;
       return eventPropertyCondition(filter, EVENT_COLUMNS[filter.document].column, `p${filters}`);
     });
-    const sql = [`event = {step_${index}:String}`, ...conditions.map((condition) => `(${condition.sql})`)].join(
-      ' AND ',
-    );
+    const sql = [
+      `event = {step_${index}:String}`,
+      ...(index === 0 ? [IN_RANGE] : []),
+      ...conditions.map((condition) => `(${condition.sql})`),
+    ].join(' AND ');
     const params = Object.assign({ [`step_${index}`]: event }, ...conditions.map((condition) => condition.params));
     return { sql: `if(${sql}, ${1 << index}, 0)`, params };
   });
   return {
     sql: bits.map(({ sql }) => sql).join('\n      + '),
-    params: Object.assign({}, ...bits.map(({ params }) => params)),
+    params: Object.assign({ range_end: selection.endMs }, ...bits.map(({ params }) => params)),
   };
 }
 

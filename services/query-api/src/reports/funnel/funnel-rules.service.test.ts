@@ -179,6 +179,33 @@ test('a median of two is the mean, to the millisecond, and counts those alone wh
   ]);
 });
 
+test('who began in the range has the whole window, also past the end of the range; nobody begins after it', async () => {
+  const at = (event: string, userId: string, hours: number) =>
+    anEvent({ event, userId, timestampMs: START_MS + hours * 3_600_000 });
+  await query.store('d', [
+    ...[at('w1', 'ada', 23), at('w2', 'ada', 30)],
+    ...[at('w1', 'bob', 23), at('w2', 'bob', 23 + 10), at('w2', 'bob', 23 + 10.5)],
+    ...[at('w1', 'cem', 12), at('w2', 'cem', 23 + 10)],
+    ...[at('w1', 'dee', 24), at('w2', 'dee', 25)],
+    ...[at('w1', 'eve', -1), at('w2', 'eve', 1)],
+    ...[at('w1', 'fay', 23), at('w1', 'fay', 25)],
+  ]);
+  const range = 'startDate=2026-03-01&endDate=2026-03-01&within=10h';
+  const counts = async (steps: string) =>
+    (await funnel(`steps=${steps}&${range}`, 'd')).steps.map(({ count }) => count);
+  expect(await counts('w1,w2')).toEqual([4, 2]);
+  // An event after the range is a later step of the same name.
+  expect(await counts('w1,w1')).toEqual([4, 1]);
+  const url = `/events/funnel/people?steps=w1,w2&step=2&${range}`;
+  const { results, endDate } = (await query.get(url, 'd')).body as unknown as {
+    results: { id: string }[];
+    endDate: string;
+  };
+  expect([results.map(({ id }) => id), endDate]).toEqual([['ada', 'bob'], '2026-03-01T23:59:59.999Z']);
+  const farAway = 'startDate=2026-03-01&endDate=9999-12-31&within=36500d';
+  expect((await funnel(`steps=w1,w2&${farAway}`, 'd')).steps.map(({ count }) => count)).toEqual([5, 4]);
+});
+
 test('events before 1970 are in their order', async () => {
   await query.store('a', [
     anEvent({ event: 'old', userId: 'jane', timestampMs: Date.UTC(1900, 0, 1) }),
