@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { eventually } from '@sluice/shared/testing/eventually';
-import type { Browser } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { expectAccessible, openSignedInConsole } from '../kit/clients/console-page.ts';
 import { shown, tabTo } from '../kit/clients/pages.ts';
@@ -37,7 +37,11 @@ function hashOf(sql: string): string {
   return `#/sql?${new URLSearchParams({ sql })}`;
 }
 
-test('a statement is typed and run by keyboard; its address shows the result again', async () => {
+async function runStatement(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Run' }).click();
+}
+
+test('a statement is typed and run by keyboard; its address holds it, and runs nothing by itself', async () => {
   const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/events');
   await tabTo(page, page.getByRole('link', { name: 'SQL' }));
   await page.keyboard.press('Enter');
@@ -49,18 +53,35 @@ test('a statement is typed and run by keyboard; its address shows the result aga
   const rows = () => page.getByRole('table', { name: 'Result' }).locator('tr').allInnerTexts();
   await eventually(rows).toEqual(['event\tevents', 'paid\t3', 'signed_up\t2']);
   await shown(page.getByText('2 rows.'));
+  const statements: string[] = [];
+  page.on('request', (request) => {
+    if (request.url().endsWith('/queries')) statements.push(request.url());
+  });
   await page.reload();
+  await eventually(() => statement.inputValue()).toBe(COUNTS);
+  await shown(page.getByRole('button', { name: 'Run' }));
+  expect(await page.getByRole('table', { name: 'Result' }).count()).toBe(0);
+  // An address of somebody else fills the form as well, in a page that has run a statement.
+  await runStatement(page);
   await eventually(rows).toEqual(['event\tevents', 'paid\t3', 'signed_up\t2']);
-  expect(await statement.inputValue()).toBe(COUNTS);
+  const other = 'SELECT \'=1+1\' AS "2", \'+41\' AS "1", -1 AS n';
+  await page.evaluate(`location.assign(${JSON.stringify(hashOf(other))})`);
+  await eventually(() => statement.inputValue()).toBe(other);
+  expect(await page.getByRole('table', { name: 'Result' }).count()).toBe(0);
+  expect(statements).toHaveLength(1);
+  await runStatement(page);
+  // Columns whose names are whole numbers stay where they are.
+  await eventually(rows).toEqual(['2\t1\tn', '=1+1\t+41\t-1']);
   const download = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Download as CSV' }).click();
-  expect(await readFile(await (await download).path(), 'utf8')).toBe('"event","events"\n"paid",3\n"signed_up",2\n');
+  expect(await readFile(await (await download).path(), 'utf8')).toBe(`"2","1","n"\n"'=1+1","'+41",-1\n`);
   expect(faults).toEqual([]);
 });
 
 test('a long result shows its first rows; the same statement runs again; values are text', async () => {
   const sql = "SELECT number AS n, '<i>x</i>' AS t, 9007199254740993 AS long FROM numbers(100000)";
   const { page, faults } = await openSignedInConsole({ pipeline, browser }, hashOf(sql));
+  await runStatement(page);
   await shown(page.getByText('The first 1,000 rows.'));
   const last = page.getByRole('table', { name: 'Result' }).locator('tr').last();
   expect(await last.textContent()).toBe('999<i>x</i>9007199254740993');
@@ -73,6 +94,7 @@ test('a long result shows its first rows; the same statement runs again; values 
 
 test('a statement that is refused says why, and one that runs long is cancelled', async () => {
   const { page, faults } = await openSignedInConsole({ pipeline, browser }, hashOf('SELECT nothing FROM events'));
+  await runStatement(page);
   await shown(page.getByRole('alert').getByText('sql Unknown expression identifier `nothing`.'));
   await page.route('**/queries', () => undefined);
   await page.getByLabel('One SELECT').fill(COUNTS);
@@ -87,6 +109,7 @@ test('a statement that is refused says why, and one that runs long is cancelled'
 
 test('axe-core finds nothing on the page of SQL', async () => {
   const { page, faults } = await openSignedInConsole({ pipeline, browser }, hashOf(COUNTS));
+  await runStatement(page);
   await shown(page.getByText('2 rows.'));
   await expectAccessible(page, 'sql');
   expect(faults).toEqual([]);

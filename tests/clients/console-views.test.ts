@@ -161,6 +161,12 @@ test('a dashboard is made, reordered by keyboard and shared, and its link works 
   await shown(page.getByText('The link for “The hall” is revoked.'));
   await wall.page.reload();
   await shown(wall.page.getByText('This link was revoked, or its dashboard deleted.'));
+  // A link that somebody made up hides the own dashboard no longer than until it is refused.
+  const own = link.replace(/\?.*$/, '');
+  await page.goto(`${own}?key=vk_made-up`);
+  await press(page, 'Open it in the console');
+  await shown(page.getByRole('navigation'));
+  await shown(page.getByRole('heading', { name: 'Morning' }));
   expect([...faults, ...wall.faults]).toEqual([]);
 });
 

@@ -80,7 +80,7 @@ export interface paths {
         };
         /**
          * How many get from one event to the next
-         * @description A user (or an organization) completes step n when events of the steps 1 to n happened in this order, by `timestamp` and then `uuid`, each strictly after the one before, within the window that begins with the first. Every event of the first step may begin an attempt; each step takes the earliest event that fits. The attempt that gets furthest counts, the earliest of equals. Dates and filters hold for the events of all steps. A query that runs out of its time is answered with `complete: false` and no counts.
+         * @description A user (or an organization) completes step n when events of the steps 1 to n happened in this order, by `timestamp`, at equal times in the order of arrival, each strictly after the one before, within the window that begins with the first. Every event of the first step may begin an attempt; each step takes the earliest event that fits. The attempt that gets furthest counts, the earliest of equals. Filters hold for the events of all steps. The dates say when the first step is; the others may be after `endDate`, within the window. A query that runs out of its time is answered with `complete: false` and no counts.
          */
         get: operations["getFunnel"];
         put?: never;
@@ -761,7 +761,7 @@ export interface components {
             start: string;
             /** @description Users whose first matching event in the range is in the interval. */
             size: number;
-            /** @description For 0, 1, 2, … intervals later: how many of them have a return event then, inside the range. The first number is `size`. */
+            /** @description For 0, 1, 2, … intervals later: how many of them have a return event then, inside the range; in their own interval one that is not before their first event. Without `returnEvent` the first number is `size`. */
             returned: number[];
         };
         RetentionPeople: {
@@ -2162,7 +2162,7 @@ export interface operations {
                 weekStart?: "monday" | "saturday" | "sunday";
                 /** @description A time in the interval of the cohort, such as its `start`. ISO 8601, in UTC without a zone. */
                 cohort: string;
-                /** @description Those of the cohort who returned so many intervals later: a place in `returned`, less than `periods`. `0`: the whole cohort. */
+                /** @description Those of the cohort who returned so many intervals later: a place in `returned`, less than `periods`. The whole cohort unless given. */
                 period?: number;
                 /** @description How many records to return at most. More than 1000 counts as 1000. */
                 limit?: number;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { csvOf, tableOf } from './csv.ts';
+import { csvOf, tableOf, withoutFormulas } from './csv.ts';
 
 test('a table is saved with its names, numbers and gaps; no text is a formula', () => {
   const rows = [
@@ -25,4 +25,13 @@ test('records have a column for each of their members, and JSON where a cell wou
       ['b', null, null, null, '{"x":null}'],
     ],
   });
+});
+
+test.each([
+  ['"=1+1","a"\n"b","+1"\n', `"'=1+1","a"\n"b","'+1"\n`],
+  ['"@SUM(A1)",-1,"-1"\n"\tx","\rx"\n', `"'@SUM(A1)",-1,"'-1"\n"'\tx","'\rx"\n`],
+  // Quotes inside of a text, and at its end.
+  ['"say ""=x"", ""=y""","a,"\n","\n"",""=z"\n', '"say ""=x"", ""=y""","a,"\n","\n"",""=z"\n'],
+])('the CSV %j of query-api has no formulas', (csv, expected) => {
+  expect(withoutFormulas(csv)).toBe(expected);
 });

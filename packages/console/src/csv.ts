@@ -23,6 +23,12 @@ export function csvOf({ columns, rows }: Table): string {
   return [columns, ...rows].map((row) => `${row.map(cellOf).join(',')}\n`).join('');
 }
 
+/** Returns a CSV of query-api, which has all texts in quotes, with an apostrophe in front of those that are formulas. */
+export function withoutFormulas(csv: string): string {
+  // A quote that ends a text, or stands for one in it, has a comma, a line break or another quote behind it.
+  return csv.replaceAll(/(^|[,\n])"(?=[=+\-@\t\r])/g, `$1"'`);
+}
+
 function cellOf(value: string | number | null): string {
   if (value === null) return '';
   if (typeof value === 'number') return String(value);

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { eventFilters, filterParams, parseFilters, withValue } from './filters.ts';
+import { parseRecords } from './records.ts';
 
 const NAMES = ['event', 'userId', 'groupId', 'startDate'];
 
@@ -51,6 +52,10 @@ test.each([
   ['properties.plan', null, 'properties.plan[exists]=false'],
   ['properties.n', 9.5, 'properties.n=9.5'],
   ['properties.a[lt]', true, 'properties.a[lt][eq]=true'],
+  ['properties.n', parseRecords('9007199254740993'), 'properties.n=9007199254740993'],
+  // Integers that no double holds are one group, which has the nearest double's digits.
+  ['properties.n', 2 ** 64, 'properties.n[gte]=18446744073709552000&properties.n[lte]=18446744073709552000'],
+  ['properties.n', parseRecords('-1e21'), 'properties.n[gte]=-1e21&properties.n[lte]=-1e21'],
 ])('a filter that %s has the value %j replaces one on it', (name, value, expected) => {
   const params = new URLSearchParams([[name, 'old']]);
   expect(decodeURIComponent(withValue(params, name, value).toString())).toBe(expected);

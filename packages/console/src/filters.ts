@@ -1,4 +1,5 @@
 import { isFilterName } from './names.ts';
+import { isNumber } from './records.ts';
 
 /** The operators of query-api; `eq` is left out of a parameter's name. */
 export const OPERATORS = ['eq', 'ne', 'in', 'exists', 'lt', 'lte', 'gt', 'gte', 'prefix', 'contains'] as const;
@@ -81,11 +82,23 @@ export function without(params: URLSearchParams, ...names: readonly string[]): U
   return new URLSearchParams([...params].filter(([name]) => !names.includes(name)));
 }
 
+/**
+ * Whether a value of a group stands for integers of other digits: query-api groups integers beyond 64 bits as doubles. A comparison
+ * finds them, and equality would not.
+ */
+function isRounded(value: unknown): boolean {
+  if (!isNumber(value)) return false;
+  const double = Number(JSON.stringify(value));
+  return double >= 1e19 || double <= -1e18;
+}
+
 /** Returns the parameters with one more filter: that a field or property has this value, `null` for none. */
 export function withValue(params: URLSearchParams, name: string, value: unknown): URLSearchParams {
   const filtered = without(params, name, `${name}[eq]`, `${name}[exists]`);
   if (value === null) filtered.set(parameterOf(name, 'exists'), 'false');
   else if (value === '') filtered.set(`${name}[eq]`, '');
+  else if (isRounded(value))
+    for (const operator of ['gte', 'lte']) filtered.set(`${name}[${operator}]`, JSON.stringify(value));
   else filtered.set(parameterOf(name, 'eq'), typeof value === 'string' ? value : JSON.stringify(value));
   return filtered;
 }

@@ -1,11 +1,12 @@
 import { useLayoutEffect, useState } from 'preact/hooks';
 import { request } from './api.ts';
+import { withoutFormulas } from './csv.ts';
 import { beginningOf } from './event-table.tsx';
 import { formatCount } from './format.ts';
 import { LoadState } from './load-state.tsx';
 import { Problem } from './problem.tsx';
 import { hrefOf } from './route.ts';
-import { type Row, type Rows, readRows } from './rows.ts';
+import { type Rows, readRows } from './rows.ts';
 import { saveFile } from './save-file.ts';
 import { useLoad } from './use-load.ts';
 
@@ -16,16 +17,19 @@ function runStatement(sql: string, format: 'ndjson' | 'csv', signal: AbortSignal
   return request('queries', { method: 'POST', headers, body: JSON.stringify({ sql, format }), signal });
 }
 
-/** A statement in SQL, and its result. The address holds the statement. */
+/**
+ * A statement in SQL, and its result. The address holds the statement, but does not run it: a link is somebody else's, and a
+ * statement costs the workspace a slot.
+ */
 export function SqlPage({ params }: { readonly params: URLSearchParams }) {
   const sql = params.get('sql') ?? '';
   const [typed, setTyped] = useState('');
   // At once: a later effect would take away what somebody has typed by then.
   useLayoutEffect(() => setTyped(sql || EXAMPLE), [sql]);
-  const [runs, setRuns] = useState(0);
-  const run = () => {
-    if (typed === sql) setRuns(runs + 1);
-    else location.hash = hrefOf(['sql'], new URLSearchParams({ sql: typed }));
+  const [run, setRun] = useState({ count: 0, sql: '' });
+  const runTyped = () => {
+    setRun({ count: run.count + 1, sql: typed });
+    if (typed !== sql) location.hash = hrefOf(['sql'], new URLSearchParams({ sql: typed }));
   };
   return (
     <>
@@ -35,7 +39,7 @@ export function SqlPage({ params }: { readonly params: URLSearchParams }) {
         aria-label="Statement"
         onSubmit={(event) => {
           event.preventDefault();
-          run();
+          runTyped();
         }}
       >
         <label class="statement">
@@ -58,7 +62,7 @@ export function SqlPage({ params }: { readonly params: URLSearchParams }) {
           <span class="muted">or press Ctrl and Enter</span>
         </div>
       </form>
-      {sql !== '' && <Result key={`${runs} ${sql}`} sql={sql} />}
+      {run.sql !== '' && run.sql === sql && <Result key={run.count} sql={sql} />}
     </>
   );
 }
@@ -70,7 +74,7 @@ function Result({ sql }: { readonly sql: string }) {
     <>
       <LoadState loaded={loaded} status={data && summaryOf(data)} />
       {data && data.rows.length > 0 && <Download sql={sql} />}
-      {data && data.rows.length > 0 && <ResultTable rows={data.rows} />}
+      {data && data.rows.length > 0 && <ResultTable {...data} />}
     </>
   );
 }
@@ -89,7 +93,7 @@ function Download({ sql }: { readonly sql: string }) {
     setError(undefined);
     try {
       const response = await runStatement(sql, 'csv', new AbortController().signal);
-      saveFile('result.csv', await response.blob());
+      saveFile('result.csv', new Blob([withoutFormulas(await response.text())]));
     } catch (caught) {
       setError(caught as Error);
     }
@@ -105,8 +109,7 @@ function Download({ sql }: { readonly sql: string }) {
   );
 }
 
-function ResultTable({ rows }: { readonly rows: readonly Row[] }) {
-  const columns = Object.keys(rows[0] ?? {});
+function ResultTable({ columns, rows }: Rows) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
     <section class="scroll" aria-label="Result" tabIndex={0}>

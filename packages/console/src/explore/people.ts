@@ -103,6 +103,7 @@ function textOfCohort(params: URLSearchParams, calendar: Calendar): string {
   ];
   const isTime = !Number.isNaN(Date.parse(cohort));
   const users = `Users of the cohort of ${isTime ? formatBucket(cohort, interval, zoneOf(params, calendar)) : cohort}`;
-  if (period === null || period === '0') return users;
+  if (period === null) return users;
+  if (period === '0') return `${users} who came back in the same ${interval}`;
   return `${users} who came back ${period} ${interval}${period === '1' ? '' : 's'} later`;
 }

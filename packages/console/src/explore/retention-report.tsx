@@ -56,10 +56,10 @@ function CohortTable({ response, params, title }: DrawingProps<Retention>) {
   const columns = Math.min(periods, cohorts.length);
   const buckets = cohorts.map(({ start }) => start);
   const isPartial = partialBuckets({ ...response, buckets }).has(buckets.at(-1) ?? '');
-  const peopleOf = (start: string, period: number) =>
+  const peopleOf = (start: string, period?: number) =>
     peopleHref('retention', params, calendar.value, {
       ...{ startDate: response.startDate, endDate: response.endDate, interval, timeZone },
-      ...{ cohort: start, period: String(period) },
+      ...{ cohort: start, ...(period !== undefined && { period: String(period) }) },
     });
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
@@ -89,7 +89,7 @@ function CohortTable({ response, params, title }: DrawingProps<Retention>) {
                 <CohortName {...{ response, params, buckets, row }} />
               </th>
               <td class="number">
-                <NumberLink value={size} href={peopleOf(start, 0)} opens="users" />
+                <NumberLink value={size} href={peopleOf(start)} opens="users" />
               </td>
               {Array.from({ length: columns }, (_, period) => {
                 // What is after the range has not been counted.

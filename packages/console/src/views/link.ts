@@ -10,7 +10,7 @@ export interface Link {
 
 /**
  * Takes the key out of the address, if it has one (`#/dashboards/ID?key=vk_…`), so that neither the address bar nor the history
- * of the tab shows it. It is kept until the tab is closed.
+ * of the tab shows it. It is kept until the tab is closed, or query-api refuses it.
  */
 export function takeLink(): void {
   const { path, params } = parseRoute(location.hash);
@@ -19,6 +19,11 @@ export function takeLink(): void {
   if (page !== 'dashboards' || dashboard === undefined || key === null) return;
   sessionStorage.setItem(ITEM, JSON.stringify({ dashboard, key } satisfies Link));
   history.replaceState(null, '', location.hash.replace(/\?.*$/s, ''));
+}
+
+/** Forgets the link that this tab was opened by: from the next address on, a dashboard is that of the console again. */
+export function forgetLink(): void {
+  sessionStorage.removeItem(ITEM);
 }
 
 /** Returns the link that the address was opened by, if it was. */

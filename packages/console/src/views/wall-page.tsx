@@ -2,7 +2,7 @@ import { useEffect } from 'preact/hooks';
 import { ApiError, type Dashboard, getRecords } from '../api.ts';
 import { Problem } from '../problem.tsx';
 import { useLoad } from '../use-load.ts';
-import type { Link } from './link.ts';
+import { forgetLink, type Link } from './link.ts';
 import { READ_EVERY_MS, type Read, Tile } from './tile.tsx';
 
 /** A dashboard that a read-only link has opened: its numbers alone, which stay those of now. */
@@ -11,6 +11,11 @@ export function WallPage({ link }: { readonly link: Link }) {
   const path = `dashboards/${encodeURIComponent(dashboard)}`;
   const read: Read = (path, signal) => getRecords(path, signal, key);
   const { data, error } = useLoad(path, (signal) => read<Dashboard>(path, signal), READ_EVERY_MS);
+  const refused = error !== undefined && isRefused(error);
+  // Somebody may have made it up, for a dashboard that the console of this tab can show.
+  useEffect(() => {
+    if (refused) forgetLink();
+  }, [refused]);
   useEffect(() => {
     document.title = `${data?.name ?? 'Dashboard'} · Sluice`;
   }, [data?.name]);
@@ -19,8 +24,13 @@ export function WallPage({ link }: { readonly link: Link }) {
       <h1>
         <bdi>{data?.name ?? 'Dashboard'}</bdi>
       </h1>
-      {error && (
-        <Problem error={isRefused(error) ? new Error('This link was revoked, or its dashboard deleted.') : error} />
+      {error && <Problem error={refused ? new Error('This link was revoked, or its dashboard deleted.') : error} />}
+      {refused && (
+        <p>
+          <button type="button" onClick={() => location.reload()}>
+            Open it in the console
+          </button>
+        </p>
       )}
       {!data && !error && <p role="status">Loading …</p>}
       {data?.tiles.length === 0 && <p class="muted">There is nothing on this dashboard yet.</p>}

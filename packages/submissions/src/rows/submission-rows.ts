@@ -13,6 +13,7 @@ import { fitsRecord, ROW_BYTES_MAX } from './row-size.ts';
 /**
  * Creates the rows of a valid submission. Everything that decides where a row is stored is decided here.
  *
+ * @param acceptance its version is that of the first event, each further event has the next one
  * @returns the uuids of the events, in order
  * @throws {Problem} `body_too_large` when an event or a property does not fit into a Kafka record
  * @throws what the collector throws
@@ -33,7 +34,11 @@ export async function collectRows(
     if (waiting) await waiting;
     const { timestamp, uuid: ownUuid } = event;
     const ownTimeMs = timestamp ?? uuidV7TimeMs(ownUuid);
-    const { uuid, row } = rows.create(event, { subject, version, uuid: ownUuid, ownTimeMs, timestamp, index });
+    // Each event has a version of its own, as each call has: it tells the order of events of one time.
+    const { uuid, row } = rows.create(event, {
+      ...{ subject, version: version + index, uuid: ownUuid, timestamp, index },
+      ownTimeMs,
+    });
     uuids.push(uuid);
     if (!fitsRecord(row.line)) tooLarge.push(`events.${index}`);
     collector.add(row);

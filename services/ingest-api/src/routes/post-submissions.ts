@@ -68,7 +68,11 @@ class PostSubmissions {
     const memory = admission.rowMemory(request, leastRowBytes(submission));
     admission.admitEvents(request, submission.events.length);
     const collector = new RowCollector(partitionCount, memory);
-    const acceptance = { workspace, version: versions.next(), idempotencyKey: key };
+    const acceptance = {
+      workspace,
+      version: versions.next(Math.max(1, submission.events.length)),
+      idempotencyKey: key,
+    };
     const uuids = await collectRows(submission, acceptance, collector, pause);
     const rows = collector.finish();
     request.reservation?.shrink(body.length);

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
@@ -80,6 +81,18 @@ describe('202', () => {
     expect(Number(row['timestamp'])).toBeGreaterThanOrEqual(begunMs - 1);
     expect(Number(row['timestamp'])).toBeLessThanOrEqual(Date.now() + 1);
     expect(Math.floor(Number(row['received_at']) / 1_000)).toBe(row['timestamp']);
+  });
+
+  test('the events of a request are received one after the other, in the order of the request, and before those of the next', async () => {
+    const time = '2026-03-01T12:00:00Z';
+    const events = ['cart', 'checkout', 'paid'].map((event) => ({ event, timestamp: time, uuid: randomUUID() }));
+    const body = { foreignUserGroupId: 'acme', events };
+    const uuids = await accepted(body);
+    const [next] = await accepted({ ...body, events: [{ event: 'next' }] });
+    const rows = await Promise.all([...uuids, next].map((uuid) => rowOf(uuid)));
+    const received = rows.map((row) => Number(row['received_at']));
+    expect(received.slice(0, 3).map((us) => us - (received[0] ?? 0))).toEqual([0, 1, 2]);
+    expect(received[3]).toBeGreaterThan(received[2] ?? Number.NaN);
   });
 
   test('a UUIDv7 brings its own time', async () => {

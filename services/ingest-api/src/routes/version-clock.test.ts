@@ -10,4 +10,6 @@ test('versions are the time in microseconds, and each is higher than the one bef
   expect(versions.next()).toBe(1_000_003);
   nowMs = 2_000;
   expect(versions.next()).toBe(2_000_000);
+  // Several at once are one after the other.
+  expect([versions.next(3), versions.next()]).toEqual([2_000_001, 2_000_004]);
 });

@@ -11,9 +11,14 @@ export class VersionClock {
     this.#nowMs = nowMs;
   }
 
-  /** Returns the next version: microseconds since 1970, and higher than every version before, whatever the wall clock does. */
-  next(): number {
-    this.#last = Math.max(this.#last + 1, this.#nowMs() * 1_000);
-    return this.#last;
+  /**
+   * Returns the next version: microseconds since 1970, and higher than every version before, whatever the wall clock does.
+   *
+   * @param count how many versions are taken, one after the other; the first one is returned
+   */
+  next(count = 1): number {
+    const first = Math.max(this.#last + 1, this.#nowMs() * 1_000);
+    this.#last = first + count - 1;
+    return first;
   }
 }

@@ -7,7 +7,7 @@ import { notEmpty } from './operators.ts';
 
 /** The range of the column `timestamp`; nothing outside it is ever stored. */
 const TIME_MS_MIN = Date.UTC(1900, 0, 1);
-const TIME_MS_MAX = Date.UTC(2299, 11, 31);
+export const TIME_MS_MAX = Date.UTC(2299, 11, 31);
 
 /** A `+` that was sent unencoded in the zone of a timestamp arrives as a space. */
 const ZONE_AFTER_SPACE = /(:\d{2}(?:[.,]\d+)?) (\d{2}:?\d{2})$/;

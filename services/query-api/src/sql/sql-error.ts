@@ -11,8 +11,8 @@ const UNKNOWN = new ErrorCodes('UNKNOWN_TABLE', 'UNKNOWN_DATABASE');
 /** An error of ClickHouse itself. */
 const INTERNAL = new ErrorCodes('LOGICAL_ERROR');
 
-/** An error that names one of these is not of the statement: the views, or rights on them, are missing. */
-const VIEWS = /\b(events|users|organizations)\b/;
+/** The views of deploy/clickhouse/sql/views.sql. */
+export const VIEWS: readonly string[] = ['events', 'users', 'organizations'];
 
 /** Off, sub-selects stay in the query tree beside their values. An accounts.xml of an older version does not let it be set. */
 export const SHOWS_SCALARS = 'enable_scalar_subquery_optimization';
@@ -42,10 +42,11 @@ function tooLong(cause: QueryTooLong): Problem {
   return new Problem('invalid_request', 'The parameters are too long.', { errors, cause });
 }
 
+/** Whether it is one of the views, or their database, that is missing. */
 function isOfSetUp({ code, message }: ClickHouseException, database: string): boolean {
-  if (new ErrorCodes('UNKNOWN_DATABASE').has(code)) return message.includes(database);
+  if (new ErrorCodes('UNKNOWN_DATABASE').has(code)) return message.startsWith(`Database ${database} `);
   const [, table = ''] = /identifier '([^']*)'/.exec(message) ?? [];
-  return VIEWS.test(table);
+  return VIEWS.some((view) => table === view || table === `${database}.${view}`);
 }
 
 /** The views or the rights that docs/operate/secure.md describes are missing: the log has the cause. */

@@ -16,7 +16,7 @@ import type { RequestContext } from '../read-route.ts';
 import { reserve } from '../request-memory.ts';
 import { ResolvedCheck } from './resolved-check.ts';
 import { shownRows } from './shown-rows.ts';
-import { SHOWS_SCALARS, sqlProblem } from './sql-error.ts';
+import { SHOWS_SCALARS, sqlProblem, VIEWS } from './sql-error.ts';
 import { SQL_FORMATS } from './sql-formats.ts';
 import type { SqlRequest } from './sql-request.ts';
 import { notAllowed, refuseOthers } from './statement-check.ts';
@@ -34,9 +34,6 @@ const EXPLAIN_SYNTAX = 'EXPLAIN AST graph = 1\n';
 
 /** What makes ClickHouse resolve the names of a statement. It evaluates constant expressions and scalar sub-selects for that. */
 const EXPLAIN_RESOLVED = 'EXPLAIN QUERY TREE passes = 1\n';
-
-/** The views of deploy/clickhouse/sql/views.sql. */
-const VIEWS = ['events', 'users', 'organizations'];
 
 /** A statement within ClickHouse's limits of its text has fewer nodes. */
 const EXPLAINED_ROWS_MAX = '1000000';

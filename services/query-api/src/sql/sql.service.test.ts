@@ -101,6 +101,45 @@ test('of a user who came back, what was set once before the deletion is hidden, 
   ]);
 });
 
+test('one long integer or lone surrogate takes no other property away; they are what filters take them for', async () => {
+  const documents = [
+    '{"n":1,"name":"a:99999999999999999999,[-9999999999999999999","wei":18446744073709551616}',
+    '{"n":2,"list":[18446744073709551616,-18446744073709551616,3],"name":"x"}',
+    String.raw`{"n":3,"name":"\udc00 \\ud800 \u0000 \"y\""}`,
+    '{"n":4,"name":"z","id":9007199254740993}',
+  ];
+  await service.store(
+    'g',
+    documents.map((json) => anEvent({ timestampMs: START, properties: json, context: json, traits: json })),
+  );
+  for (const column of ['properties', 'context', 'traits']) {
+    const values = `JSONExtractInt(${column}, 'n') AS n, JSONExtractString(${column}, 'name') AS name, JSONExtractFloat(${column}, 'wei') AS wei, JSONExtract(${column}, 'list', 'Array(Float64)') AS list, toString(JSONExtractInt(${column}, 'id')) AS id`;
+    expect(await service.rows(`SELECT ${values} FROM events ORDER BY n`, 'g')).toEqual([
+      { n: 1, name: 'a:99999999999999999999,[-9999999999999999999', wei: 2 ** 64, list: [], id: '0' },
+      { n: 2, name: 'x', wei: 0, list: [2 ** 64, -(2 ** 64), 3], id: '0' },
+      { n: 3, name: '\ufffd \\ud800 \0 "y"', wei: 0, list: [], id: '0' },
+      { n: 4, name: 'z', wei: 0, list: [], id: '9007199254740993' },
+    ]);
+  }
+});
+
+test('the properties of users and organizations are read beside a long integer or a lone surrogate as well', async () => {
+  const seen = { workspace_id: 'h', first_seen_at: START, last_seen_at: START, version: START * 1_000 };
+  const values = { name: '"x"', wei: '18446744073709551616', broken: String.raw`"\ud800"` };
+  for (const kind of ['user', 'organization']) {
+    await service.insert('entities', [{ ...seen, kind, id: 'odd' }]);
+    await service.insert(
+      'entity_properties',
+      Object.entries(values).map(([property, value]) => ({
+        ...{ workspace_id: 'h', kind, id: 'odd', property },
+        register: aRegister(START * 1_000, 'set', value),
+      })),
+    );
+    const sql = `SELECT JSONExtractString(properties, 'name') AS name, JSONExtractFloat(properties, 'wei') AS wei, JSONExtractString(properties, 'broken') AS broken FROM ${kind}s`;
+    expect(await service.rows(sql, 'h')).toEqual([{ name: 'x', wei: 2 ** 64, broken: '\ufffd' }]);
+  }
+});
+
 describe('keys', () => {
   const post = async (headers: Readonly<Record<string, string>>) => {
     const payload = { sql: 'SELECT 1' };
@@ -219,6 +258,17 @@ test('errors say where they are in the statement', async () => {
     detail: 'The SQL cannot be run: Unknown expression identifier `plan`',
     errors: [{ path: 'sql', reason: 'unknown_identifier' }],
   });
+});
+
+test.each([
+  ['SELECT * FROM `old-events`', 'unknown_table'],
+  ['SELECT * FROM "events backup"', 'unknown_table'],
+  ['SELECT * FROM my_events', 'unknown_table'],
+  ["SELECT 1 WHERE 'a' IN `old-users`", 'unknown_identifier'],
+  ["SELECT 1 WHERE 'a' IN test_sql_sq.users", 'unknown_database'],
+])('%s: a table that is called almost as a view is not known', async (sql, reason) => {
+  const { status, code, errors } = (await service.rows(sql)) as { status: number; code: string; errors: unknown[] };
+  expect([status, code, errors]).toEqual([400, 'invalid_sql', [expect.objectContaining({ reason })]]);
 });
 
 test('where the views or the account are missing, the store is unavailable', async () => {

@@ -46,6 +46,19 @@ test('the name of a page is that of its event', () => {
   expect(shownOf({ type: 'page', userId: 'u' }).event).toBe('page');
 });
 
+test('the properties of the response are those that are stored: a page has its name among them', () => {
+  const page = {
+    type: 'page',
+    userId: 'u',
+    event: 'Pricing',
+    properties: { a: 1, long: JSON.rawJSON('9007199254740993') },
+  };
+  expect(JSON.stringify(shownOf(page).properties)).toBe('{"name":"Pricing","a":1,"long":9007199254740993}');
+  expect(shownOf({ ...page, properties: { name: 'own' } }).properties).toEqual({ name: 'own' });
+  expect(shownOf({ type: 'page', userId: 'u', event: 'Pricing' }).properties).toEqual({ name: 'Pricing' });
+  expect(shownOf({ event: 'e', userId: 'u' })).not.toHaveProperty('properties');
+});
+
 test('the time of the response is the one that is stored', () => {
   expect(shownOf({ event: 'e', timestamp: '2026-01-01T01:00:00.1234+01:00' }).timestamp).toBe(
     '2026-01-01T00:00:00.123Z',

@@ -1,4 +1,5 @@
 import { randomUUIDv7 } from 'node:crypto';
+import { parseExactJson } from '@sluice/shared/json';
 import type { Call } from '@sluice/submissions/calls/call';
 import { InvalidCall, isEmptyArray, parseCall, UUID } from '@sluice/submissions/calls/call-parser';
 import { messageUuid } from '@sluice/submissions/calls/message-uuid';
@@ -80,7 +81,7 @@ function traitsOf({ traits, properties }: JsonObject, type: (typeof EVENT_TYPES)
   return isJsonObject(set) ? set : traits;
 }
 
-function shownEvent(call: Call, { properties, traits, context }: JsonObject, uuid: string, now: number): ShownEvent {
+function shownEvent(call: Call, { traits, context }: JsonObject, uuid: string, now: number): ShownEvent {
   const { type, event, userId, groupId, anonymousId, timestamp } = call;
   return {
     ...{ uuid, type, event },
@@ -88,7 +89,8 @@ function shownEvent(call: Call, { properties, traits, context }: JsonObject, uui
     ...(groupId !== undefined && { groupId }),
     ...(anonymousId !== undefined && anonymousId !== uuid && { anonymousId }),
     ...(call.instanceId !== undefined && { instanceId: call.instanceId }),
-    ...(isJsonObject(properties) && { properties }),
+    // As they are stored: those of a page have its name.
+    ...(call.properties !== undefined && { properties: parseExactJson(call.properties) as JsonObject }),
     ...(isJsonObject(traits) && { traits }),
     ...(isJsonObject(context) && { context }),
     timestamp: new Date(timestamp ?? now).toISOString(),

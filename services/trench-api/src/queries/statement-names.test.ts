@@ -7,6 +7,17 @@ test.each([
   ['SELECT max(parsed_at), anonymousId', 'SELECT max(received_at), anonymous_id'],
   ['SELECT "userId", `groupId`', 'SELECT "user_id", `organization_id`'],
   ['SELECT myuserId, userIds, user_id', 'SELECT myuserId, userIds, user_id'],
+  ['SELECT 1 FROM "default"."events"', 'SELECT 1 FROM "events"'],
+  ['SELECT e.userId FROM default.events AS e', 'SELECT e.user_id FROM events AS e'],
+  ['SELECT 1 FROM `default` . `events`', 'SELECT 1 FROM `events`'],
+  ['SELECT default.events.userId FROM default.events', 'SELECT events.user_id FROM events'],
+  ['SELECT 1 FROM(default.events)', 'SELECT 1 FROM(events)'],
+  ['SELECT 1 FROM default.events_old, my.default.events', 'SELECT 1 FROM default.events_old, my.default.events'],
+  ['SELECT 1 FROM default.users', 'SELECT 1 FROM default.users'],
+  [
+    "SELECT 'default.events', $$default.events$$, -- default.events",
+    "SELECT 'default.events', $$default.events$$, -- default.events",
+  ],
   ['SELECT constructor, toString', 'SELECT constructor, toString'],
 ])('%s: names of columns become those of the views', (sql, expected) => {
   expect(withOurNames(sql)).toBe(expected);

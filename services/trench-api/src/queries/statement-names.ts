@@ -10,17 +10,22 @@ const COLUMNS: Readonly<Record<string, string>> = {
 };
 
 /**
- * What a statement consists of, as far as names are concerned: strings, heredocs and comments, which stay as they are, and
- * names, in quotes or not. What is not closed reaches to the end, so that a text is read once, whatever it is.
+ * What a statement consists of, as far as names are concerned: Trench's database before its table, strings, heredocs and comments,
+ * which stay as they are, and names, in quotes or not. What is not closed reaches to the end, so that a text is read once,
+ * whatever it is.
  */
 const TOKEN =
-  /'(?:[^'\\]|\\[\s\S]?|'')*(?:'|$)|\$(\w*)\$[\s\S]*?(?:\$\1\$|$)|--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|"[^"]*"?|`[^`]*`?|\w+/g;
+  /(?<![\w.])((?:default|"default"|`default`)\s*\.\s*)(?=events\b|"events"|`events`)|'(?:[^'\\]|\\[\s\S]?|'')*(?:'|$)|\$(\w*)\$[\s\S]*?(?:\$\2\$|$)|--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|"[^"]*"?|`[^`]*`?|\w+/g;
 
 const QUOTED = /^(["`])(.*)\1$/;
 
-/** Returns a statement with the names of query-api's columns in place of Trench's. Strings and comments stay as they are. */
+/**
+ * Returns a statement with the names of query-api's columns in place of Trench's, and without the database of the table `events`.
+ * Strings and comments stay as they are.
+ */
 export function withOurNames(sql: string): string {
-  return sql.replace(TOKEN, (token) => {
+  return sql.replace(TOKEN, (token, database?: string) => {
+    if (database !== undefined) return '';
     const [, quote = '', name = token] = QUOTED.exec(token) ?? [];
     return Object.hasOwn(COLUMNS, name) ? `${quote}${COLUMNS[name]}${quote}` : token;
   });

@@ -84,7 +84,7 @@ export function funnelPaths(common: CommonDescription): PathDescriptions {
         operationId: 'getFunnel',
         summary: 'How many get from one event to the next',
         description:
-          'A user (or an organization) completes step n when events of the steps 1 to n happened in this order, by `timestamp` and then `uuid`, each strictly after the one before, within the window that begins with the first. Every event of the first step may begin an attempt; each step takes the earliest event that fits. The attempt that gets furthest counts, the earliest of equals. Dates and filters hold for the events of all steps. A query that runs out of its time is answered with `complete: false` and no counts.',
+          'A user (or an organization) completes step n when events of the steps 1 to n happened in this order, by `timestamp`, at equal times in the order of arrival, each strictly after the one before, within the window that begins with the first. Every event of the first step may begin an attempt; each step takes the earliest event that fits. The attempt that gets furthest counts, the earliest of equals. Filters hold for the events of all steps. The dates say when the first step is; the others may be after `endDate`, within the window. A query that runs out of its time is answered with `complete: false` and no counts.',
         tag: 'events',
         requestParams: { query: querySchema(funnelParameters, filters, ['startDate', 'steps']) },
         responses: {

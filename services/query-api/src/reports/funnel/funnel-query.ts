@@ -3,12 +3,14 @@ import type { Tables } from '../../clickhouse/tables.ts';
 import { EVENT_COLUMNS } from '../../events/event-columns.ts';
 import { whereSelected } from '../../events/event-selection.ts';
 import { eventPropertyCondition } from '../../filters/filter-sql.ts';
+import { TIME_MS_MAX } from '../../filters/parameter-schemas.ts';
 import { keyOfEvent, keyOrder } from '../group-key.ts';
 import type { FunnelRequest } from './funnel-parameters.ts';
 
 // How a funnel is computed, for each person (a user or an organization):
 //
-// 1. ClickHouse collects the person's events of the steps in their order: time, then uuid.
+// 1. ClickHouse collects the person's events of the steps in their order: time, then arrival (ingest-api gives each event of a
+//    request a later time of receipt than the one before), then uuid, so that there is one order in any case.
 // 2. `starts_n` holds at each event of step n when the latest attempt began that had got to the step before. Of all
 //    attempts this one has the most time left. So step n is reached if one of these events comes within the window
 //    after its start, and the furthest step is first completed at the first such event.
@@ -24,11 +26,15 @@ const NO_START = 'toInt64(-4611686018427387904)';
 /** The earliest time that can be stored, the beginning of 1900, is this many milliseconds before 1970. */
 export const MS_BEFORE_1970 = '2208988800000';
 
+/** The bits of a position behind the time: 53 of microseconds, 128 of a uuid, 8 of steps. */
+const TIME_SHIFT = 189;
+
 /**
- * An event as one number: its time, the 128 bits of its uuid, and 8 bits for the steps that it is an event of. The
- * numbers are in the order of the events.
+ * An event as one number: its time, when it was received, its uuid, and the steps that it is an event of. The numbers are in the
+ * order of the events.
  */
-const POSITION = `bitShiftLeft(toUInt256(toUnixTimestamp64Milli(timestamp) + ${MS_BEFORE_1970}), 136)
+const POSITION = `bitShiftLeft(toUInt256(toUnixTimestamp64Milli(timestamp) + ${MS_BEFORE_1970}), ${TIME_SHIFT})
+      + bitShiftLeft(toUInt256(toUnixTimestamp64Micro(received_at)), 136)
       + bitShiftLeft(toUInt256(toUInt128(uuid)), 8) + matched`;
 
 /** How many groups a funnel has at most. */
@@ -110,13 +116,15 @@ export function personColumn({ by }: FunnelRequest): string {
 
 /** The query for the persons with an event of the first step: their events in order, and the keys of the first steps. */
 function personsQuery(tables: Tables, request: FunnelRequest, hidden: Sql | undefined, more: readonly Sql[]): Sql {
-  const { selection, steps, groupBy } = request;
+  const { selection, steps, groupBy, withinMs } = request;
   const person = personColumn(request);
   const matched = matchedSteps(request);
   const parameters = new BoundParameters('g');
   // Of the events of other steps the key is not computed.
   const key = groupBy && `if(bitTest(matched, 0), ${keyOfEvent(groupBy, parameters)}, '')`;
-  const selected = whereSelected(selection, hidden, [
+  // Who begins at the end of the range has the whole window.
+  const endMs = Math.min(selection.endMs + withinMs, TIME_MS_MAX);
+  const selected = whereSelected({ ...selection, endMs }, hidden, [
     { sql: 'event IN {step_events:Array(String)}', params: { step_events: steps.map(({ event }) => event) } },
     { sql: `${person} != ''`, params: {} },
     { sql: 'matched != 0', params: {} },
@@ -138,6 +146,9 @@ function personsQuery(tables: Tables, request: FunnelRequest, hidden: Sql | unde
   };
 }
 
+/** The condition that an attempt may begin with an event. */
+const IN_RANGE = 'timestamp <= fromUnixTimestamp64Milli({range_end:Int64})';
+
 /** The steps that an event is an event of, a bit each. */
 function matchedSteps({ selection, steps }: FunnelRequest): Sql {
   let filters = selection.properties.length;
@@ -146,15 +157,17 @@ function matchedSteps({ selection, steps }: FunnelRequest): Sql {
       filters += 1;
       return eventPropertyCondition(filter, EVENT_COLUMNS[filter.document].column, `p${filters}`);
     });
-    const sql = [`event = {step_${index}:String}`, ...conditions.map((condition) => `(${condition.sql})`)].join(
-      ' AND ',
-    );
+    const sql = [
+      `event = {step_${index}:String}`,
+      ...(index === 0 ? [IN_RANGE] : []),
+      ...conditions.map((condition) => `(${condition.sql})`),
+    ].join(' AND ');
     const params = Object.assign({ [`step_${index}`]: event }, ...conditions.map((condition) => condition.params));
     return { sql: `if(${sql}, ${1 << index}, 0)`, params };
   });
   return {
     sql: bits.map(({ sql }) => sql).join('\n      + '),
-    params: Object.assign({}, ...bits.map(({ params }) => params)),
+    params: Object.assign({ range_end: selection.endMs }, ...bits.map(({ params }) => params)),
   };
 }
 
@@ -173,7 +186,7 @@ function furthestStep(indexes: readonly number[]): readonly (readonly string[])[
   return [
     [
       'arrayMap(position -> toUInt8(position), positions) AS masks',
-      'arrayMap(position -> toInt64(bitShiftRight(position, 136)), positions) AS times',
+      `arrayMap(position -> toInt64(bitShiftRight(position, ${TIME_SHIFT})), positions) AS times`,
     ],
     ...steps,
     [

@@ -21,8 +21,8 @@ async function funnel(parameters: string, workspace = 'a'): Promise<FunnelReport
   return body as unknown as FunnelReport;
 }
 
-/** An event of jane: its name, milliseconds after the start, and its uuid. */
-type Moment = readonly [event: string, ms: number, uuid?: string];
+/** An event of jane: its name, milliseconds after the start, its uuid, and when it was received. */
+type Moment = readonly [event: string, ms: number, uuid?: string, receivedUs?: number];
 
 const uuid = (tail: string) => `00000000-0000-${tail}`;
 
@@ -67,7 +67,28 @@ test.each<{ what: string; moments: readonly Moment[]; parameters: string; counts
     medians: [null, 59, null],
   },
   {
-    what: 'of two events at the same time the one with the smaller uuid, as text, came first',
+    what: 'of two events at the same time the one that was received first came first, whatever their uuids',
+    moments: [
+      ['a1', 0, uuid('0002-0000-000000000000'), START_MS * 1_000],
+      ['a1b', 0, uuid('0001-0000-000000000000'), START_MS * 1_000 + 1],
+      ['a1c', 0, uuid('0000-ffff-000000000000'), START_MS * 1_000 + 2],
+    ],
+    parameters: 'steps=a1,a1b,a1c',
+    counts: [1, 1, 1],
+    medians: [null, 0, 0],
+  },
+  {
+    what: 'events at the same time that were received in the other order are no attempt',
+    moments: [
+      ['a2', 0, uuid('0000-ffff-000000000000'), START_MS * 1_000 + 1],
+      ['a2b', 0, uuid('0001-0000-000000000000'), START_MS * 1_000],
+    ],
+    parameters: 'steps=a2,a2b',
+    counts: [1, 0],
+    medians: [null, null],
+  },
+  {
+    what: 'of two events at the same time, received at once, the one with the smaller uuid, as text, came first',
     // ClickHouse's own order of these uuids is the opposite one.
     moments: [
       ['r5', 0, uuid('0000-ffff-000000000000')],
@@ -132,8 +153,11 @@ test.each<{ what: string; moments: readonly Moment[]; parameters: string; counts
 ])('$what', async ({ moments, parameters, counts, medians }) => {
   await query.store(
     'a',
-    moments.map(([event, ms, id]) =>
-      anEvent({ event, timestampMs: START_MS + ms, userId: 'jane', ...(id && { uuid: id }) }),
+    moments.map(([event, ms, id, receivedAtUs]) =>
+      anEvent({
+        ...{ event, timestampMs: START_MS + ms, userId: 'jane' },
+        ...{ ...(id && { uuid: id }), ...(receivedAtUs && { receivedAtUs }) },
+      }),
     ),
   );
   const { steps, complete } = await funnel(`${parameters}&${DAYS}`);
@@ -153,6 +177,33 @@ test('a median of two is the mean, to the millisecond, and counts those alone wh
     { event: 'm1', count: 3, medianSecondsFromPrevious: null },
     { event: 'm2', count: 2, medianSecondsFromPrevious: 0.003 },
   ]);
+});
+
+test('who began in the range has the whole window, also past the end of the range; nobody begins after it', async () => {
+  const at = (event: string, userId: string, hours: number) =>
+    anEvent({ event, userId, timestampMs: START_MS + hours * 3_600_000 });
+  await query.store('d', [
+    ...[at('w1', 'ada', 23), at('w2', 'ada', 30)],
+    ...[at('w1', 'bob', 23), at('w2', 'bob', 23 + 10), at('w2', 'bob', 23 + 10.5)],
+    ...[at('w1', 'cem', 12), at('w2', 'cem', 23 + 10)],
+    ...[at('w1', 'dee', 24), at('w2', 'dee', 25)],
+    ...[at('w1', 'eve', -1), at('w2', 'eve', 1)],
+    ...[at('w1', 'fay', 23), at('w1', 'fay', 25)],
+  ]);
+  const range = 'startDate=2026-03-01&endDate=2026-03-01&within=10h';
+  const counts = async (steps: string) =>
+    (await funnel(`steps=${steps}&${range}`, 'd')).steps.map(({ count }) => count);
+  expect(await counts('w1,w2')).toEqual([4, 2]);
+  // An event after the range is a later step of the same name.
+  expect(await counts('w1,w1')).toEqual([4, 1]);
+  const url = `/events/funnel/people?steps=w1,w2&step=2&${range}`;
+  const { results, endDate } = (await query.get(url, 'd')).body as unknown as {
+    results: { id: string }[];
+    endDate: string;
+  };
+  expect([results.map(({ id }) => id), endDate]).toEqual([['ada', 'bob'], '2026-03-01T23:59:59.999Z']);
+  const farAway = 'startDate=2026-03-01&endDate=9999-12-31&within=36500d';
+  expect((await funnel(`steps=w1,w2&${farAway}`, 'd')).steps.map(({ count }) => count)).toEqual([5, 4]);
 });
 
 test('events before 1970 are in their order', async () => {

@@ -112,13 +112,15 @@ function urlOf({ steps, filters, by, withinS, startMs, endMs, groupBy }: Asked):
 /** Returns the events of the attempt that counts, of each person with an event of the first step. */
 function attemptsOf({ workspace, steps, filters, by, withinS, startMs, endMs }: Asked): (readonly TestEvent[])[] {
   const selected = inOrder(WORKSPACES.shown(workspace), { field: 'uuid', direction: 'ASC' })
-    .toSorted((a, b) => a.timestampMs - b.timestampMs)
-    .filter((event) => event.timestampMs >= startMs && event.timestampMs <= endMs)
+    .toSorted((a, b) => a.timestampMs - b.timestampMs || a.receivedAtUs - b.receivedAtUs)
+    .filter((event) => event.timestampMs >= startMs && event.timestampMs <= endMs + withinS * 1_000)
     .filter((event) => filters.every(({ holds }) => holds(event)));
   const persons = Map.groupBy(selected, ({ userId, groupId }) => (by === 'organization' ? groupId : userId));
   persons.delete('');
   const isOf = (event: TestEvent, step: number) =>
-    steps[step]?.event === event.event && steps[step].filters.every(({ holds }) => holds(event));
+    steps[step]?.event === event.event &&
+    (step > 0 || event.timestampMs <= endMs) &&
+    steps[step].filters.every(({ holds }) => holds(event));
   return [...persons.values()].flatMap((events) => {
     const attempts = [...events.keys()].flatMap((first) => {
       if (!isOf(events[first] as TestEvent, 0)) return [];
@@ -132,6 +134,7 @@ function attemptsOf({ workspace, steps, filters, by, withinS, startMs, endMs }: 
       }
       return [attempt.map((place) => events[place] as TestEvent)];
     });
+    if (attempts.length === 0) return [];
     const furthest = Math.max(...attempts.map(({ length }) => length));
     return attempts.filter(({ length }) => length === furthest).slice(0, 1);
   });

@@ -14,7 +14,7 @@ const cohort = z
     size: z.int().min(0).meta({ description: 'Users whose first matching event in the range is in the interval.' }),
     returned: z.array(z.int().min(0)).meta({
       description:
-        'For 0, 1, 2, … intervals later: how many of them have a return event then, inside the range. The first number is `size`.',
+        'For 0, 1, 2, … intervals later: how many of them have a return event then, inside the range; in their own interval one that is not before their first event. Without `returnEvent` the first number is `size`.',
     }),
   })
   .meta({ id: 'Cohort' });

@@ -28,9 +28,8 @@ export const retentionPeopleParameters = {
       type: 'integer',
       minimum: 0,
       maximum: PERIODS_MAX - 1,
-      override: { default: 0 },
       description:
-        'Those of the cohort who returned so many intervals later: a place in `returned`, less than `periods`. `0`: the whole cohort.',
+        'Those of the cohort who returned so many intervals later: a place in `returned`, less than `periods`. The whole cohort unless given.',
     }),
   ...pageParameters,
 } as const;
@@ -40,7 +39,8 @@ export interface RetentionPeopleRequest {
   readonly retention: RetentionRequest;
   /** The number of the cohort's interval, counted from 0. */
   readonly cohort: number;
-  readonly period: number;
+  /** `undefined`: the whole cohort. */
+  readonly period: number | undefined;
   readonly page: PeoplePage;
 }
 
@@ -55,7 +55,7 @@ const OUTSIDE: InputError = { path: 'cohort', code: 'invalid', message: 'must be
 export function parseRetentionPeopleRequest(query: QueryParameters, workspace: string): RetentionPeopleRequest {
   const parsed = parseParameters(retentionPeopleParameters, retentionFilterable, query);
   const { request, errors } = readRetention(parsed);
-  const { cohort: cohortMs, period = 0, limit, cursor } = parsed.values;
+  const { cohort: cohortMs, period, limit, cursor } = parsed.values;
   const { starts, periods } = request;
   const cohort =
     cohortMs === undefined || cohortMs > request.selection.endMs
@@ -64,7 +64,7 @@ export function parseRetentionPeopleRequest(query: QueryParameters, workspace: s
   const isRangeKnown = !errors.some(({ path }) => BUCKET_PARAMETERS.includes(path));
   if (query['cohort'] === undefined) errors.push(COHORT_REQUIRED);
   else if (cohortMs !== undefined && cohort === -1 && isRangeKnown) errors.push(OUTSIDE);
-  if (period >= periods && !errors.some(({ path }) => path === 'periods')) {
+  if (period !== undefined && period >= periods && !errors.some(({ path }) => path === 'periods')) {
     errors.push({ path: 'period', code: 'invalid', message: `must be less than periods, which is ${periods}` });
   }
   const route = { name: 'retention-people', workspace, query };

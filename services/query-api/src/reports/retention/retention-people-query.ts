@@ -1,7 +1,7 @@
 import type { Sql } from '../../clickhouse/sql.ts';
 import type { Tables } from '../../clickhouse/tables.ts';
 import type { RetentionPeopleRequest } from './retention-people-parameters.ts';
-import { usersQuery } from './retention-query.ts';
+import { RETURNED_AT_ONCE, usersQuery } from './retention-query.ts';
 
 /** A user, and when its first event was that makes the cohort, in milliseconds since 1970. */
 export type RetentionUserRow = readonly [id: string, startedMs: number];
@@ -16,14 +16,22 @@ export function retentionPeopleQuery(tables: Tables, request: RetentionPeopleReq
   const { retention, cohort, period, page } = request;
   const after = { sql: 'user_id > {after:String}', params: { after: page.afterId } };
   const users = usersQuery(tables, retention, hidden, [after]);
+  const returned = returnedCondition(period);
   return {
     sql: `SELECT user_id, started
 FROM (
 ${users.sql}
 )
-WHERE cohort = {cohort:UInt16} AND ({period:UInt16} = 0 OR has(returns, {cohort:UInt16} + {period:UInt16}))
+WHERE cohort = {cohort:UInt16} AND (${returned.sql})
 ORDER BY user_id
 LIMIT {rows:UInt64}`,
-    params: { ...users.params, cohort, period, rows: page.limit + 1 },
+    params: { ...users.params, ...returned.params, cohort, rows: page.limit + 1 },
   };
+}
+
+/** The condition that a user is behind the number of a period; of none, behind the size of the cohort. */
+function returnedCondition(period: number | undefined): Sql {
+  if (period === undefined) return { sql: 'true', params: {} };
+  if (period === 0) return { sql: RETURNED_AT_ONCE, params: {} };
+  return { sql: 'has(returns, {cohort:UInt16} + {period:UInt16})', params: { period } };
 }

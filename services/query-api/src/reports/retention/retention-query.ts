@@ -12,9 +12,18 @@ const STARTS = '{starts:Array(Int64)}';
 const INTERVAL = `toUInt16(transform(
       roundDown(toUnixTimestamp64Milli(timestamp), ${STARTS}), ${STARTS}, range(length(${STARTS})), 0))`;
 
+/** Stands for no number of intervals: the whole cohort, whether they returned or not. */
+export const WHOLE_COHORT = -1;
+
+/**
+ * Whether a user of {@link usersQuery} had a return event in the cohort's own interval. An earlier one than the first event is no
+ * return.
+ */
+export const RETURNED_AT_ONCE = 'has(returns, cohort) AND returned_last[indexOf(returns, cohort)] >= started';
+
 /**
  * Returns the query for retention. A row has the number of a cohort's interval, a number of intervals, and how many users
- * of the cohort returned so many intervals later; after 0 intervals it is all of them. What is 0 has no row.
+ * of the cohort returned so many intervals later; {@link WHOLE_COHORT}: how many there are. What is 0 has no row.
  *
  * @param hidden the condition that the events of pending deletions meet, if there are any
  */
@@ -25,7 +34,11 @@ export function retentionQuery(tables: Tables, request: RetentionRequest, hidden
 FROM (
   SELECT
     cohort,
-    arrayConcat([0], arrayFilter(later -> later BETWEEN 1 AND {later_max:Int32}, arrayMap(returned -> returned - cohort, returns))) AS laters
+    arrayConcat(
+      [${WHOLE_COHORT}],
+      if(${RETURNED_AT_ONCE}, [0], []),
+      arrayFilter(later -> later BETWEEN 1 AND {later_max:Int32}, arrayMap(returned -> returned - cohort, returns))
+    ) AS laters
   FROM (
 ${users.sql}
   )
@@ -37,8 +50,8 @@ GROUP BY cohort, later`,
 }
 
 /**
- * Returns the query for the users of all cohorts: the number of the cohort's interval, when the user's first event was, and
- * the numbers of the intervals that the user returned in.
+ * Returns the query for the users of all cohorts: the number of the cohort's interval, when the user's first event was, the
+ * numbers of the intervals that the user had return events in, and when the last of each was.
  *
  * @param more conditions that the events meet
  */
@@ -59,12 +72,15 @@ export function usersQuery(
   return {
     sql: `    WITH
       ${INTERVAL} AS interval,
+      toUnixTimestamp64Milli(timestamp) AS time,
       (${begins.sql}) AS begins
     SELECT
       user_id,
       minIf(interval, begins) AS cohort,
-      minIf(toUnixTimestamp64Milli(timestamp), begins) AS started,
-      groupUniqArrayIf(interval, ${returns.sql}) AS returns
+      minIf(time, begins) AS started,
+      maxMapIf([interval], [time], ${returns.sql}) AS last_returns,
+      tupleElement(last_returns, 1) AS returns,
+      tupleElement(last_returns, 2) AS returned_last
     FROM ${tables.events}
     ${selected.sql}
     GROUP BY user_id

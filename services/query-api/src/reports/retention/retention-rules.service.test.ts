@@ -40,9 +40,32 @@ async function cohorts(parameters: string): Promise<unknown[]> {
 
 test('a cohort is of the users whose first event it is, and each returns once an interval', async () => {
   expect(await cohorts('event=signed_up&returnEvent=opened&periods=3')).toEqual([
-    ['03-02', 1, [1, 1, 0]],
-    ['03-04', 1, [1, 0, 0]],
+    ['03-02', 1, [0, 1, 0]],
+    ['03-04', 1, [0, 0, 0]],
   ]);
+});
+
+test('who came back in the interval of the cohort is counted, with the return events that are not before the first event', async () => {
+  const did = (userId: string, event: string, time: string) =>
+    anEvent({ event, userId, timestampMs: Date.parse(`2026-06-0${time}:00:00Z`) });
+  await query.store('b', [
+    ...[did('ada', 'signed_up', '1T10'), did('ada', 'bought', '1T12')],
+    ...[did('bob', 'bought', '1T10'), did('bob', 'signed_up', '1T11'), did('bob', 'bought', '2T10')],
+    ...[did('cem', 'signed_up', '1T12'), did('dee', 'signed_up', '1T12'), did('dee', 'bought', '1T12')],
+    ...[did('eve', 'bought', '1T10'), did('eve', 'signed_up', '1T11'), did('eve', 'bought', '1T12')],
+  ]);
+  const parameters = 'startDate=2026-06-01&endDate=2026-06-02&periods=2&event=signed_up&returnEvent=bought';
+  const { body } = await query.get(`/events/retention?${parameters}`, 'b');
+  expect((body as unknown as RetentionReport).cohorts).toMatchObject([
+    { size: 5, returned: [3, 1] },
+    { size: 0, returned: [0, 0] },
+  ]);
+  const idsOf = async (more: string) => {
+    const people = await query.get(`/events/retention/people?${parameters}&cohort=2026-06-01${more}`, 'b');
+    return (people.body.results as unknown as { id: string }[]).map(({ id }) => id);
+  };
+  expect(await idsOf('&period=0')).toEqual(['ada', 'dee', 'eve']);
+  expect(await idsOf('')).toEqual(['ada', 'bob', 'cem', 'dee', 'eve']);
 });
 
 test('the return event is the same as the first unless given, and any event makes a cohort unless given', async () => {

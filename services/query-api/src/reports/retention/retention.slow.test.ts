@@ -107,9 +107,10 @@ function usersOf(asked: Asked): { readonly users: readonly Member[]; readonly da
     const begun = events.filter((one) => event?.holds(one) ?? true);
     if (begun.length === 0) return [];
     const cohort = Math.min(...begun.map(indexOf));
-    const startedAt = new Date(Math.min(...begun.map(({ timestampMs }) => timestampMs))).toISOString();
-    const returns = events.filter((one) => returnEvent?.holds(one) ?? true).map((one) => indexOf(one) - cohort);
-    return [{ id, cohort, startedAt, periods: new Set([0, ...returns]) }];
+    const startedMs = Math.min(...begun.map(({ timestampMs }) => timestampMs));
+    const returns = events.filter((one) => one.timestampMs >= startedMs && (returnEvent?.holds(one) ?? true));
+    const periods = new Set(returns.map((one) => indexOf(one) - cohort));
+    return [{ id, cohort, startedAt: new Date(startedMs).toISOString(), periods }];
   });
   return { users, dates };
 }
@@ -157,7 +158,12 @@ test('retention equals a fold of the events that are shown, in every time zone',
 });
 
 test('the users behind a number are those who are counted, page by page', async () => {
-  const anyNumber = fc.record({ cohort: fc.nat(48), period: fc.nat(59), limit: fc.constantFrom(1, 3, 100) });
+  const anyNumber = fc.record({
+    cohort: fc.nat(48),
+    period: fc.nat(59),
+    isWhole: fc.boolean(),
+    limit: fc.constantFrom(1, 3, 100),
+  });
   await fc.assert(
     fc.asyncProperty(anyRetention, anyNumber, async (asked, number) => {
       const workspace = WORKSPACES.names[asked.workspace];
@@ -167,12 +173,16 @@ test('the users behind a number are those who are counted, page by page', async 
       const cohort = filled[number.cohort % filled.length] ?? cohorts[number.cohort % cohorts.length];
       if (!cohort) throw new Error('there is no cohort');
       const later = [...cohort.returned.keys()].filter((period) => (cohort.returned[period] ?? 0) > 0);
-      const period = later[number.period % later.length] ?? number.period % cohort.returned.length;
-      const url = `${urlOf(asked).replace('/retention?', '/retention/people?')}&cohort=${cohort.start}&period=${period}`;
+      const ofReturns = later[number.period % later.length] ?? number.period % cohort.returned.length;
+      const period = number.isWhole ? undefined : ofReturns;
+      const behind = `cohort=${cohort.start}${period === undefined ? '' : `&period=${period}`}`;
+      const url = `${urlOf(asked).replace('/retention?', '/retention/people?')}&${behind}`;
       const people = await allPeople(query, url, { workspace, limit: number.limit });
-      expect(people.length, HOW_TO_REPEAT).toBe(cohort.returned[period]);
+      expect(people.length, HOW_TO_REPEAT).toBe(period === undefined ? cohort.size : cohort.returned[period]);
       const expected = usersOf(asked)
-        .users.filter((user) => user.cohort === cohorts.indexOf(cohort) && user.periods.has(period))
+        .users.filter(
+          (user) => user.cohort === cohorts.indexOf(cohort) && (period === undefined || user.periods.has(period)),
+        )
         .map(({ id, startedAt }) => ({ id, startedAt }));
       expect(people, HOW_TO_REPEAT).toEqual(inOrderOfIds(expected));
     }),

@@ -9,7 +9,7 @@ import { reserve } from '../../request-memory.ts';
 import { Turns } from '../../turns.ts';
 import { collectingSettings, readReport } from '../report-runner.ts';
 import { parseRetentionRequest, type RetentionRequest } from './retention-parameters.ts';
-import { retentionQuery } from './retention-query.ts';
+import { retentionQuery, WHOLE_COHORT } from './retention-query.ts';
 
 /** Returns `GET /events/retention`: how many users come back, and when. */
 export function retentionRead({ config, queryRunner }: ReadDependencies): QueryRead<RetentionRequest> {
@@ -33,7 +33,7 @@ export interface Cohort {
   /** When the interval begins, also when the range begins later. */
   readonly start: string;
   readonly size: number;
-  /** For 0, 1, 2, … intervals later: how many of them returned. After 0 intervals it is all of them. */
+  /** For 0, 1, 2, … intervals later: how many of them returned. */
   readonly returned: readonly number[];
 }
 
@@ -59,19 +59,27 @@ type ReturnsRow = readonly [cohort: number, later: number, users: number];
 /** Collects the rows of retention. */
 export class Returns {
   readonly #periods: number;
+  /** By cohort. */
+  readonly #sizes: Float64Array;
   /** By cohort and period. */
   readonly #users: Float64Array;
 
   /** @throws {Problem} `overloaded` */
   constructor({ starts, periods }: RetentionRequest, memory: Reservation | undefined) {
-    reserve(memory, starts.length * periods * Float64Array.BYTES_PER_ELEMENT);
+    reserve(memory, starts.length * (periods + 1) * Float64Array.BYTES_PER_ELEMENT);
     this.#periods = periods;
+    this.#sizes = new Float64Array(starts.length);
     this.#users = new Float64Array(starts.length * periods);
   }
 
   add(row: Row): void {
     const [cohort, later, users] = row as ReturnsRow;
-    this.#users[cohort * this.#periods + later] = users;
+    if (later === WHOLE_COHORT) this.#sizes[cohort] = users;
+    else this.#users[cohort * this.#periods + later] = users;
+  }
+
+  sizeOf(cohort: number): number {
+    return this.#sizes[cohort] ?? 0;
   }
 
   of(cohort: number): readonly number[] {
@@ -94,7 +102,7 @@ export async function* retentionJson(
   let text = `${JSON.stringify({ interval, timeZone, periods }).slice(0, -1)},"cohorts":[`;
   for (const [index, start] of (returns ? starts : []).entries()) {
     const returned = returns?.of(index) ?? [];
-    const cohort: Cohort = { start: new Date(start).toISOString(), size: returned[0] ?? 0, returned };
+    const cohort: Cohort = { start: new Date(start).toISOString(), size: returns?.sizeOf(index) ?? 0, returned };
     text += `${index === 0 ? '' : ','}${JSON.stringify(cohort)}`;
     if (text.length < CHUNK_CHARACTERS) continue;
     yield text;
