@@ -9,8 +9,8 @@ export const SETTINGS = {
   testTimeout: 900_000,
   hookTimeout: 300_000,
   expect: { poll: { timeout: 120_000 } },
-  // One more than there are cores, because most tests also wait for engines and services.
-  maxWorkers: availableParallelism() + 1,
+  // More than there are cores, because most tests also wait for engines and services.
+  maxWorkers: availableParallelism() + 2,
 };
 
 export default defineConfig({
