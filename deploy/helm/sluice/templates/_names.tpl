@@ -109,7 +109,7 @@ of a CronJob have 52 characters.
 {{/* The paths of a service that an Ingress or HTTPRoute passes on, as JSON. */}}
 {{- define "sluice.paths" -}}
 {{- if eq .service "ingest-api" -}}
-["/v1", "/beacon", "/sourceConfig", "/batch", "/capture", "/e", "/i/v0/e", "/flags", "/decide", "/array", "/static", "/s", "/docs", "/openapi.json"]
+["/v1", "/beacon", "/sourceConfig", "/batch", "/capture", "/e", "/i", "/flags", "/decide", "/array", "/static", "/s", "/api", "/projects", "/m", "/rsaMetrics", "/docs", "/openapi.json"]
 {{- else -}}
 ["/events", "/users", "/organizations", "/queries", "/views", "/dashboards", "/webhooks", "/keys", "/dead-letters", "/pipeline", "/console", "/docs", "/openapi.json"]
 {{- end -}}
