@@ -71,7 +71,7 @@ export const TIERS: readonly Tier[] = [
     name: 'service',
     include: [`${BESIDE_CODE}/*.service.test.ts`],
     setup: [ENGINES],
-    isolate: false,
+    isolate: true,
     budgetSeconds: 650,
   },
   {
