@@ -6,8 +6,8 @@ export interface Tier {
   /** The global set-ups that its files need, from the root of the repository. */
   readonly setup: readonly string[];
   /**
-   * Whether each file has a process of its own. Otherwise a worker keeps its process and the modules for the next file, which
-   * saves their start, and shares what tests/kit starts lazily, such as a pipeline.
+   * Whether each file has a process of its own. Otherwise a worker keeps its process and the modules for the next file, and
+   * so what tests/kit starts lazily, such as a pipeline.
    */
   readonly isolate: boolean;
   /** What the sum of its files may take on two quiet cores, in seconds. */
@@ -79,7 +79,7 @@ export const TIERS: readonly Tier[] = [
     include: [`${BESIDE_CODE}/*.test.ts`],
     exclude: ['**/*.{service,slow,night}.test.ts'],
     setup: [],
-    isolate: false,
+    isolate: true,
     budgetSeconds: 150,
   },
 ];
