@@ -26,9 +26,8 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   {
     name: 'console/same-statement-once',
     file: console('sql-page.tsx'),
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of the file
-    search: 'key={`${runs} ${sql}`}',
-    replacement: 'key={sql}',
+    search: 'key={run.count}',
+    replacement: 'key={run.sql}',
     breaks: 'A statement of SQL that was run is not run again.',
     tests: ['tests/clients/console-sql.test.ts'],
   },
