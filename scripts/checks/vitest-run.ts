@@ -19,15 +19,19 @@ export interface RunCounts extends TestCounts {
  * Runs vitest in a process of its own, with a temporary folder of its own, in memory if possible, and counts its tests. Each
  * file that was late is run once more when all others have ended, alone, and only its second result counts. A file with any
  * other failure is not run again.
+ *
+ * @param vitestArgs filters and options of the first run alone
+ * @param config the configuration of both runs. Default: that of the repository
  */
-export async function runVitest(root: string, vitestArgs: readonly string[]): Promise<RunCounts> {
-  const first = await reportOfVitest(root, vitestArgs);
+export async function runVitest(root: string, vitestArgs: readonly string[], config?: string): Promise<RunCounts> {
+  const run = (...args: readonly string[]) =>
+    reportOfVitest(root, [...(config === undefined ? [] : [`--config=${config}`]), ...args]);
+  const first = await run(...vitestArgs);
   const late = (first.report?.files ?? []).filter(({ isLate }) => isLate).map(({ file }) => file);
   if (late.length === 0) return { ...countTests(first), seconds: secondsOf(first), late };
   console.log(`These files were late, and are run once more:\n${late.map((file) => `  ${file}`).join('\n')}`);
-  const options = vitestArgs.filter((arg) => arg.startsWith('--'));
-  const run = withSecondRun(first, await reportOfVitest(root, [...options, '--maxWorkers=1', ...late]));
-  return { ...countTests(run), seconds: secondsOf(run), late };
+  const both = withSecondRun(first, await run('--maxWorkers=1', ...late));
+  return { ...countTests(both), seconds: secondsOf(both), late };
 }
 
 function secondsOf({ report }: VitestRun): TestSeconds {
