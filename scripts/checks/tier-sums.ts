@@ -1,6 +1,5 @@
-import { matchesGlob } from 'node:path';
 import type { TestSeconds } from './test-seconds.ts';
-import { TIERS, type Tier } from './tiers.ts';
+import { TIERS, type Tier, tierOf } from './tiers.ts';
 
 /** The files of a tier that a run had, and their seconds. */
 export interface TierSum {
@@ -12,7 +11,7 @@ export interface TierSum {
 /** Returns the sum of each tier that has files, in the order of {@link TIERS}. */
 export function sumsOf(seconds: TestSeconds): readonly TierSum[] {
   return TIERS.map((tier) => {
-    const own = Object.entries(seconds).filter(([file]) => isOf(tier, file));
+    const own = Object.entries(seconds).filter(([file]) => tierOf(file) === tier);
     return { tier, files: own.length, seconds: own.reduce((sum, [, one]) => sum + one, 0) };
   }).filter(({ files }) => files > 0);
 }
@@ -25,9 +24,4 @@ export function describeTiers(seconds: TestSeconds): string {
       return `${tier.name.padEnd(10)} ${numbers.join(' of')}, ${files} files`;
     })
     .join('\n');
-}
-
-function isOf({ include, exclude = [] }: Tier, file: string): boolean {
-  const matches = (pattern: string) => matchesGlob(file, pattern);
-  return include.some(matches) && !exclude.some(matches);
 }

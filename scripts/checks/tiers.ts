@@ -1,3 +1,5 @@
+import { matchesGlob } from 'node:path';
+
 /** A group of test files that are like each other in what they need, and in when they run. See tests/README.md. */
 export interface Tier {
   readonly name: TierName;
@@ -90,3 +92,9 @@ export const TIERS_OF: Readonly<Record<TestCommand, readonly TierName[]>> = {
   build: ['unit', 'service', 'simulation', 'system', 'slow', 'clients', 'faults'],
   night: ['night'],
 };
+
+/** Returns the tier of a test file, by its path from the root of the repository. */
+export function tierOf(file: string): Tier | undefined {
+  const matches = (pattern: string) => matchesGlob(file, pattern);
+  return TIERS.find(({ include, exclude = [] }) => include.some(matches) && !exclude.some(matches));
+}
