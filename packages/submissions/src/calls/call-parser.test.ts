@@ -2,7 +2,8 @@ import { parseExactJson } from '@sluice/shared/json';
 import fc from '@sluice/shared/testing/fast-check';
 import { expect, test } from 'vitest';
 import { JsonCursor } from '../reading/json-cursor.ts';
-import { InvalidCall, parseCall } from './call-parser.ts';
+import { InvalidCall } from './call.ts';
+import { parseCall } from './call-parser.ts';
 
 const NOW = Date.UTC(2026, 2, 2);
 const DAY_MS = 86_400_000;

@@ -11,16 +11,13 @@ import {
 } from '../reading/json-object.ts';
 import { type SubmittedProperty, textError, tooManyProperties } from '../reading/submission.ts';
 import { EVENT_NAME_LENGTH_MAX, IDENTIFIER_LENGTH_MAX } from '../reading/submission-limits.ts';
-import { CALL_TYPES, type Call, type CallType, MESSAGE_ID_LENGTH_MAX } from './call.ts';
+import { CALL_TYPES, type Call, type CallType, InvalidCall, MESSAGE_ID_LENGTH_MAX } from './call.ts';
 import { CallContext } from './call-context.ts';
 import { type CallClock, timeOf } from './call-time.ts';
-import { InvalidCall } from './invalid-call.ts';
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
 export const UUID = z.regexes.uuid();
-
-export { InvalidCall };
 
 export interface CallParserOptions {
   readonly propertiesMax: number;

@@ -1,7 +1,7 @@
 import { parseTimestamp } from '@sluice/shared/timestamp';
 import { ObjectText } from '../reading/json-object.ts';
 import { TIMESTAMP_AHEAD_MS_MAX, TIMESTAMP_MS_MIN, uuidV7TimeMs } from '../reading/submission-limits.ts';
-import { InvalidCall } from './invalid-call.ts';
+import { InvalidCall } from './call.ts';
 
 type JsonObject = Readonly<Record<string, unknown>>;
 

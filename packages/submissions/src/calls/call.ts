@@ -51,3 +51,8 @@ export type CallRoute = CallType | 'batch';
 
 /** How calls are written: as on a route of Segment's clients, or as PostHog's clients write events. */
 export type CallForm = CallRoute | 'posthog';
+
+/** What makes a call one that cannot be taken. Its message is a sentence. */
+export class InvalidCall extends Error {
+  override readonly name = 'InvalidCall';
+}

@@ -1,6 +1,6 @@
 import fc from '@sluice/shared/testing/fast-check';
 import { expect, test } from 'vitest';
-import { InvalidCall } from '../calls/call-parser.ts';
+import { InvalidCall } from '../calls/call.ts';
 import { rowsOfRejectedCall } from '../calls/replay-call.ts';
 import { JsonCursor } from '../reading/json-cursor.ts';
 import { parsePosthogEvent } from './posthog-event.ts';

@@ -1,9 +1,8 @@
-import type { Call, CallType } from '../calls/call.ts';
+import { type Call, type CallType, InvalidCall } from '../calls/call.ts';
 import {
   type CallParserOptions,
   clockOf,
   eventName,
-  InvalidCall,
   identifierOf,
   isEmptyArray,
   objectOf,

@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { parseExactJson } from '@sluice/shared/json';
-import type { Call } from '@sluice/submissions/calls/call';
-import { InvalidCall, isEmptyArray, parseCall, UUID } from '@sluice/submissions/calls/call-parser';
+import { type Call, InvalidCall } from '@sluice/submissions/calls/call';
+import { isEmptyArray, parseCall, UUID } from '@sluice/submissions/calls/call-parser';
 import { messageUuid } from '@sluice/submissions/calls/message-uuid';
 import { isJsonObject } from '@sluice/submissions/reading/json-object';
 import type { ShownEvent } from './shown-event.ts';

@@ -1,5 +1,5 @@
 import { ERRORS_MAX, type InputError, Problem } from '@sluice/shared/http/problem';
-import { InvalidCall } from '@sluice/submissions/calls/call-parser';
+import { InvalidCall } from '@sluice/submissions/calls/call';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { listOf } from '../json-body.ts';
