@@ -4,14 +4,12 @@ import type { LocalClickHouse } from '@sluice/local-stack/clickhouse';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject } from 'vitest';
-import { startSluice } from './backups.ts';
 import { readClickHouse } from './clickhouse.ts';
 import { compareServers, expectComparedSame } from './compared-servers.ts';
 import { ownClickHouse } from './engines.ts';
 import { expectEqualServers } from './equal-servers.ts';
 import { type Load, startLoad } from './load.ts';
 import { type Pipeline, type PipelineServer, startPipeline } from './pipeline.ts';
-import { startStatementProxy } from './statement-proxy.ts';
 import { expectExactlyOnce } from './verify-delivery.ts';
 
 /** Two mirrors under load. The second one has a data folder that can be wiped. */
@@ -97,62 +95,3 @@ export async function startCopiedMirrors(name: string): Promise<CopiedMirrors> {
 
 /** The command that fills `a2`. */
 export const COPY: readonly string[] = ['servers', 'copy', '--from', 'a1', '--to', 'a2', '--yes'];
-
-/**
- * Wipes a server under load and copies the other one to it again and again. Each run is killed when it gets to a
- * step for the first time, until one has reached the end. Both servers have everything once, and the same.
- *
- * @param name of the pipeline
- * @returns the steps at which runs were killed, in their order
- */
-export async function copyDespiteKills(name: string): Promise<readonly string[]> {
-  await using mirrors = await startCopiedMirrors(name);
-  const { other, running, servers, more, read } = mirrors;
-  await more();
-  await running.writers['a2']?.stop();
-  await mirrors.wipe();
-
-  const reached: string[] = [];
-  let at = '';
-  let isFilling = false;
-  let kill: (() => Promise<unknown>) | undefined;
-  await using proxy = await startStatementProxy(other.url, async (name, moment) => {
-    if (name === 'record-alive') return;
-    at = `${moment} ${name}`;
-    if (at === 'after record-filling') isFilling = true;
-    // The first time that a run gets so far.
-    if (reached.includes(at) || !kill) return;
-    reached.push(at);
-    await kill();
-  });
-  await running.writeServers({ ...servers, a2: { ...servers.a2, url: proxy.url } });
-  for (;;) {
-    const copy = startSluice(running, COPY);
-    let isKilled = false;
-    kill = async () => {
-      isKilled = true;
-      copy.child.kill('SIGKILL');
-      await copy.ended;
-    };
-    const { code, output } = await copy.ended;
-    const state = await read(other, 'SELECT state FROM database_identity ORDER BY recorded_at DESC LIMIT 1');
-    if (isFilling) {
-      if (state === 'complete') break;
-      expect([at, state]).toEqual([at, 'filling']);
-    }
-    // What a run has sent may arrive after it was killed.
-    if (!isKilled)
-      expect([code, output]).toEqual([1, expect.stringContaining('Another command copies to this server')]);
-    // As after twenty seconds of silence.
-    await read(
-      other,
-      "INSERT INTO copies SELECT run, 'ended', source, source_id, '', 0, [], recorded_at + 1 FROM copies ORDER BY recorded_at DESC LIMIT 1",
-    );
-    await more(30);
-  }
-  await running.writeServers(servers);
-  await mirrors.startWriter();
-  await more();
-  await mirrors.expectEqual();
-  return reached;
-}
