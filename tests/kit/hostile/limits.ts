@@ -1,6 +1,7 @@
 import { maxHeaderSize } from 'node:http';
 import { configSchema as ingestSchema, rowBytesMax } from '@sluice/ingest-api/config';
 import { BODY_BYTES_PER_SECOND_MIN, BODY_GRACE_MS } from '@sluice/ingest-api/http/body-reader';
+import { IGNORED_BODY_BYTES_MAX } from '@sluice/ingest-api/routes/ignored-requests';
 import {
   BATCH_BODY_BYTES_MAX,
   EVENT_BODY_BYTES_MAX,
@@ -218,6 +219,12 @@ const CALL_LIMITS = {
     max: HOLD_FOR_RATE_MS_MAX / SECOND_MS,
     unit: 'seconds',
     beyond: 'rate_limited',
+  },
+  ignoredBody: {
+    title: 'body of a request that is ignored, such as a recording on `/s/`',
+    max: IGNORED_BODY_BYTES_MAX,
+    unit: 'bytes',
+    beyond: 'body_too_large',
   },
   writeKey: { title: '`writeKey` in a body', max: WRITE_KEY_BYTES_MAX, unit: 'bytes', beyond: 'unauthorized' },
 } as const satisfies Record<string, Limit>;

@@ -351,6 +351,34 @@ const sourceDoor: Door = {
   },
 };
 
+/** What clients ask for before they send; every key gets it. */
+const settingsDoor: Door = {
+  limits: [],
+  build(values, seed) {
+    const key = encodeURIComponent(new Writer(values, seed).identifier());
+    const path = `/v1/projects/${key}/settings`;
+    return {
+      request: { service: 'ingest-api', method: 'GET', path, headers: {} },
+      expected: { statuses: [200], named: [] },
+    };
+  },
+};
+
+/** Routes whose requests are ignored: they need no key, and nothing reads their bodies. */
+function ignoredDoor(path: string): Door {
+  return {
+    limits: ['ignoredBody'],
+    build(values, seed) {
+      const bytes = values.get('ignoredBody') ?? below(seededRandom(seed), 100_000);
+      const isOver = bytes > LIMITS.ignoredBody.max;
+      return {
+        request: { service: 'ingest-api', method: 'POST', path, headers: {}, body: Buffer.alloc(bytes, 'x') },
+        expected: isOver ? { statuses: [413], named: [['body_too_large']] } : { statuses: [200], named: [] },
+      };
+    },
+  };
+}
+
 /** The routes of ingest-api. */
 export const SUBMISSION_DOORS: Readonly<Record<string, Door>> = {
   'POST /v1/public/userGroups': submissionDoor('/v1/public/userGroups', ['foreignUserGroupId', 'foreignUserId']),
@@ -366,4 +394,9 @@ export const SUBMISSION_DOORS: Readonly<Record<string, Door>> = {
   ),
   'DELETE /v1/users': deletionDoor,
   'GET /sourceConfig': sourceDoor,
+  'GET /v1/projects/{key}/settings': settingsDoor,
+  'POST /v1/m': ignoredDoor('/v1/m'),
+  'POST /s/': ignoredDoor('/s/'),
+  'POST /i/{version}/{kind}': ignoredDoor('/i/v1/logs'),
+  'POST /api/{kind}': ignoredDoor('/api/push_tokens'),
 };
