@@ -144,3 +144,9 @@ export const PINNED_SETTINGS = {
 
 /** {@link PINNED_SETTINGS} for the client, whose types do not know all of them. */
 export const pinnedSettings = PINNED_SETTINGS as unknown as ClickHouseSettings;
+
+/** Has ClickHouse store an insert only if none before had its token. The table remembers tokens for some time (migration 0040). */
+export function settingsOfFirst(token: string): ClickHouseSettings {
+  const settings = { insert_deduplicate: '1', deduplicate_insert: 'enable', insert_deduplication_token: token };
+  return settings as unknown as ClickHouseSettings;
+}

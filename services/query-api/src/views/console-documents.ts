@@ -1,6 +1,8 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { orUnavailable } from '../or-unavailable.ts';
 import { Purge } from '../purge.ts';
+import { changeStored, insertInPlaceOf, type Replaced, versionAfter } from '../replaced-row.ts';
 import { fittingIds, type ListedAt, type SizedRow } from '../whole-lists.ts';
 
 /** What the console keeps for a workspace. */
@@ -13,7 +15,11 @@ export interface StoredDocument<Content> {
   readonly content: Content;
   readonly createdAtMs: number;
   readonly changedAtMs: number;
+  /** The row that the next change replaces. */
+  readonly row: Replaced;
 }
+
+type NewDocument<Content> = Omit<StoredDocument<Content>, 'changedAtMs' | 'row'>;
 
 /** Conditions on the sorting key may come before FINAL: all rows of a document meet them, or none. */
 const OF_WORKSPACE = 'kind = {kind:String} AND workspace_id = {workspace:String}';
@@ -23,7 +29,7 @@ const STANDING = `NOT is_deleted
   AND ({dashboard:String} = '' OR JSONExtractString(content, 'dashboard') = {dashboard:String})`;
 
 const COLUMNS = `workspace_id AS workspace, toString(id) AS document, content,
-  toUnixTimestamp64Milli(created_at) AS created_at_ms, toUnixTimestamp64Milli(changed_at) AS changed_at_ms`;
+  toUnixTimestamp64Milli(created_at) AS created_at_ms, toUnixTimestamp64Micro(changed_at) AS changed_at_us`;
 
 const NAMED_DOCUMENTS = `
 SELECT ${COLUMNS}
@@ -101,7 +107,7 @@ interface StoredRow {
   readonly document: string;
   readonly content: string;
   readonly created_at_ms: number;
-  readonly changed_at_ms: number;
+  readonly changed_at_us: number;
 }
 
 /** Where a page begins and ends. */
@@ -174,8 +180,33 @@ export class ConsoleDocuments<Content extends object> {
     return (await this.#read<StoredRow>(LINKS, { hashes })).map((row) => this.#documentOf(row));
   }
 
+  /** Stores a new one. */
   async save(workspace: string, id: string, content: Content, createdAtMs: number): Promise<void> {
     await this.#insert([{ workspace, id, content, createdAtMs }], false);
+  }
+
+  /**
+   * Changes a document as it is then, so that changes at once undo nothing of each other.
+   *
+   * @param change may be called several times
+   * @returns what is stored; undefined if the workspace has no such document
+   * @throws what `change` throws
+   */
+  async change(
+    workspace: string,
+    id: string,
+    change: (content: Content) => Promise<Content>,
+  ): Promise<StoredDocument<Content> | undefined> {
+    return await changeStored(
+      () => this.find(workspace, id),
+      async (document) => {
+        const content = await change(document.content);
+        if (isDeepStrictEqual(content, document.content)) return false;
+        const row = { ...this.#rowOf({ ...document, content }), changed_at: versionAfter(document.row) };
+        await insertInPlaceOf(document.row, this.#client, 'console_documents', row, this.#limit().abort_signal);
+        return true;
+      },
+    );
   }
 
   /** Deletes them for good, whatever is stored of them afterwards. Their rows are removed in a moment. */
@@ -185,12 +216,16 @@ export class ConsoleDocuments<Content extends object> {
     void this.#purge.run();
   }
 
-  async #insert(documents: readonly Omit<StoredDocument<Content>, 'changedAtMs'>[], isDeleted: boolean): Promise<void> {
-    const values = documents.map(({ workspace, id, content, createdAtMs }) => ({
-      ...{ kind: this.#kind, workspace_id: workspace, id, created_at: createdAtMs, is_deleted: isDeleted },
-      content: isDeleted ? '' : JSON.stringify(content),
-      ...(isDeleted && { changed_at: (Date.now() + DELETED_LATER_MS) * 1_000 }),
-    }));
+  #rowOf({ workspace, id, content, createdAtMs }: NewDocument<Content>) {
+    return {
+      ...{ kind: this.#kind, workspace_id: workspace, id, content: JSON.stringify(content) },
+      ...{ created_at: createdAtMs, is_deleted: false },
+    };
+  }
+
+  async #insert(documents: readonly NewDocument<Content>[], isDeleted: boolean): Promise<void> {
+    const deletion = { is_deleted: true, content: '', changed_at: (Date.now() + DELETED_LATER_MS) * 1_000 };
+    const values = documents.map((document) => ({ ...this.#rowOf(document), ...(isDeleted && deletion) }));
     await this.#client.insert({ table: 'console_documents', values, format: 'JSONEachRow', ...this.#limit() });
   }
 
@@ -218,7 +253,8 @@ export class ConsoleDocuments<Content extends object> {
   #documentOf(row: StoredRow): StoredDocument<Content> {
     return {
       ...{ workspace: row.workspace, id: row.document, content: JSON.parse(row.content) as Content },
-      ...{ createdAtMs: row.created_at_ms, changedAtMs: row.changed_at_ms },
+      ...{ createdAtMs: row.created_at_ms, changedAtMs: Math.floor(row.changed_at_us / 1_000) },
+      row: { id: `${this.#kind} ${row.document}`, version: row.changed_at_us },
     };
   }
 }

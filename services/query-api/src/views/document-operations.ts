@@ -57,9 +57,7 @@ export class DocumentOperations<Content extends object> {
   }
 
   async find(workspace: string, id: string): Promise<StoredDocument<Content>> {
-    const found = await orStoreAway(this.#documents.find(workspace, id));
-    if (!found) throw new Problem('not_found', `The workspace has no such ${this.#limit.singular}.`);
-    return found;
+    return this.#found(await orStoreAway(this.#documents.find(workspace, id)));
   }
 
   /** @param dashboard whose links count for the limit. Default: all documents of the workspace do */
@@ -77,14 +75,18 @@ export class DocumentOperations<Content extends object> {
     });
   }
 
-  /** The last change counts. */
-  async change(workspace: string, { id, createdAtMs }: StoredDocument<Content>, content: Content) {
-    await orStoreAway(this.#documents.save(workspace, id, content, createdAtMs));
-    return await this.find(workspace, id);
+  /** @param change as that of {@link ConsoleDocuments.change} */
+  async change(workspace: string, id: string, change: (content: Content) => Promise<Content>) {
+    return this.#found(await orStoreAway(this.#documents.change(workspace, id, change)));
   }
 
   async delete(documents: readonly StoredDocument<Content>[]): Promise<void> {
     await orStoreAway(this.#documents.delete(documents));
+  }
+
+  #found(document: StoredDocument<Content> | undefined): StoredDocument<Content> {
+    if (!document) throw new Problem('not_found', `The workspace has no such ${this.#limit.singular}.`);
+    return document;
   }
 }
 

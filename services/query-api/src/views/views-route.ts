@@ -87,10 +87,13 @@ function registerSavedViews(app: FastifyInstance, stored: Stored, reports: Repor
   app.patch<Parts>('/views/:id', options, async (request) => {
     const change = parseBody(viewChangeSchema, request);
     const { views } = stored();
-    const before = await views.find(request.workspace, request.params.id);
-    const view = changed<View>(before.content, change);
-    if (change.report ?? change.parameters) requireReport(view, reports[view.report].parse);
-    return recordOf(await views.change(request.workspace, before, view));
+    const { workspace, params } = request;
+    const view = await views.change(workspace, params.id, async (before) => {
+      const after = changed<View>(before, change);
+      if (change.report ?? change.parameters) requireReport(after, reports[after.report].parse);
+      return after;
+    });
+    return recordOf(view);
   });
   app.delete<Parts>('/views/:id', options, async (request, reply) => {
     refuseParameters(request.query);
@@ -124,10 +127,13 @@ function registerDashboards(app: FastifyInstance, stored: Stored): void {
   app.patch<Parts>('/dashboards/:id', options, async (request) => {
     const change = parseBody(dashboardChangeSchema, request);
     const { dashboards } = stored();
-    const before = await dashboards.find(request.workspace, request.params.id);
-    const dashboard = changed<Dashboard>(before.content, change);
-    if (change.tiles) await requireViews(stored(), request.workspace, dashboard, before.content.tiles);
-    return await withViews(stored(), await dashboards.change(request.workspace, before, dashboard));
+    const { workspace, params } = request;
+    const dashboard = await dashboards.change(workspace, params.id, async (before) => {
+      const after = changed<Dashboard>(before, change);
+      if (change.tiles) await requireViews(stored(), workspace, after, before.tiles);
+      return after;
+    });
+    return await withViews(stored(), dashboard);
   });
   // It revokes its links.
   app.delete<Parts>('/dashboards/:id', { ...options, config: { admission: REVOCATION } }, async (request, reply) => {

@@ -59,7 +59,7 @@ beforeAll(async () => {
       metrics: new WebhookMetrics(registry),
       logger,
     },
-    ...{ retryMsMax: 1_000, giveUpMs: 600_000, pause: async () => undefined },
+    ...{ retryMsMax: 1_000, giveUpMs: 600_000, pause: async () => true },
   };
 });
 afterAll(() => started.disposeAsync());
@@ -125,7 +125,7 @@ test('a webhook whose events could not be read in time is not paused, and one wh
     },
   };
   const reasons: string[] = [];
-  const pause: DelivererOptions['pause'] = async (_, reason) => void reasons.push(reason);
+  const pause: DelivererOptions['pause'] = async (_, reason) => reasons.push(reason) > 0;
   problems.push(new Problem('query_too_expensive', 'late'), new Problem('store_unavailable', 'away'));
   const busy = await begin(receiver.url, () => 60_000, { streams: failing, pause });
   const event = anEvent();

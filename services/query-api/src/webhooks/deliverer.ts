@@ -38,8 +38,8 @@ export interface DelivererOptions {
   readonly retryMsMax: number;
   /** How long attempts may fail before the webhook is paused, in milliseconds. */
   readonly giveUpMs: number;
-  /** Pauses the webhook. */
-  readonly pause: (webhook: Webhook, reason: PauseReason) => Promise<void>;
+  /** Pauses the webhook; returns false if it was resumed or paused by somebody else since the delivery began. */
+  readonly pause: (webhook: Webhook, reason: PauseReason) => Promise<boolean>;
 }
 
 /** What an instance that has the lease of a webhook begins with. */
@@ -256,7 +256,7 @@ export class Deliverer {
     const { logger, metrics, pause } = this.#options;
     const { id, workspace } = this.webhook;
     if (this.#start.leaseMsLeft() <= 0) return;
-    await pause(this.webhook, reason);
+    if (!(await pause(this.webhook, reason))) return;
     this.#isPaused = true;
     metrics.paused.inc({ reason });
     logger.error(

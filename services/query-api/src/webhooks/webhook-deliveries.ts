@@ -3,7 +3,7 @@ import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
 import type { Logger } from '@sluice/shared/log';
 import { sleep } from '@sluice/shared/retry';
 import { Deliverer, type DelivererOptions } from './deliverer.ts';
-import type { StoredWebhook, Webhook } from './webhook.ts';
+import type { StoredWebhook } from './webhook.ts';
 import type { HeldLease, NewestLease, WebhookLeases } from './webhook-leases.ts';
 import type { WebhookMetrics, WebhookReadings } from './webhook-metrics.ts';
 import type { WebhookRegister } from './webhook-register.ts';
@@ -33,6 +33,8 @@ export class WebhookDeliveries {
   readonly #pollMs: number;
   readonly #stopping = new AbortController();
   readonly #deliverers = new Map<string, Deliverer>();
+  /** The versions of the states with which they began. */
+  readonly #versions = new Map<string, number>();
   /** Claimed, and perhaps not delivered yet: a lease of an older epoch may be in force. */
   readonly #held = new Map<string, number>();
   #running: Promise<void> | undefined;
@@ -108,7 +110,7 @@ export class WebhookDeliveries {
     for (const [id, epoch] of this.#held) {
       const stored = active.get(id);
       if (newest.get(id)?.epoch !== epoch || !stored || !isMine(id)) await this.#giveUp(id);
-      else if (this.#deliverers.has(id) && this.#isChanged(id, stored.webhook)) await this.#stopDeliverer(id);
+      else if (this.#deliverers.has(id) && this.#isChanged(id, stored)) await this.#stopDeliverer(id);
     }
     const free = [...active.keys()].filter((id) => !this.#held.has(id) && isMine(id) && isFree(newest.get(id)));
     await this.#claim(free.map((webhook) => ({ webhook, epoch: (newest.get(webhook)?.epoch ?? 0) + 1 })));
@@ -151,9 +153,11 @@ export class WebhookDeliveries {
     const stored = new Map((await register.list()).filter(isActive).map((one) => [one.webhook.id, one]));
     for (const id of waiting) {
       const epoch = this.#held.get(id);
-      const { webhook, progress } = stored.get(id) ?? {};
-      if (!webhook || !progress || epoch === undefined || newest.get(id)?.isOlderHeld !== false) continue;
-      const pause: DelivererOptions['pause'] = ({ id: paused }, reason) => register.setState(paused, 'paused', reason);
+      const { webhook, progress, rows } = stored.get(id) ?? {};
+      if (!webhook || !progress || !rows || epoch === undefined || newest.get(id)?.isOlderHeld !== false) continue;
+      const { version } = rows.state;
+      const pause: DelivererOptions['pause'] = (one, reason) => register.pause(one, version, reason);
+      this.#versions.set(id, version);
       this.#deliverers.set(
         id,
         new Deliverer(
@@ -172,9 +176,10 @@ export class WebhookDeliveries {
     return this.#held.size > 0 && performance.now() >= this.#heldUntil;
   }
 
-  #isChanged(id: string, webhook: Webhook): boolean {
+  #isChanged(id: string, { webhook, rows }: StoredWebhook): boolean {
     const deliverer = this.#deliverers.get(id);
-    return deliverer?.isPaused || JSON.stringify(deliverer?.webhook) !== JSON.stringify(webhook);
+    if (!deliverer || deliverer.isPaused || this.#versions.get(id) !== rows.state.version) return true;
+    return JSON.stringify(deliverer.webhook) !== JSON.stringify(webhook);
   }
 
   async #giveUp(id: string): Promise<void> {
@@ -193,6 +198,7 @@ export class WebhookDeliveries {
   async #stopDeliverer(id: string): Promise<void> {
     await this.#deliverers.get(id)?.stop();
     this.#deliverers.delete(id);
+    this.#versions.delete(id);
   }
 
   async #stopAll(): Promise<void> {

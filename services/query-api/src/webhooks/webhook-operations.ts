@@ -81,10 +81,10 @@ export class WebhookOperations {
 
   async change(workspace: string, id: string, { state, ...change }: WebhookChange): Promise<WebhookRecord> {
     const { register } = this.#options.webhooks;
-    const { webhook } = await this.#require(workspace, id);
-    if (Object.keys(change).length > 0) await orUnavailable(register.save({ ...webhook, ...given(change) }));
-    if (state === 'paused') await orUnavailable(register.setState(webhook.id, 'paused', 'client'));
-    if (state === 'active') await this.#resume(await this.#require(workspace, id));
+    const changed = (webhook: Webhook) => ({ ...webhook, ...given(change) });
+    const stored = found(await orUnavailable(register.change(workspace, id, changed)));
+    if (state === 'paused') await orUnavailable(register.setState(workspace, id, 'paused', 'client'));
+    if (state === 'active') await this.#resume(stored);
     return await this.find(workspace, id);
   }
 
@@ -97,14 +97,14 @@ export class WebhookOperations {
 
   /** The secret before signs as well for a day. */
   async rotate(workspace: string, id: string): Promise<WebhookRecord & { readonly secret: string }> {
-    const { webhook } = await this.#require(workspace, id);
     const secret = newSecret();
-    const rotated = {
-      ...{ ...webhook, secret, previousSecret: webhook.secret },
-      previousSecretUntilMs: Date.now() + ROTATION_MS,
-    };
-    await orUnavailable(this.#options.webhooks.register.save(rotated));
-    return { ...(await this.find(workspace, id)), secret };
+    const previousSecretUntilMs = Date.now() + ROTATION_MS;
+    const rotated = (webhook: Webhook) =>
+      [webhook.secret, webhook.previousSecret].includes(secret)
+        ? webhook
+        : { ...webhook, secret, previousSecret: webhook.secret, previousSecretUntilMs };
+    const stored = found(await orUnavailable(this.#options.webhooks.register.change(workspace, id, rotated)));
+    return { ...recordOf(stored), secret };
   }
 
   /** A paused webhook goes on where it stopped; one that waits for its next attempt makes it now. */
@@ -175,9 +175,11 @@ export class WebhookOperations {
   }
 
   async #resume({ webhook, state, progress }: StoredWebhook): Promise<void> {
-    if (progress && progress.attempts > 0) await this.#begin(webhook, {});
-    if (state.state === 'paused')
-      await orUnavailable(this.#options.webhooks.register.setState(webhook.id, 'active', ''));
+    const { id, workspace } = webhook;
+    const isFailing = progress !== undefined && progress.attempts > 0;
+    if (isFailing) await this.#begin(webhook, {});
+    if (isFailing || state.state === 'paused')
+      await orUnavailable(this.#options.webhooks.register.setState(workspace, id, 'active', ''));
   }
 
   /** Takes the webhook from the instance that delivers it; the next one begins from here, without failures. */
@@ -203,10 +205,14 @@ export class WebhookOperations {
   }
 
   async #require(workspace: string, id: string): Promise<StoredWebhook> {
-    const found = await orUnavailable(this.#options.webhooks.register.find(workspace, id));
-    if (!found) throw notFound();
-    return found;
+    return found(await orUnavailable(this.#options.webhooks.register.find(workspace, id)));
   }
+}
+
+/** @throws {Problem} `not_found` */
+function found(stored: StoredWebhook | undefined): StoredWebhook {
+  if (!stored) throw notFound();
+  return stored;
 }
 
 function recordOf({ webhook, state, progress }: StoredWebhook): WebhookRecord {

@@ -1,5 +1,7 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { Purge } from '../purge.ts';
+import { changeStored, insertInPlaceOf, type Replaced, versionAfter } from '../replaced-row.ts';
 import { fittingIds, type ListPage, type SizedRow } from '../whole-lists.ts';
 import type { PauseReason, StoredWebhook, Webhook, WebhookState } from './webhook.ts';
 
@@ -12,7 +14,8 @@ SELECT
   toString(webhooks.id) AS id, workspace_id AS workspace, url, filter, batched, secret, previous_secret,
   toUnixTimestamp64Milli(previous_secret_until) AS previous_secret_until_ms,
   toUnixTimestamp64Milli(created_at) AS created_at_ms,
-  states.state AS state, states.reason AS reason, toUnixTimestamp64Milli(states.since) AS since_ms,
+  toUnixTimestamp64Micro(changed_at) AS changed_at_us,
+  states.state AS state, states.reason AS reason, toUnixTimestamp64Micro(states.since) AS since_us,
   positions.epoch AS epoch, positions.position AS position, positions.sending_to AS sending_to,
   positions.attempts AS attempts, toUnixTimestamp64Milli(positions.failing_since) AS failing_since_ms,
   positions.log_lines AS log_lines
@@ -58,9 +61,10 @@ interface StoredRow {
   readonly previous_secret: string;
   readonly previous_secret_until_ms: number;
   readonly created_at_ms: number;
+  readonly changed_at_us: number;
   readonly state: string;
   readonly reason: string;
-  readonly since_ms: number;
+  readonly since_us: number;
   readonly epoch: number;
   readonly position: string;
   readonly sending_to: string;
@@ -108,13 +112,39 @@ export class WebhookRegister {
     return found;
   }
 
+  /** Stores a new one. */
   async save(webhook: Webhook): Promise<void> {
-    await this.#insert(webhook, false);
+    await this.#insert(webhook, {});
+  }
+
+  /**
+   * Changes a webhook as it is then, so that changes at once undo nothing of each other.
+   *
+   * @param change may be called several times
+   * @returns what is stored; undefined if the workspace has no such webhook
+   */
+  async change(
+    workspace: string,
+    id: string,
+    change: (webhook: Webhook) => Webhook,
+  ): Promise<StoredWebhook | undefined> {
+    return await changeStored(
+      () => this.find(workspace, id),
+      async ({ webhook, rows }) => {
+        const changed = change(webhook);
+        if (isDeepStrictEqual(changed, webhook)) return false;
+        const row = { ...rowOf(changed), changed_at: versionAfter(rows.webhook) };
+        await insertInPlaceOf(rows.webhook, this.#client, 'webhooks', row);
+        return true;
+      },
+    );
   }
 
   /** Deletes it for good, whatever is stored of it afterwards. {@link purge} removes its rows. */
   async delete(webhook: Webhook): Promise<void> {
-    await this.#insert({ ...webhook, secret: '', previousSecret: '', filter: {} }, true);
+    const changedAtUs = (Date.now() + DELETED_LATER_MS) * 1_000;
+    const without = { ...webhook, secret: '', previousSecret: '', filter: {} };
+    await this.#insert(without, { is_deleted: true, changed_at: changedAtUs });
   }
 
   /** Removes what is stored of deleted webhooks. It never throws: what remains is removed with the next one that is deleted. */
@@ -122,26 +152,54 @@ export class WebhookRegister {
     await this.#purge.run();
   }
 
-  async setState(id: string, state: WebhookState['state'], reason: PauseReason | ''): Promise<void> {
-    const values = [{ webhook_id: id, state, reason }];
-    await this.#client.insert({ table: 'webhook_states', values, format: 'JSONEachRow' });
+  /**
+   * Changes the state as it is then. It is stored also if the state is the same: a deliverer that is about to pause the webhook must
+   * not do so after it was resumed.
+   */
+  async setState(
+    workspace: string,
+    id: string,
+    state: WebhookState['state'],
+    reason: PauseReason | '',
+  ): Promise<StoredWebhook | undefined> {
+    let replaced: Replaced | undefined;
+    return await changeStored(
+      () => this.find(workspace, id),
+      async ({ state: now, rows }) => {
+        const isSame = now.state === state && now.reason === reason;
+        if (isSame && replaced && rows.state.version > replaced.version) return false;
+        replaced = rows.state;
+        await this.#insertState(rows.state, { state, reason }, isSame);
+        return true;
+      },
+    );
   }
 
-  async #insert(webhook: Webhook, isDeleted: boolean): Promise<void> {
-    const row = {
-      workspace_id: webhook.workspace,
-      id: webhook.id,
-      url: webhook.url,
-      filter: JSON.stringify(webhook.filter),
-      batched: webhook.batched,
-      secret: webhook.secret,
-      previous_secret: webhook.previousSecret,
-      previous_secret_until: webhook.previousSecretUntilMs,
-      created_at: webhook.createdAtMs,
-      is_deleted: isDeleted,
-      ...(isDeleted && { changed_at: (Date.now() + DELETED_LATER_MS) * 1_000 }),
-    };
-    await this.#client.insert({ table: 'webhooks', values: [row], format: 'JSONEachRow' });
+  /**
+   * Pauses a webhook that was delivered, unless its state was changed since.
+   *
+   * @param version of the state with which the delivery began
+   * @returns whether it is paused for this reason
+   */
+  async pause({ workspace, id }: Webhook, version: number, reason: PauseReason): Promise<boolean> {
+    const row = (await this.find(workspace, id))?.rows.state;
+    if (row?.version === version) await this.#insertState(row, { state: 'paused', reason }, false);
+    return (await this.find(workspace, id))?.state.reason === reason;
+  }
+
+  /** @param isSame whether it stays as it is: then it is so since the same time */
+  async #insertState(
+    replaced: Replaced,
+    state: Pick<WebhookState, 'state' | 'reason'>,
+    isSame: boolean,
+  ): Promise<void> {
+    const since = isSame ? replaced.version + 1 : versionAfter(replaced);
+    await insertInPlaceOf(replaced, this.#client, 'webhook_states', { webhook_id: replaced.id, ...state, since });
+  }
+
+  async #insert(webhook: Webhook, more: Readonly<Record<string, unknown>>): Promise<void> {
+    const values = [{ ...rowOf(webhook), ...more }];
+    await this.#client.insert({ table: 'webhooks', values, format: 'JSONEachRow' });
   }
 
   async #read(workspace: string, ids: readonly string[]): Promise<readonly StoredWebhook[]> {
@@ -151,7 +209,19 @@ export class WebhookRegister {
   }
 }
 
+function rowOf(webhook: Webhook) {
+  return {
+    ...{ workspace_id: webhook.workspace, id: webhook.id, url: webhook.url, batched: webhook.batched },
+    ...{ filter: JSON.stringify(webhook.filter), secret: webhook.secret, previous_secret: webhook.previousSecret },
+    ...{ previous_secret_until: webhook.previousSecretUntilMs, created_at: webhook.createdAtMs, is_deleted: false },
+  };
+}
+
 function asStored(row: StoredRow): StoredWebhook {
+  // The first change of a state replaces none.
+  const sinceUs = row.state === '' ? row.created_at_ms * 1_000 : row.since_us;
+  const sinceMs = Math.floor(sinceUs / 1_000);
+  const rowOfVersion = (version: number) => ({ id: row.id, version });
   return {
     webhook: {
       ...{ id: row.id, workspace: row.workspace, url: row.url, batched: row.batched, secret: row.secret },
@@ -162,8 +232,9 @@ function asStored(row: StoredRow): StoredWebhook {
     },
     state:
       row.state === 'paused'
-        ? { state: 'paused', reason: row.reason as PauseReason, sinceMs: row.since_ms }
-        : { state: 'active', reason: '', sinceMs: row.state === '' ? row.created_at_ms : row.since_ms },
+        ? { state: 'paused', reason: row.reason as PauseReason, sinceMs }
+        : { state: 'active', reason: '', sinceMs },
+    rows: { webhook: rowOfVersion(row.changed_at_us), state: rowOfVersion(sinceUs) },
     progress:
       row.position === ''
         ? undefined

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { Replaced } from '../replaced-row.ts';
 
 /** Why a webhook is paused: a client did so, the receiver is gone (410), it failed for too long, or its position is lost. */
 export const PAUSE_REASONS = ['client', 'gone', 'failing', 'position_lost', 'filter'] as const;
@@ -49,6 +50,8 @@ export interface WebhookProgress {
 export interface StoredWebhook {
   readonly webhook: Webhook;
   readonly state: WebhookState;
+  /** The rows that the next change of the webhook, and that of its state, replace. */
+  readonly rows: { readonly webhook: Replaced; readonly state: Replaced };
   /** Undefined before its first position is stored. */
   readonly progress: WebhookProgress | undefined;
 }
