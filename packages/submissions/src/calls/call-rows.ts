@@ -22,6 +22,8 @@ export interface CallRowsOptions extends CallParserOptions {
   readonly form: CallForm;
   readonly workspace: string;
   readonly idempotencyKey: string | undefined;
+  /** The API keys that the request has outside of its body: what is kept of rejected calls does not have them. */
+  readonly keys: readonly string[];
   /** Returns the next version; each call has one of its own, so that their order decides between two changes. */
   readonly versions: () => number;
 }
@@ -147,8 +149,8 @@ class CallRowsReader {
 
   /** Returns the row of a call that cannot be taken. */
   rejectedRow({ slice, version, error }: RejectedSlice, userId: string | undefined): OutgoingRow {
-    const { form, workspace } = this.#options;
-    return rejectedCallRow(this.#outline, { slice, form, reason: error.message, userId, workspace, version });
+    const { form, workspace, keys } = this.#options;
+    return rejectedCallRow(this.#outline, { slice, form, reason: error.message, userId, workspace, version, keys });
   }
 
   #checkSize(slice: JsonSlice): void {

@@ -5,6 +5,7 @@ import type { OutgoingRow } from '../rows/row-collector.ts';
 import { fitsRecord } from '../rows/row-size.ts';
 import { CALL_TYPES, type CallForm } from './call.ts';
 import type { CallOutline } from './call-outline.ts';
+import { withoutKeys } from './without-keys.ts';
 
 /** Of a larger call, or one with a larger context of its batch, only the beginning is kept, in bytes. */
 const KEPT_BYTES_MAX = 256 * 1_024;
@@ -41,18 +42,19 @@ export interface Rejection {
   readonly userId: string | undefined;
   readonly workspace: string;
   readonly version: number;
+  /** The API keys of the request, besides that of its body. */
+  readonly keys: readonly string[];
 }
 
-/** Creates the row of a call that cannot be taken. Kafka keeps it like any other, and the writer makes it a dead letter. */
+/** Creates the row of a call that cannot be taken. Kafka keeps it like any other, and the writer makes it a dead letter, without API keys. */
 export function rejectedCallRow(outline: CallOutline, { slice, ...rejection }: Rejection): OutgoingRow {
   const { body, context, writeKey } = outline;
-  // posthog-js has the API key in the properties of each event.
-  const withoutKey = (text: string) =>
-    rejection.form === 'posthog' && writeKey !== undefined ? text.replaceAll(JSON.stringify(writeKey), '""') : text;
+  const keys = writeKey === undefined ? rejection.keys : [...rejection.keys, writeKey];
+  const withoutKey = (text: string) => withoutKeys(text, rejection.form, keys);
   // Looked at first: a large context would be encoded again for each rejected call of its batch.
   const isSmall = lengthOf(slice) <= KEPT_BYTES_MAX && (!context || lengthOf(context) <= KEPT_BYTES_MAX);
   const whole = isSmall
-    ? lineOf(rejection, withoutKey(textOf(body, slice)), context && textOf(body, context))
+    ? lineOf(rejection, withoutKey(textOf(body, slice)), context && withoutKey(textOf(body, context)))
     : undefined;
   const line = whole !== undefined && fitsRecord(whole) ? whole : cutLine(body, slice, rejection, withoutKey);
   return { topic: 'events', kind: 'rejected', hash: eventHash(line), line };
@@ -72,14 +74,14 @@ function cutLine(
 }
 
 function lineOf(
-  { reason, userId, form, workspace, version }: Omit<Rejection, 'slice'>,
+  { reason, userId, form, workspace, version, keys }: Omit<Rejection, 'slice'>,
   call: string,
   context: string | undefined,
   cut?: true,
 ): string {
   const row: RejectedCall = {
     workspace_id: workspace,
-    user_id: userId,
+    user_id: userId !== undefined && keys.includes(userId) ? undefined : userId,
     type: form === 'batch' || form === 'posthog' ? undefined : form,
     format: form === 'posthog' ? form : undefined,
     call,

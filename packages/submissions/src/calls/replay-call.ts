@@ -47,6 +47,7 @@ async function readAgain(
     form,
     workspace,
     idempotencyKey: id,
+    keys: [],
     versions: () => version,
   };
   const [rejected] = await collectCalls(outline, collector, options, NO_PAUSE);

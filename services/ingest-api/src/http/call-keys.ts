@@ -17,6 +17,16 @@ export function callKeyOf(request: FastifyRequest): string | undefined {
   if (scheme === undefined || token === undefined) {
     throw unauthorized('The API key must be sent as "Authorization: Bearer <key>", or as the user name of Basic.');
   }
-  if (scheme.toLowerCase() === 'bearer') return token;
-  return Buffer.from(token, 'base64').toString().split(':', 1)[0] ?? '';
+  return scheme.toLowerCase() === 'bearer' ? token : (partsOfBasic(token)[0] ?? '');
+}
+
+/** Returns every text that a client may have meant as an API key, in the query and in the header Authorization. */
+export function keysOutsideOf({ headers, query }: FastifyRequest): readonly string[] {
+  const [, , token = ''] = AUTHORIZATION.exec(headers.authorization ?? '') ?? [];
+  const named = ['writeKey', 'api_key', 'token'].flatMap((name) => (query as QueryParameters)[name] ?? []);
+  return [...named, token, ...partsOfBasic(token)].filter((text) => text !== '');
+}
+
+function partsOfBasic(token: string): readonly string[] {
+  return Buffer.from(token, 'base64').toString().split(':');
 }

@@ -397,6 +397,17 @@ describe('a call that cannot be taken', () => {
     expect(row).toMatchObject({ type: 'track', call: `{"userId":"${user}","event":""}` });
   });
 
+  test('is kept without API keys', async () => {
+    const user = randomUUID();
+    const call = `{"userId":"${user}","writeKey":"of \\u0061nother","event":"","context":{"key":"\\u0061ll"}}`;
+    await send(`{"batch":[${call}],"context":{"all":"all"}}`);
+    const [row] = await rowsWhere('events', (found) => found['user_id'] === user);
+    expect(row).toMatchObject({
+      call: `{"userId":"${user}","writeKey":"","event":"","context":{"key":""}}`,
+      context: '{"":""}',
+    });
+  });
+
   test('is cut when the context of its batch is very large', async () => {
     const id = randomUUID();
     const response = await send({ batch: [{ type: 'page', userId: id }], context: { text: 'x'.repeat(300_000) } });

@@ -5,6 +5,7 @@ import type { Pause } from '@sluice/submissions/pause';
 import { type PartitionRows, RowCollector } from '@sluice/submissions/rows/row-collector';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Admission } from '../http/admission.ts';
+import { keysOutsideOf } from '../http/call-keys.ts';
 import type { Turns } from '../http/turns.ts';
 import type { RowPublisher } from '../kafka/row-publisher.ts';
 import type { IngestMetrics } from '../metrics.ts';
@@ -44,7 +45,7 @@ export async function takeCalls(
   const collector = new RowCollector(partitionCount, admission.rowMemory(request));
   const { workspace } = request.apiKey;
   const limits = { callBytesMax, propertiesMax, now };
-  const options = { ...limits, ...read, versions: () => versions.next(), workspace };
+  const options = { ...limits, ...read, versions: () => versions.next(), workspace, keys: keysOutsideOf(request) };
   const rejected = await collectCalls(outline, collector, options, pause);
   const rows = collector.finish();
   request.reservation?.shrink(outline.body.length);

@@ -376,6 +376,29 @@ describe('an event that cannot be taken', () => {
     expect(row).toMatchObject({ user_id: user });
     expect(JSON.parse(String(row?.['call']))).toEqual({ ...sent, token: '' });
   });
+
+  test.each([
+    ['of a later event', '/e/', ''],
+    ['in the query', '/e/?api_key=ingest-only', ''],
+    ['in the header', '/e/', `Basic ${Buffer.from('ingest-only:').toString('base64')}`],
+  ])('holds no API key %s, however it is written', async (_where, path, authorization) => {
+    const [name, user] = [randomUUID(), randomUUID()];
+    const first = {
+      event: 'e',
+      distinct_id: 'ada',
+      properties: authorization || path !== '/e/' ? {} : { token: 'all' },
+    };
+    const json = `{"event":"${name}","distinct_id":"${user}","timestamp":"2099-01-01",
+      "tok\\u0065n":"other-key","properties":{"api_key":"\\u006fther-key","list":["ingest-onl\\u0079"]}}`;
+    const body = Buffer.from(`[${JSON.stringify(first)},${json}]`);
+    const response = await send(body, { path, headers: authorization === '' ? {} : { authorization } });
+    expect(response.json()).toMatchObject({ rejectedCount: 1 });
+    const [row] = await rowsWhere('events', (found) => String(found['call']).includes(user));
+    expect(JSON.parse(String(row?.['call']))).toEqual({
+      ...{ event: name, distinct_id: user, timestamp: '2099-01-01', token: '' },
+      properties: { api_key: '', list: [path === '/e/' && authorization === '' ? 'ingest-only' : ''] },
+    });
+  });
 });
 
 describe('a body', () => {
