@@ -166,6 +166,68 @@ export async function changeKeysFileContent(
   }
 }
 
+/** A change that waits for the file. */
+interface WaitingChange {
+  readonly change: (content: KeysFileContent) => KeysFileContent;
+  readonly done: PromiseWithResolvers<void>;
+}
+
+/**
+ * The changes of a process that makes many. Those that wait for the file are made together, in their order and with one write: none
+ * waits until its turn among many others comes, as a revocation must not.
+ */
+export class KeysFileChanges {
+  readonly #path: string;
+  #waiting: WaitingChange[] = [];
+  #running: Promise<void> | undefined;
+
+  /** @param path of the keys file */
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  /** Changes the file as {@link changeKeysFileContent} does, and throws as that does. What throws changes nothing. */
+  async make(change: WaitingChange['change']): Promise<void> {
+    const done = Promise.withResolvers<void>();
+    this.#waiting.push({ change, done });
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined;
+    });
+    await done.promise;
+  }
+
+  async #run(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      let begun: readonly WaitingChange[] = [];
+      try {
+        await changeKeysFileContent(this.#path, (content) => {
+          begun = this.#take();
+          return begun.reduce(changedBy, content);
+        });
+        for (const { done } of begun) done.resolve();
+      } catch (error) {
+        // Those that came since would wait as long for the same.
+        for (const { done } of [...begun, ...this.#take()]) done.reject(error);
+      }
+    }
+  }
+
+  #take(): readonly WaitingChange[] {
+    const taken = this.#waiting;
+    this.#waiting = [];
+    return taken;
+  }
+}
+
+function changedBy(content: KeysFileContent, { change, done }: WaitingChange): KeysFileContent {
+  try {
+    return change(content);
+  } catch (error) {
+    done.reject(error);
+    return content;
+  }
+}
+
 /** Replaces the file in one step by one with these keys and no workspaces. Only its owner can read it. */
 export async function writeKeysFile(path: string, keys: readonly KeyEntry[]): Promise<void> {
   await writeContent(path, { keys, workspaces: [] });

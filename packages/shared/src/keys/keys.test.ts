@@ -1,9 +1,11 @@
+import { readFileSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createLogger } from '../log.ts';
 import { eventually } from '../testing/eventually.ts';
+import { withFileLock } from './file-lock.ts';
 import { FileKeyRing, type KeyRing } from './key-ring.ts';
 import {
   changeKeysFile,
@@ -11,6 +13,7 @@ import {
   generateKey,
   hashKey,
   type KeyEntry,
+  KeysFileChanges,
   parseKeysFile,
   readKeysFile,
   readKeysFileContent,
@@ -65,6 +68,44 @@ test('what a change throws is thrown as it is, also with a code of its own', asy
     throw refusal;
   });
   await expect(change).rejects.toBe(refusal);
+});
+
+test('a revocation is in the first write after it, however many changes wait for the file before it', async () => {
+  const path = join(folder, 'keys.json');
+  await writeKeysFile(path, [entry('leaked')]);
+  const before = await readFile(path, 'utf8');
+  const changes = new KeysFileChanges(path);
+  const create = (key: string) => changes.make((content) => ({ ...content, keys: [...content.keys, entry(key)] }));
+  const names = Array.from({ length: 20 }, (_, index) => `created-${index}`);
+  let written = '';
+  const made = await withFileLock(path, async () => {
+    const refused = changes.make(() => {
+      throw new Error('refused');
+    });
+    const created = names.map(create);
+    const revoked = changes.make((content) => {
+      written = readFileSync(path, 'utf8');
+      return { ...content, keys: content.keys.filter(({ id }) => id !== 'leaked') };
+    });
+    return { all: Promise.all([...created, revoked]), refused: expect(refused).rejects.toThrow('refused') };
+  });
+  await made.all;
+  await made.refused;
+  expect(written).toBe(before);
+  expect((await readKeysFile(path)).map(({ id }) => id)).toEqual(names);
+  await create('next');
+  expect(await readKeysFile(path)).toHaveLength(21);
+});
+
+test('changes that cannot be written are all told so, and later ones are made', async () => {
+  const path = join(folder, 'keys.json');
+  await writeFile(path, '{');
+  const changes = new KeysFileChanges(path);
+  const make = () => changes.make((content) => ({ ...content, keys: [...content.keys, entry('k')] }));
+  for (const one of [make(), make()]) await expect(one).rejects.toThrow('is not JSON');
+  await writeKeysFile(path, []);
+  await make();
+  expect(await readKeysFile(path)).toHaveLength(1);
 });
 
 test('every error of a keys file is named', () => {

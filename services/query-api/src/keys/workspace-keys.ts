@@ -1,9 +1,9 @@
 import { unauthorized } from '@sluice/shared/http/authentication';
 import { type InputError, Problem } from '@sluice/shared/http/problem';
 import {
-  changeKeysFile,
   createKey,
   type KeyEntry,
+  KeysFileChanges,
   KeysFileError,
   readKeysFile,
   type Scope,
@@ -47,9 +47,11 @@ const RETRY_AFTER = 5;
  */
 export class WorkspaceKeys {
   readonly #options: WorkspaceKeysOptions;
+  readonly #changes: KeysFileChanges;
 
   constructor(options: WorkspaceKeysOptions) {
     this.#options = options;
+    this.#changes = new KeysFileChanges(options.path);
   }
 
   /** Whether keys can be created and revoked, as far as the configuration says. */
@@ -96,13 +98,12 @@ export class WorkspaceKeys {
     acting: ActingKey,
     change: (own: KeyEntry, all: readonly KeyEntry[]) => readonly KeyEntry[],
   ): Promise<void> {
-    const { path, isChangeable } = this.#options;
-    if (!isChangeable) throw readOnly();
-    const work = changeKeysFile(path, (all) => {
-      const own = all.find(({ hash }) => hash === acting.hash);
+    if (!this.#options.isChangeable) throw readOnly();
+    const work = this.#changes.make((content) => {
+      const own = content.keys.find(({ hash }) => hash === acting.hash);
       if (!own) throw unauthorized('The API key is not known.');
       if (!own.scopes.includes('admin')) throw new Problem('missing_scope', 'The API key lacks the scope "admin".');
-      return change(own, all);
+      return { ...content, keys: change(own, content.keys) };
     });
     await work.catch(unusable);
   }

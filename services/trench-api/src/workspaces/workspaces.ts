@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Problem } from '@sluice/shared/http/problem';
 import {
-  changeKeysFileContent,
   createKey,
+  KeysFileChanges,
   KeysFileError,
   readKeysFileContent,
   type WorkspaceEntry,
@@ -15,11 +15,13 @@ const RETRY_AFTER_SECONDS = 5;
 /** The workspaces of a keys file, each with its keys. */
 export class Workspaces {
   readonly #path: string;
+  readonly #changes: KeysFileChanges;
   readonly #now: () => number;
 
   /** @param path of the keys file that ingest-api and query-api follow */
   constructor(path: string, now: () => number) {
     this.#path = path;
+    this.#changes = new KeysFileChanges(path);
     this.#now = now;
   }
 
@@ -36,7 +38,7 @@ export class Workspaces {
     const publicKey = createKey({ workspace, scopes: ['ingest'], createdAt });
     const privateKey = createKey({ workspace, scopes: ['query', 'sql', 'webhooks'], createdAt });
     await this.#use(() =>
-      changeKeysFileContent(this.#path, ({ keys, workspaces }) => {
+      this.#changes.make(({ keys, workspaces }) => {
         refuseTaken(workspaces, 'name', name, (other) => other.name === name);
         refuseTaken(workspaces, 'databaseName', workspace, (other) => other.workspace === workspace);
         return { keys: [...keys, publicKey.entry, privateKey.entry], workspaces: [...workspaces, entry] };
@@ -55,7 +57,7 @@ export class Workspaces {
   async change(id: string, { name, properties }: ChangedWorkspace): Promise<ShownWorkspace> {
     let changed: WorkspaceEntry | undefined;
     await this.#use(() =>
-      changeKeysFileContent(this.#path, ({ keys, workspaces }) => {
+      this.#changes.make(({ keys, workspaces }) => {
         const entry = { ...entryOf(workspaces, id), name, ...(properties && { properties }) };
         refuseTaken(workspaces, 'name', name, (other) => other.name === name && other.id !== id);
         changed = entry;
@@ -68,7 +70,7 @@ export class Workspaces {
   /** Removes a workspace with all of its keys. Its events stay. @throws {Problem} `not_found` */
   async remove(id: string): Promise<void> {
     await this.#use(() =>
-      changeKeysFileContent(this.#path, ({ keys, workspaces }) => {
+      this.#changes.make(({ keys, workspaces }) => {
         const { workspace } = entryOf(workspaces, id);
         return {
           keys: keys.filter((key) => key.workspace !== workspace),
