@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { type JsonMembers, jsonObjectOf } from '../upstream/json-list.ts';
 
 const jsonObject = z.record(z.string(), z.unknown());
 
@@ -32,23 +33,22 @@ export const shownEvents = z
   })
   .meta({ id: 'Events' });
 
-/** An event of query-api. */
-export type StoredEvent = Readonly<Record<string, unknown>>;
-
 /** The identifiers that are left out when they are missing. */
 const IDENTIFIERS = ['userId', 'groupId', 'anonymousId', 'instanceId'] as const;
 
-/** Returns an event of query-api as Trench shows it. */
-export function shownOf(stored: StoredEvent): Readonly<Record<string, unknown>> {
-  const { uuid, type, event, properties, traits, context, timestamp, receivedAt } = stored;
-  // Of an event of nobody the uuid is the anonymousId.
-  const isThere = (id: unknown, name: string) => id !== null && !(name === 'anonymousId' && id === uuid);
-  const identifiers = IDENTIFIERS.map((name) => [name, stored[name]] as const).filter(([name, id]) =>
-    isThere(id, name),
-  );
-  return {
-    ...{ uuid, type, event },
-    ...Object.fromEntries(identifiers),
-    ...{ properties, traits, context, timestamp, parsedAt: receivedAt },
+/** Returns the JSON of an event of query-api as Trench shows it. */
+export function shownOf(stored: JsonMembers): string {
+  const member = (name: string, storedName = name): (readonly [string, string])[] => {
+    const json = stored.get(storedName);
+    return json === undefined ? [] : [[name, json]];
   };
+  // Of an event of nobody the uuid is the anonymousId.
+  const isThere = ([name, json]: readonly [string, string]) =>
+    json !== 'null' && !(name === 'anonymousId' && json === stored.get('uuid'));
+  return jsonObjectOf([
+    ...['uuid', 'type', 'event'].flatMap((name) => member(name)),
+    ...IDENTIFIERS.flatMap((name) => member(name)).filter(isThere),
+    ...['properties', 'traits', 'context', 'timestamp'].flatMap((name) => member(name)),
+    ...member('parsedAt', 'receivedAt'),
+  ]);
 }

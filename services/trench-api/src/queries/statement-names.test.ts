@@ -40,17 +40,20 @@ test('names after a string, a comment and a heredoc are changed', () => {
   );
 });
 
-test('a row has names in camel case, and its JSON parsed', () => {
-  const row = {
-    user_id: 'a',
-    organization_id: 'b',
-    received_at: 'c',
-    first_name: 1,
-    properties: '{"a_b":[1]}',
-    traits: '',
-  };
-  expect(withTheirNames(row, JSON.parse)).toEqual({
-    ...{ userId: 'a', groupId: 'b', parsedAt: 'c', firstName: 1 },
-    ...{ properties: { a_b: [1] }, traits: '' },
-  });
+test('a row has names in camel case, and its JSON in place of texts', () => {
+  const row = new Map([
+    ['user_id', '"a"'],
+    ['organization_id', '"b"'],
+    ['received_at', '"c"'],
+    ['first_name', '1'],
+    ['userId', '"last"'],
+    ['10', '12345678901234567890'],
+    ['properties', '"{\\"a_b\\":[12345678901234567890]}"'],
+    ['traits', '""'],
+    ['context', '7'],
+  ]);
+  expect(withTheirNames(row)).toBe(
+    '{"userId":"last","groupId":"b","parsedAt":"c","firstName":1,"10":12345678901234567890,' +
+      '"properties":{"a_b":[12345678901234567890]},"traits":"","context":7}',
+  );
 });

@@ -1,3 +1,5 @@
+import { type JsonMembers, jsonObjectOf } from '../upstream/json-list.ts';
+
 /** Names in Trench's SQL, and the columns of the views of query-api that they mean. */
 const COLUMNS: Readonly<Record<string, string>> = {
   userId: 'user_id',
@@ -37,30 +39,28 @@ const RESULT_NAMES: Readonly<Record<string, string>> = { organization_id: 'group
 /** Columns with JSON text, which Trench parses. */
 const JSON_COLUMNS = ['properties', 'traits', 'context'] as const;
 
-/**
- * Returns a row of a result as Trench shows it: names in camel case, and the columns with JSON parsed.
- *
- * @param parse parses JSON; what it refuses stays text
- */
-export function withTheirNames(
-  row: Readonly<Record<string, unknown>>,
-  parse: (text: string) => unknown,
-): Readonly<Record<string, unknown>> {
-  const entries = Object.entries(row).map(([name, value]) => [
-    Object.hasOwn(RESULT_NAMES, name) ? RESULT_NAMES[name] : camelCase(name),
-    JSON_COLUMNS.some((column) => column === name) && typeof value === 'string' ? parsed(value, parse) : value,
+/** Returns the JSON of a row of a result as Trench shows it: names in camel case, and JSON in place of texts with JSON. */
+export function withTheirNames(row: JsonMembers): string {
+  const entries = [...row].map(([name, json]): [string, string] => [
+    Object.hasOwn(RESULT_NAMES, name) ? (RESULT_NAMES[name] as string) : camelCase(name),
+    JSON_COLUMNS.some((column) => column === name) ? inPlaceOfText(json) : json,
   ]);
-  return Object.fromEntries(entries);
+  return jsonObjectOf(new Map(entries));
 }
 
 function camelCase(name: string): string {
   return name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-function parsed(text: string, parse: (text: string) => unknown): unknown {
+/** Returns the JSON that a text has; what has none stays as it is. */
+function inPlaceOfText(json: string): string {
+  if (!json.startsWith('"')) return json;
+  const text = JSON.parse(json) as string;
   try {
-    return parse(text);
-  } catch {
+    // Its digits would be lost in values.
+    JSON.parse(text);
     return text;
+  } catch {
+    return json;
   }
 }

@@ -2,6 +2,7 @@ import { Problem, type ProblemCode } from '@sluice/shared/http/problem';
 import { parseExactJson } from '@sluice/shared/json';
 import type { FastifyRequest } from 'fastify';
 import { reserveResponse } from '../request-memory.ts';
+import { type JsonList, type JsonMembers, readJsonList } from './json-list.ts';
 import { problemOf } from './service-problem.ts';
 
 /** How long a service may take to say whether it is ready, in milliseconds. */
@@ -55,7 +56,19 @@ export class Service {
    * @throws {Problem} that of the service; that it cannot be reached or is too slow; `query_too_expensive` when the response
    * is too large
    */
-  async send({ method, path, of, key = of.key, body, mayBeMissing = false, signal }: ServiceRequest): Promise<unknown> {
+  async send(request: ServiceRequest): Promise<unknown> {
+    return await this.#request(request, async (bytes) => jsonOf(bytes));
+  }
+
+  /** Returns a response with a list, as {@link readJsonList} does. Throws as {@link send} does. */
+  async list(request: ServiceRequest, name: string, convert: (item: JsonMembers) => string): Promise<JsonList> {
+    return await this.#request(request, (bytes) => readJsonList(bytes, name, convert));
+  }
+
+  async #request<Result>(
+    { method, path, of, key = of.key, body, mayBeMissing = false, signal }: ServiceRequest,
+    read: (bytes: Buffer) => Promise<Result>,
+  ): Promise<Result> {
     const headers: Record<string, string> = {
       authorization: `Bearer ${key}`,
       'x-request-id': of.id,
@@ -68,16 +81,16 @@ export class Service {
     }
     if (body !== undefined) headers['content-type'] = 'application/json';
     const timeout = AbortSignal.timeout(this.#options.timeoutMs);
+    const { unavailable } = this.#options;
     try {
       const response = await fetch(new URL(path, this.#options.url), {
         ...{ method, headers, redirect: 'error' },
         ...(body !== undefined && { body }),
         signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
       });
-      const text = await this.#textOf(response, of);
-      const content = text === '' ? undefined : parseExactJson(text);
-      if (!response.ok) throw problemOf(response, content, { unavailable: this.#options.unavailable, mayBeMissing });
-      return content;
+      const bytes = await this.#bytesOf(response, of);
+      if (!response.ok) throw problemOf(response, jsonOf(bytes), { unavailable, mayBeMissing });
+      return await read(bytes);
     } catch (cause) {
       if (cause instanceof Problem) throw cause;
       throw this.#unreachable(cause);
@@ -96,7 +109,7 @@ export class Service {
     }
   }
 
-  async #textOf(response: Response, request: FastifyRequest): Promise<string> {
+  async #bytesOf(response: Response, request: FastifyRequest): Promise<Buffer> {
     const { bytesMax } = this.#options;
     const chunks: Uint8Array[] = [];
     let bytes = 0;
@@ -111,7 +124,7 @@ export class Service {
       reserveResponse(request, chunk.length);
       chunks.push(chunk);
     }
-    return Buffer.concat(chunks).toString();
+    return Buffer.concat(chunks);
   }
 
   #unreachable(cause: unknown): Problem {
@@ -122,6 +135,10 @@ export class Service {
       cause: reason,
     });
   }
+}
+
+function jsonOf(bytes: Buffer): unknown {
+  return bytes.length === 0 ? undefined : parseExactJson(bytes.toString());
 }
 
 /** `fetch` says why it failed in the cause of its error. */

@@ -1,3 +1,4 @@
+import { Turns } from '@sluice/shared/turns';
 import type { QueryContext } from '../../clickhouse/query.ts';
 import type { QueryRunner } from '../../clickhouse/query-runner.ts';
 import { LARGE_ROWS_SETTINGS } from '../../clickhouse/query-settings.ts';
@@ -7,7 +8,6 @@ import type { EventSelection } from '../../events/event-selection.ts';
 import { PageReader } from '../../events/events-page.ts';
 import { listKeyOf } from '../../events/events-parameters.ts';
 import { PagePaces } from '../../events/page-paces.ts';
-import { Turns } from '../../turns.ts';
 import { REPORT } from '../report-runner.ts';
 
 /** How many events a sample has at most. */

@@ -1,4 +1,5 @@
 import type { Reservation } from '@sluice/shared/http/memory-budget';
+import { Turns } from '@sluice/shared/turns';
 import type { Query } from '../../clickhouse/query.ts';
 import type { Row } from '../../clickhouse/row-parser.ts';
 import type { Sql } from '../../clickhouse/sql.ts';
@@ -6,7 +7,6 @@ import type { Tables } from '../../clickhouse/tables.ts';
 import { sendJson } from '../../json-response.ts';
 import type { QueryRead, ReadDependencies } from '../../read-route.ts';
 import { reserve } from '../../request-memory.ts';
-import { Turns } from '../../turns.ts';
 import { collectingSettings, readReport } from '../report-runner.ts';
 import { parseRetentionRequest, type RetentionRequest } from './retention-parameters.ts';
 import { retentionQuery, WHOLE_COHORT } from './retention-query.ts';

@@ -1,6 +1,6 @@
+import { Turns } from '@sluice/shared/turns';
 import { sendJson } from '../../json-response.ts';
 import type { QueryRead, ReadDependencies } from '../../read-route.ts';
-import { Turns } from '../../turns.ts';
 import { keyValue, nameOfKey } from '../group-key.ts';
 import { emptyValues, type Numbers } from './series-lines.ts';
 import { emptyValue, nameOfMeasure } from './series-measure.ts';
