@@ -15,6 +15,8 @@ const KEPT_BYTES_MAX = 256 * 1_024;
  */
 const rejectedCall = z.object({
   workspace_id: z.string(),
+  /** The client library that sent it. Rows of older versions have none. */
+  client: z.string().optional(),
   user_id: z.string().optional(),
   /** The type that the route said. */
   type: z.enum(CALL_TYPES).optional(),
@@ -40,6 +42,8 @@ export interface Rejection {
   /** The user of the call, as far as it names one: a deletion of the user erases what is kept of the call. */
   readonly userId: string | undefined;
   readonly workspace: string;
+  /** The client library that sent it. */
+  readonly client: string | undefined;
   readonly version: number;
 }
 
@@ -72,13 +76,14 @@ function cutLine(
 }
 
 function lineOf(
-  { reason, userId, form, workspace, version }: Omit<Rejection, 'slice'>,
+  { reason, userId, form, workspace, client, version }: Omit<Rejection, 'slice'>,
   call: string,
   context: string | undefined,
   cut?: true,
 ): string {
   const row: RejectedCall = {
     workspace_id: workspace,
+    client,
     user_id: userId,
     type: form === 'batch' || form === 'posthog' ? undefined : form,
     format: form === 'posthog' ? form : undefined,
