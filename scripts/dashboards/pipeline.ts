@@ -88,7 +88,10 @@ export const pipeline: DashboardDescription = {
           unit: 'cps',
           queries: [
             { expr: `sum(${rate('sluice_writer_dead_letters_total')})`, legend: 'dead letters' },
-            { expr: `sum(${rate('sluice_ingest_rejected_calls_total')})`, legend: 'rejected calls' },
+            {
+              expr: `sum by (client) (${rate('sluice_ingest_rejected_calls_total')})`,
+              legend: 'rejected calls of {{client}}',
+            },
             { expr: `sum by (reason) (${rate('sluice_writer_dropped_rows_total')})`, legend: 'dropped: {{reason}}' },
           ],
         },

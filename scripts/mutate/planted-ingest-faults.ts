@@ -92,8 +92,8 @@ export const PLANTED_INGEST_FAULTS: readonly PlantedFault[] = [
   {
     name: 'ingest/rejected-call-by-another-number',
     file: 'packages/submissions/src/calls/call-rows.ts',
-    search: 'rejected.push({ index, ...result.error });',
-    replacement: 'rejected.push({ index: rejected.length, ...result.error });',
+    search: 'rejected.push({ index, ...result.error, reason: result.reason });',
+    replacement: 'rejected.push({ index: rejected.length, ...result.error, reason: result.reason });',
     breaks: 'A client is told that another call was rejected.',
   },
   {

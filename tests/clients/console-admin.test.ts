@@ -138,6 +138,27 @@ test('a rejected call is opened and replayed by keyboard, and its event appears'
   expect(faults).toEqual([]);
 });
 
+test('rejected calls are on the home page with their client, and the share of each client is on that of the pipeline', async () => {
+  const key = await pipeline.addKey('rejecting', ['ingest', 'query', 'admin']);
+  const context = { library: { name: 'analytics-swift', version: '1.9.0' } };
+  const call = { type: 'track', event: 'e', context };
+  expect((await pipeline.submit({ batch: [call] }, { path: '/v1/batch', key })).status).toBe(200);
+  await pipeline.drained();
+  const { page, faults } = await openConsole({ pipeline, browser });
+  await page.getByLabel('API key').fill(key);
+  await page.keyboard.press('Enter');
+  await shown(page.getByText('Waiting for the first event'));
+  await shown(page.getByText('1 call was rejected in the last 24 hours; few clients say so.'));
+  const newest = page.getByRole('region', { name: 'Newest rejected calls' });
+  await shown(newest.getByRole('listitem').getByText(/analytics-swift One of userId, anonymousId/));
+  await expectAccessible(page, 'home-rejected');
+  await newest.getByRole('link', { name: 'All rejected calls' }).click();
+  await shown(page.getByRole('row', { name: /rejected call analytics-swift One of userId/ }));
+  await page.goto(`${pipeline.services['query-api'].url}/console/#/pipeline`);
+  await shown(page.getByRole('row', { name: /^analytics-swift 1 1 100% identifier 1$/ }));
+  expect(faults).toEqual([]);
+});
+
 test('a dead letter of another workspace is not there, and the faults of an address are all said', async () => {
   const other = await pipeline.addKey('other');
   await reject('of test');

@@ -234,6 +234,15 @@ export class AlertFaults implements AsyncDisposable {
             VALUES (now64(3), 'a2', now64(6), 1, 1, ['events'])`),
       },
       { alerts: ['SluiceDeadLetters'], what: 'a row that is no JSON', cause: () => this.#produce('?') },
+      {
+        alerts: ['SluiceRejecting'],
+        what: 'a client sends calls without a user',
+        cause: async () => {
+          const call = { type: 'track', event: 'e', context: { library: { name: 'analytics-php', version: '3.8.1' } } };
+          const { status } = await this.running.submit({ batch: [call] }, { path: '/v1/batch' });
+          expect(status).toBe(200);
+        },
+      },
       { alerts: ['SluiceServiceDown'], what: 'query-api is frozen', cause: async () => services['query-api'].freeze() },
       {
         alerts: ['SluiceClockSkew'],

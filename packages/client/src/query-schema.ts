@@ -1035,6 +1035,19 @@ export interface components {
                 events: number;
                 /** @description Calls that could not be taken; they became dead letters. */
                 rejectedCalls: number;
+                /** @description The client libraries that have sent calls, those with the most rejected calls first. */
+                clients: {
+                    /** @description The client library; `other`: any that is not known. */
+                    client: string;
+                    /** @description Its calls that were taken or rejected. */
+                    calls: number;
+                    rejectedCalls: number;
+                    /** @description Why calls were rejected, the most frequent first. */
+                    reasons: {
+                        reason: string;
+                        calls: number;
+                    }[];
+                }[];
                 /** @description Refused requests by the code of the response, the most frequent first. */
                 refused: {
                     code: string;
@@ -1121,6 +1134,8 @@ export interface components {
                 waiting: number;
                 /** @description Dead letters of the last 24 hours, replayed or not. */
                 lastDay: number;
+                /** @description Calls that were rejected in the last 24 hours and have not been replayed. */
+                rejectedLastDay: number;
                 newestAt: string | null;
             };
         };
@@ -1190,6 +1205,8 @@ export interface components {
             line: number;
             /** @description Why it could not be stored, or taken. */
             reason: string;
+            /** @description The client library that sent a rejected call, `other` for one that is not known; `null` of anything else. */
+            client: string | null;
             /** @description The length of the row. */
             bytes: number;
         };
@@ -1211,6 +1228,8 @@ export interface components {
             line: number;
             /** @description Why it could not be stored, or taken. */
             reason: string;
+            /** @description The client library that sent a rejected call, `other` for one that is not known; `null` of anything else. */
+            client: string | null;
             /** @description The length of the row. */
             bytes: number;
             /** @description As it came. Bytes that are no UTF-8 are shown as U+FFFD. */
@@ -3059,6 +3078,25 @@ export interface operations {
                      *       "accepted": {
                      *         "events": 80019,
                      *         "rejectedCalls": 2,
+                     *         "clients": [
+                     *           {
+                     *             "client": "analytics-php",
+                     *             "calls": 40,
+                     *             "rejectedCalls": 2,
+                     *             "reasons": [
+                     *               {
+                     *                 "reason": "properties",
+                     *                 "calls": 2
+                     *               }
+                     *             ]
+                     *           },
+                     *           {
+                     *             "client": "posthog-js",
+                     *             "calls": 75012,
+                     *             "rejectedCalls": 0,
+                     *             "reasons": []
+                     *           }
+                     *         ],
                      *         "refused": [
                      *           {
                      *             "code": "unauthorized",
@@ -3124,6 +3162,7 @@ export interface operations {
                      *       "deadLetters": {
                      *         "waiting": 2,
                      *         "lastDay": 2,
+                     *         "rejectedLastDay": 2,
                      *         "newestAt": "2026-03-01T12:00:00.000Z"
                      *       }
                      *     }

@@ -3,7 +3,7 @@ import type { Pipeline } from './api.ts';
 import { attentionOf } from './attention.ts';
 
 const WELL: Pipeline = {
-  accepted: { events: 1, rejectedCalls: 0, refused: [] },
+  accepted: { events: 1, rejectedCalls: 0, clients: [], refused: [] },
   lag: { messages: 1, seconds: 0.5, headroomSeconds: 604_800 },
   writers: {
     ...{ storedMessages: 9, batchFailures: 3, deadLetters: 1, deadLetterAlarm: false },
@@ -22,7 +22,7 @@ const WELL: Pipeline = {
     { name: 'a2', readable: true, behindSeconds: 20, chosen: false },
   ],
   missing: [],
-  deadLetters: { waiting: 1, lastDay: 1, newestAt: null },
+  deadLetters: { waiting: 1, lastDay: 1, rejectedLastDay: 0, newestAt: null },
 };
 const { lag, writers, clickHouse, erasures, keysFile } = WELL;
 const UNKNOWN: Pipeline = {
@@ -78,6 +78,10 @@ test.each<[Partial<Pipeline>, string]>([
   [
     { servers: [{ name: 'a2', readable: true, behindSeconds: 420, chosen: false }] },
     'The ClickHouse server a2 is 7 minutes behind Kafka.',
+  ],
+  [
+    { deadLetters: { ...WELL.deadLetters, rejectedLastDay: 1_200 } },
+    '1,200 calls were rejected in the last 24 hours; few clients say so.',
   ],
 ])('%j needs attention', (change, sentence) => {
   expect(attentionOf({ ...WELL, ...change }, WELL)).toEqual([sentence]);

@@ -1,5 +1,5 @@
 import type { Pipeline } from './api.ts';
-import { formatBytes, formatDuration, formatNumber } from './format.ts';
+import { formatBytes, formatCount, formatDuration, formatNumber } from './format.ts';
 
 /** From here on rows wait for too long, in seconds. */
 const LAG_SECONDS_MAX = 60;
@@ -24,6 +24,7 @@ export function attentionOf(pipeline: Pipeline, before: Pipeline | undefined): s
     ...ofServers(pipeline),
     ...ofClickHouse(pipeline),
     ...ofServices(pipeline),
+    ...ofDeadLetters(pipeline),
   ];
 }
 
@@ -82,4 +83,11 @@ function ofClickHouse({ clickHouse, erasures }: Pipeline): string[] {
 
 function ofServices({ keysFile }: Pipeline): string[] {
   return keysFile && !keysFile.valid ? ['The keys file cannot be used; the last valid keys stay in force.'] : [];
+}
+
+function ofDeadLetters({ deadLetters: { rejectedLastDay: rejected } }: Pipeline): string[] {
+  if (rejected === 0) return [];
+  return [
+    `${formatCount(rejected, 'call')} ${rejected === 1 ? 'was' : 'were'} rejected in the last 24 hours; few clients say so.`,
+  ];
 }

@@ -48,14 +48,17 @@ export function DeadLetterPage({ id }: { readonly id: string }) {
   );
 }
 
-function Description({ kind, reason, recordedAt, replayedAt, bytes, ...source }: DeadLetterWithRow) {
+function Description({ kind, client, reason, recordedAt, replayedAt, bytes, ...source }: DeadLetterWithRow) {
   const { topic, partition, offset, line } = source;
   return (
     <dl class="description">
       <dt>Reason</dt>
       <dd class="verbatim">{reason}</dd>
       <dt>Kind</dt>
-      <dd>{KINDS[kind] ?? kind}</dd>
+      <dd>
+        {KINDS[kind] ?? kind}
+        {client !== null && ` of ${client}`}
+      </dd>
       <dt>Recorded</dt>
       <dd>
         <Time value={recordedAt} />

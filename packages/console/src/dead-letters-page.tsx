@@ -108,6 +108,7 @@ function DeadLetterTable({ results }: { readonly results: readonly DeadLetter[] 
           <tr>
             <th scope="col">Recorded</th>
             <th scope="col">Kind</th>
+            <th scope="col">Client</th>
             <th scope="col">Reason</th>
             <th scope="col" class="number">
               Size
@@ -116,7 +117,7 @@ function DeadLetterTable({ results }: { readonly results: readonly DeadLetter[] 
           </tr>
         </thead>
         <tbody>
-          {results.map(({ id, recordedAt, kind, reason, bytes, replayedAt }) => (
+          {results.map(({ id, recordedAt, kind, client, reason, bytes, replayedAt }) => (
             <tr key={id}>
               <th scope="row">
                 <a href={hrefOf(['dead-letters', id])}>
@@ -125,6 +126,7 @@ function DeadLetterTable({ results }: { readonly results: readonly DeadLetter[] 
                 </a>
               </th>
               <td>{KINDS[kind] ?? kind}</td>
+              <td>{client}</td>
               <td class="verbatim">{beginningOf(reason)}</td>
               <td class="number">{formatBytes(bytes)}</td>
               <td>{replayedAt === null ? 'no' : <Time value={replayedAt} />}</td>

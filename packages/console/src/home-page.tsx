@@ -27,6 +27,7 @@ export function HomePage() {
     <>
       <h1>Home</h1>
       <LoadState loaded={loaded} />
+      {data && <PipelineState />}
       {data && (data.results.length > 0 ? <Overview /> : <FirstVisit onBegin={() => setHasBegun(true)} />)}
     </>
   );
@@ -35,7 +36,6 @@ export function HomePage() {
 function Overview() {
   return (
     <>
-      <PipelineState />
       <dl class="figures">
         <Compared term="Events, last 24 hours" days={1} measure="count" />
         <Compared term="Events, last 7 days" days={7} measure="count" />

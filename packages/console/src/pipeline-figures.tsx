@@ -1,6 +1,6 @@
 import type { Pipeline } from './api.ts';
 import { Figure } from './figure.tsx';
-import { formatBytes, formatDuration, formatNumber } from './format.ts';
+import { formatBytes, formatDuration, formatNumber, formatShare } from './format.ts';
 import { hrefOf } from './route.ts';
 import { Time } from './time.tsx';
 
@@ -14,6 +14,7 @@ export function PipelineFigures({ rate, ...pipeline }: Pipeline & { readonly rat
         <Lag lag={pipeline.lag} />
         <DeadLetters deadLetters={pipeline.deadLetters} />
       </dl>
+      {pipeline.accepted && pipeline.accepted.clients.length > 0 && <Clients clients={pipeline.accepted.clients} />}
       <h2>Writers</h2>
       <WriterFigures writers={pipeline.writers} />
       <h2>ClickHouse</h2>
@@ -37,6 +38,44 @@ function Accepted({ accepted, rate }: Pick<Pipeline, 'accepted'> & { readonly ra
         </>
       )}
     </Figure>
+  );
+}
+
+/** What is rejected of the calls of each client library. */
+function Clients({ clients }: Pick<NonNullable<Pipeline['accepted']>, 'clients'>) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+    <section class="scroll" aria-label="Calls by client" tabIndex={0}>
+      <table class="totals">
+        <caption>Calls of all workspaces by client, since ingest-api started</caption>
+        <thead>
+          <tr>
+            <th scope="col">Client</th>
+            <th scope="col" class="number">
+              Calls
+            </th>
+            <th scope="col" class="number">
+              Rejected
+            </th>
+            <th scope="col" class="number">
+              Share
+            </th>
+            <th scope="col">Why</th>
+          </tr>
+        </thead>
+        <tbody>
+          {clients.map(({ client, calls, rejectedCalls, reasons }) => (
+            <tr key={client}>
+              <th scope="row">{client}</th>
+              <td class="number">{formatNumber(calls)}</td>
+              <td class="number">{formatNumber(rejectedCalls)}</td>
+              <td class="number">{formatShare(rejectedCalls / calls)}</td>
+              <td>{reasons.map(({ reason, calls }) => `${reason} ${formatNumber(calls)}`).join(', ')}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
   );
 }
 

@@ -1,17 +1,28 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
+import { CLIENTS } from './routes/client-library.ts';
 
 /** The metrics of ingest-api, besides those of every HTTP service (`@sluice/shared/http/metrics`). */
 export function createIngestMetrics(registry: Registry) {
   const registers = [registry];
+  const calls = new Counter({
+    name: 'sluice_ingest_calls_total',
+    help: 'Calls that were taken or rejected, by the client library that sent them.',
+    labelNames: ['client'],
+    registers,
+  });
+  // From 0 on: without that, the rate of a client would not have its first calls.
+  for (const client of CLIENTS) calls.inc({ client }, 0);
   return {
     acceptedEvents: new Counter({
       name: 'sluice_ingest_accepted_events_total',
       help: 'Events that Kafka has acknowledged.',
       registers,
     }),
+    calls,
     rejectedCalls: new Counter({
       name: 'sluice_ingest_rejected_calls_total',
-      help: 'Calls that could not be taken; the event log has them for the dead letters.',
+      help: 'Calls that could not be taken, by the client library that sent them and the reason; the event log has them for the dead letters.',
+      labelNames: ['client', 'reason'],
       registers,
     }),
     ignoredRecordings: new Counter({

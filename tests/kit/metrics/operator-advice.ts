@@ -15,7 +15,10 @@ export const OPERATOR_ADVICE: Readonly<Record<string, string>> = {
   // ingest-api.
   sluice_ingest_accepted_events_total:
     'When it stands still while requests come, nothing is accepted: look at the codes of the refused requests.',
-  sluice_ingest_rejected_calls_total: 'List the dead letters of kind `rejected`, and correct the sender.',
+  sluice_ingest_calls_total:
+    'Compare the rejected calls of a client with it: [SluiceRejecting](alerts.md#sluicerejecting) does.',
+  sluice_ingest_rejected_calls_total:
+    'List the dead letters of kind `rejected`, and correct the sender: [SluiceRejecting](alerts.md#sluicerejecting) says how, by `reason`.',
   sluice_ingest_ignored_recordings_total:
     'Recordings are off in what posthog-js reads. If many arrive, switch them off where that client is set up.',
   sluice_ingest_ignored_requests_total:

@@ -44,7 +44,7 @@ export function parseCall(
   batchContext: JsonObject,
   options: CallParserOptions,
 ): Call {
-  if (!isJsonObject(value)) throw new InvalidCall('A call must be an object.');
+  if (!isJsonObject(value)) throw new InvalidCall('malformed', 'A call must be an object.');
   const callType = type ?? typeOf(value);
   const context = new CallContext(objectOf('context', value['context']), batchContext);
   const messageId = identifierOf('messageId', value['messageId'], MESSAGE_ID_LENGTH_MAX);
@@ -77,7 +77,7 @@ export function clockOf(sentAt: unknown, { now, receivedMs, sentAt: ofRequest }:
 
 function typeOf({ type }: JsonObject): CallType {
   const known = CALL_TYPES.find((name) => name === type);
-  if (!known) throw new InvalidCall(`type must be one of: ${CALL_TYPES.join(', ')}.`);
+  if (!known) throw new InvalidCall('type', `type must be one of: ${CALL_TYPES.join(', ')}.`);
   return known;
 }
 
@@ -106,7 +106,7 @@ function subjectOf(value: JsonObject, context: CallContext): Subject {
   subject['previousId'] = identifierOf('previousId', value['previousId'], IDENTIFIER_LENGTH_MAX);
   const { userId, anonymousId, groupId, previousId } = subject;
   if ((userId ?? anonymousId ?? groupId ?? previousId) === undefined) {
-    throw new InvalidCall('One of userId, anonymousId, groupId and previousId is needed.');
+    throw new InvalidCall('identifier', 'One of userId, anonymousId, groupId and previousId is needed.');
   }
   return subject as unknown as Subject;
 }
@@ -115,11 +115,12 @@ function subjectOf(value: JsonObject, context: CallContext): Subject {
 export function identifierOf(name: string, given: unknown, lengthMax: number): string | undefined {
   if (given === undefined || given === null || given === '') return undefined;
   // JSON.stringify writes an infinite number as null: all of them would be one user, or repeats of one event.
-  if (typeof given === 'number' && !Number.isFinite(given)) throw new InvalidCall(`${name} is ${NUMBER_TOO_LARGE}.`);
+  if (typeof given === 'number' && !Number.isFinite(given))
+    throw new InvalidCall('identifier', `${name} is ${NUMBER_TOO_LARGE}.`);
   const text = scalarText(given);
-  if (text === undefined) throw new InvalidCall(`${name} must be a string.`);
+  if (text === undefined) throw new InvalidCall('identifier', `${name} must be a string.`);
   const error = textError(text, lengthMax);
-  if (error !== undefined) throw new InvalidCall(`${name} ${error}.`);
+  if (error !== undefined) throw new InvalidCall('identifier', `${name} ${error}.`);
   return text;
 }
 
@@ -139,7 +140,7 @@ export function isEmptyArray(given: unknown): boolean {
 export function objectOf(name: string, given: unknown): JsonObject | ObjectText | undefined {
   if (given === undefined || given === null) return undefined;
   if (isEmptyArray(given)) return {};
-  if (!isJsonObject(given)) throw new InvalidCall(`${name} must be an object.`);
+  if (!isJsonObject(given)) throw new InvalidCall('properties', `${name} must be an object.`);
   return given;
 }
 
@@ -151,7 +152,7 @@ function membersOf(object: JsonObject | ObjectText | undefined): JsonObject | un
 export function objectText(name: string, object: JsonObject | ObjectText | undefined): string | undefined {
   if (object === undefined) return undefined;
   const text = jsonObjectText(object);
-  if (text === undefined) throw new InvalidCall(`${name} ${errorOfObject(object as JsonObject)}.`);
+  if (text === undefined) throw new InvalidCall('properties', `${name} ${errorOfObject(object as JsonObject)}.`);
   return text;
 }
 
@@ -177,9 +178,9 @@ function nameOf(value: JsonObject, type: CallType): string {
 /** @throws {InvalidCall} */
 export function eventName(field: string, given: unknown): string {
   const text = scalarText(given);
-  if (text === undefined) throw new InvalidCall(`${field} must be a string.`);
+  if (text === undefined) throw new InvalidCall('name', `${field} must be a string.`);
   const error = textError(text, EVENT_NAME_LENGTH_MAX);
-  if (error !== undefined) throw new InvalidCall(`${field} ${error}.`);
+  if (error !== undefined) throw new InvalidCall('name', `${field} ${error}.`);
   return text;
 }
 
@@ -212,13 +213,15 @@ function changesOf(
   propertiesMax: number,
 ): SubmittedProperty[] {
   const id = type === 'identify' ? userId : type === 'group' ? groupId : undefined;
-  if (type === 'group' && groupId === undefined) throw new InvalidCall('groupId is needed in a group call.');
+  if (type === 'group' && groupId === undefined)
+    throw new InvalidCall('identifier', 'groupId is needed in a group call.');
   if (id === undefined || traits === undefined) return [];
   const entries = Object.entries(membersOf(traits) ?? {});
-  if (entries.length > propertiesMax) throw new InvalidCall(`traits ${tooManyProperties(propertiesMax)}.`);
+  if (entries.length > propertiesMax)
+    throw new InvalidCall('properties', `traits ${tooManyProperties(propertiesMax)}.`);
   return entries.map(([name, trait]) => {
     const error = errorOfMember(name, trait);
-    if (error !== undefined) throw new InvalidCall(`traits ${error}.`);
+    if (error !== undefined) throw new InvalidCall('properties', `traits ${error}.`);
     return { name, json: trait === null ? undefined : encodeJson(trait) };
   });
 }

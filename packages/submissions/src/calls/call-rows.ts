@@ -9,7 +9,7 @@ import { outgoingChange, propertyRow } from '../rows/change-row.ts';
 import { EventRows, subjectFields } from '../rows/event-row.ts';
 import type { OutgoingRow, RowCollector } from '../rows/row-collector.ts';
 import { fitsRecord, ROW_BYTES_MAX } from '../rows/row-size.ts';
-import { type Call, type CallError, type CallForm, InvalidCall } from './call.ts';
+import { type Call, type CallError, type CallForm, InvalidCall, type RejectionReason } from './call.ts';
 import { type CallOutline, parseBatchContext } from './call-outline.ts';
 import { type CallParserOptions, parseCall } from './call-parser.ts';
 import { findUserId } from './find-user-id.ts';
@@ -24,13 +24,17 @@ export interface CallRowsOptions extends CallParserOptions {
   readonly idempotencyKey: string | undefined;
   /** The API keys that the request has outside of its body: what is kept of rejected calls does not have them. */
   readonly keys: readonly string[];
+  /** The client library that sent the calls, which rejected ones are kept with. */
+  readonly client: string | undefined;
   /** Returns the next version; each call has one of its own, so that their order decides between two changes. */
   readonly versions: () => number;
 }
 
+/** A call that was rejected. */
 export interface RejectedIndex extends CallError {
   /** The position of the call in its batch. */
   readonly index: number;
+  readonly reason: RejectionReason;
 }
 
 /**
@@ -71,7 +75,7 @@ async function collectAll(
     }
     const userId = await findUserId(outline.body, result.slice, options.form, pause);
     collector.add(reader.rejectedRow(result, userId));
-    rejected.push({ index, ...result.error });
+    rejected.push({ index, ...result.error, reason: result.reason });
   }
   return rejected;
 }
@@ -81,6 +85,7 @@ interface RejectedSlice {
   readonly slice: JsonSlice;
   readonly version: number;
   readonly error: CallError;
+  readonly reason: RejectionReason;
 }
 
 class CallRowsReader {
@@ -102,11 +107,12 @@ class CallRowsReader {
     this.#eventRows = new EventRows(options);
   }
 
-  /** @throws {CallTooLarge} */
+  /** @throws {InvalidCall} */
   #rowsOf(call: Call, index: number, version: number): OutgoingRow[] {
     const rows = this.#callRows(call, index, version);
     for (const { line } of rows) {
-      if (!fitsRecord(line)) throw new CallTooLarge(`A call must be at most ${ROW_BYTES_MAX} bytes as a row.`);
+      if (fitsRecord(line)) continue;
+      throw new InvalidCall('too_large', `A call must be at most ${ROW_BYTES_MAX} bytes as a row.`);
     }
     return rows;
   }
@@ -142,25 +148,27 @@ class CallRowsReader {
       return this.#rowsOf(this.#parse(value), index, version);
     } catch (error) {
       if (!(error instanceof InvalidCall)) throw error;
-      const code = error instanceof CallTooLarge ? 'too_large' : 'invalid_call';
-      return { slice, version, error: { code, message: error.message } };
+      const { reason, message } = error;
+      return { slice, version, error: { code: reason === 'too_large' ? reason : 'invalid_call', message }, reason };
     }
   }
 
   /** Returns the row of a call that cannot be taken. */
   rejectedRow({ slice, version, error }: RejectedSlice, userId: string | undefined): OutgoingRow {
-    const { form, workspace, keys } = this.#options;
-    return rejectedCallRow(this.#outline, { slice, form, reason: error.message, userId, workspace, version, keys });
+    const { form, workspace, client, keys } = this.#options;
+    const rejection = { slice, form, reason: error.message, userId, workspace, client, version, keys };
+    return rejectedCallRow(this.#outline, rejection);
   }
 
   #checkSize(slice: JsonSlice): void {
     const { callBytesMax } = this.#options;
     if (slice.size + this.#contextBytes > callBytesMax) {
-      throw new CallTooLarge(`A call must be at most ${callBytesMax} bytes as JSON, with the context of its batch.`);
+      const limit = `A call must be at most ${callBytesMax} bytes as JSON, with the context of its batch.`;
+      throw new InvalidCall('too_large', limit);
     }
     const error = parsingError(slice);
-    if (error !== undefined) throw new InvalidCall(`The call ${error}.`);
-    if (typeof this.#batchContext === 'string') throw new InvalidCall(this.#batchContext);
+    if (error !== undefined) throw new InvalidCall('malformed', `The call ${error}.`);
+    if (typeof this.#batchContext === 'string') throw new InvalidCall('malformed', this.#batchContext);
   }
 
   #parse(value: unknown): Call {
@@ -171,8 +179,6 @@ class CallRowsReader {
     return parseCall(value, form === 'batch' ? undefined : form, batchContext, options);
   }
 }
-
-class CallTooLarge extends InvalidCall {}
 
 function changesOf({ changed, userId, groupId, changes }: Call, acceptance: Acceptance): OutgoingRow[] {
   const id = changed === 'user' ? userId : groupId;

@@ -82,7 +82,7 @@ function settle(name: string, ms: number, clock: CallClock): number | 'receipt' 
   if (ms >= TIMESTAMP_MS_MIN && ms <= clock.nowMs + TIMESTAMP_AHEAD_MS_MAX) return ms;
   const corrected = correct(ms, clock);
   if (corrected === undefined && ms >= TIMESTAMP_MS_MIN) {
-    throw new InvalidCall(`${name} must be at most one day from now.`);
+    throw new InvalidCall('time', `${name} must be at most one day from now.`);
   }
   return corrected;
 }

@@ -52,7 +52,24 @@ export type CallRoute = CallType | 'batch';
 /** How calls are written: as on a route of Segment's clients, or as PostHog's clients write events. */
 export type CallForm = CallRoute | 'posthog';
 
+/**
+ * What is wrong with a call that is rejected, as metrics count it. Alerts name it: never change one.
+ *
+ * - `identifier`: it has none, or one that cannot be stored
+ * - `malformed`: it is no object, or holds more than is parsed
+ * - `name`, `type`, `time`: that of the event
+ * - `properties`: also `context` and `traits`
+ * - `too_large`: it, or its row
+ */
+export type RejectionReason = 'identifier' | 'malformed' | 'name' | 'properties' | 'time' | 'too_large' | 'type';
+
 /** What makes a call one that cannot be taken. Its message is a sentence. */
 export class InvalidCall extends Error {
   override readonly name = 'InvalidCall';
+  readonly reason: RejectionReason;
+
+  constructor(reason: RejectionReason, message: string) {
+    super(message);
+    this.reason = reason;
+  }
 }

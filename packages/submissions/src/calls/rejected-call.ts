@@ -16,6 +16,8 @@ const KEPT_BYTES_MAX = 256 * 1_024;
  */
 const rejectedCall = z.object({
   workspace_id: z.string(),
+  /** The client library that sent it. Rows of older versions have none. */
+  client: z.string().optional(),
   user_id: z.string().optional(),
   /** The type that the route said. */
   type: z.enum(CALL_TYPES).optional(),
@@ -41,6 +43,8 @@ export interface Rejection {
   /** The user of the call, as far as it names one: a deletion of the user erases what is kept of the call. */
   readonly userId: string | undefined;
   readonly workspace: string;
+  /** The client library that sent it. */
+  readonly client: string | undefined;
   readonly version: number;
   /** The API keys of the request, besides that of its body. */
   readonly keys: readonly string[];
@@ -74,13 +78,14 @@ function cutLine(
 }
 
 function lineOf(
-  { reason, userId, form, workspace, version, keys }: Omit<Rejection, 'slice'>,
+  { reason, userId, form, workspace, client, version, keys }: Omit<Rejection, 'slice'>,
   call: string,
   context: string | undefined,
   cut?: true,
 ): string {
   const row: RejectedCall = {
     workspace_id: workspace,
+    client,
     user_id: userId !== undefined && keys.includes(userId) ? undefined : userId,
     type: form === 'batch' || form === 'posthog' ? undefined : form,
     format: form === 'posthog' ? form : undefined,

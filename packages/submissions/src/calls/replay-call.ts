@@ -32,7 +32,7 @@ export async function rowsOfRejectedCall(
 }
 
 async function readAgain(
-  { call, context, type, format, workspace_id: workspace, received_at: version, cut }: RejectedCall,
+  { call, context, type, format, workspace_id: workspace, client, received_at: version, cut }: RejectedCall,
   { id, partitionCount, ...limits }: ReplayOptions,
 ): Promise<readonly PartitionRows[] | string> {
   if (cut) return 'Only the beginning of the call is kept.';
@@ -46,6 +46,7 @@ async function readAgain(
     ...limits,
     form,
     workspace,
+    client,
     idempotencyKey: id,
     keys: [],
     versions: () => version,

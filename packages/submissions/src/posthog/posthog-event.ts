@@ -33,7 +33,7 @@ const SEPARATOR = '\0';
  * @throws {InvalidCall}
  */
 export function parsePosthogEvent(value: unknown, options: CallParserOptions): Call {
-  if (!isJsonObject(value)) throw new InvalidCall('An event must be an object.');
+  if (!isJsonObject(value)) throw new InvalidCall('malformed', 'An event must be an object.');
   const name = eventName('event', value['event']);
   const type = Object.hasOwn(TYPES, name) ? (TYPES[name] as CallType) : 'track';
   const properties = new PosthogProperties(objectOf('properties', value['properties']));
@@ -72,10 +72,11 @@ function subjectOf(type: CallType, distinctId: string | undefined, properties: P
   if (type === 'alias') return { ...NOBODY, groupId: firstGroup(properties.get('$groups')) };
   if (type === 'group') {
     const groupId = groupOf(properties.get('$group_type'), properties.get('$group_key'));
-    if (groupId === undefined) throw new InvalidCall('$group_type and $group_key are needed in $groupidentify.');
+    if (groupId === undefined)
+      throw new InvalidCall('identifier', '$group_type and $group_key are needed in $groupidentify.');
     return { ...NOBODY, groupId };
   }
-  if (distinctId === undefined) throw new InvalidCall('distinct_id is needed.');
+  if (distinctId === undefined) throw new InvalidCall('identifier', 'distinct_id is needed.');
   const groupId = firstGroup(properties.get('$groups'));
   if (type === 'identify') {
     const anonymousId = idOf('$anon_distinct_id', properties.get('$anon_distinct_id'));
@@ -202,13 +203,13 @@ function changesOf(
     const unset = [...namesIn(properties.get('$unset')), ...namesIn(value['$unset'] ?? undefined)];
     for (const name of unset) changes.push({ name, json: undefined });
   }
-  if (changes.length > propertiesMax) throw new InvalidCall(`$set ${tooManyProperties(propertiesMax)}.`);
+  if (changes.length > propertiesMax) throw new InvalidCall('properties', `$set ${tooManyProperties(propertiesMax)}.`);
   return changes;
 }
 
 function changeOf(field: string, name: string, given: unknown): SubmittedProperty {
   const error = errorOfMember(name, given);
-  if (error !== undefined) throw new InvalidCall(`${field} ${error}.`);
+  if (error !== undefined) throw new InvalidCall('properties', `${field} ${error}.`);
   return { name, json: given === null ? undefined : encodeJson(given) };
 }
 
@@ -217,11 +218,11 @@ function namesIn(unset: unknown): readonly string[] {
   if (unset === undefined) return [];
   const names = Array.isArray(unset) ? unset : Object.keys(objectIn('$unset', unset) ?? {});
   if (names.every((name): name is string => typeof name === 'string' && name.isWellFormed())) return names;
-  throw new InvalidCall('$unset must be an array of names.');
+  throw new InvalidCall('properties', '$unset must be an array of names.');
 }
 
 function objectIn(name: string, given: unknown): JsonObject | undefined {
   if (given === undefined || given === null || isEmptyArray(given)) return undefined;
-  if (!isJsonObject(given)) throw new InvalidCall(`${name} must be an object.`);
+  if (!isJsonObject(given)) throw new InvalidCall('properties', `${name} must be an object.`);
   return given instanceof ObjectText ? given.parse() : given;
 }

@@ -408,6 +408,48 @@ describe('a call that cannot be taken', () => {
     });
   });
 
+  test('is kept with the client that sent it, and counted by client and reason', async () => {
+    const context = { library: { name: 'analytics-rust', version: '1' } };
+    const good = { type: 'track', event: 'e', userId: 'a', context };
+    const bad: readonly [reason: string, call: unknown][] = [
+      ['identifier', { ...good, userId: '' }],
+      ['identifier', { ...good, anonymousId: {} }],
+      ['malformed', 7],
+      ['name', { ...good, event: '' }],
+      ['properties', { ...good, properties: 'x' }],
+      ['time', { ...good, timestamp: '2099-01-01T00:00:00Z' }],
+      ['too_large', { ...good, properties: { text: 'x'.repeat(20_000) } }],
+      ['type', { ...good, type: 'merge' }],
+    ];
+    const before = await callsOf('analytics-rust');
+    const { rejected } = (await send({ batch: [good, ...bad.map(([, call]) => call)] })).json();
+    expect(rejected).toHaveLength(bad.length);
+    for (const one of rejected) expect(Object.keys(one)).toEqual(['index', 'code', 'message']);
+    const rows = await rowsWhere('events', ({ client }) => client === 'analytics-rust', bad.length);
+    expect(Object.keys(rows[0] ?? {}).slice(0, 2)).toEqual(['workspace_id', 'client']);
+    expect(before).toEqual({ all: 0 });
+    const rejections = { malformed: 1, name: 1, properties: 1, time: 1, too_large: 1, type: 1, identifier: 2 };
+    expect(await callsOf('analytics-rust')).toEqual({ all: 1 + bad.length, ...rejections });
+  });
+
+  test('adds no series to the metrics, whatever its client calls itself', async () => {
+    const seriesOf = async () => (await ingest.app.inject('/metrics')).body.match(/^sluice_ingest_\w*calls_total/gm);
+    const reject = (name: string) => send({ batch: [{ type: 'page', context: { library: { name } } }] });
+    await reject('mine');
+    const before = await seriesOf();
+    for (let count = 0; count < 20; count += 1) await reject(`mine-${count}`);
+    expect(await seriesOf()).toEqual(before);
+  });
+
+  /** All calls of a client, and those that were rejected for each reason. */
+  async function callsOf(client: string): Promise<Record<string, number>> {
+    const { body } = await ingest.app.inject('/metrics');
+    const series = body.matchAll(
+      new RegExp(`^sluice_ingest_(?:rejected_)?calls_total\\{client="${client}"(?:,reason="(\\w+)")?\\} (\\d+)$`, 'gm'),
+    );
+    return Object.fromEntries([...series].map(([, reason = 'all', count]) => [reason, Number(count)]));
+  }
+
   test('is cut when the context of its batch is very large', async () => {
     const id = randomUUID();
     const response = await send({ batch: [{ type: 'page', userId: id }], context: { text: 'x'.repeat(300_000) } });

@@ -9,6 +9,7 @@ import { keysOutsideOf } from '../http/call-keys.ts';
 import type { Turns } from '../http/turns.ts';
 import type { RowPublisher } from '../kafka/row-publisher.ts';
 import type { IngestMetrics } from '../metrics.ts';
+import { clientOf } from './client-library.ts';
 import { publishRows } from './publish-rows.ts';
 import type { VersionClock } from './version-clock.ts';
 
@@ -18,7 +19,7 @@ export interface PostCallsOptions extends Pick<CallRowsOptions, 'callBytesMax' |
   readonly turns: Turns;
   readonly publisher: RowPublisher;
   readonly versions: VersionClock;
-  readonly metrics: Pick<IngestMetrics, 'acceptedEvents' | 'rejectedCalls'>;
+  readonly metrics: Pick<IngestMetrics, 'acceptedEvents' | 'calls' | 'rejectedCalls'>;
   /** The number of partitions of each topic. */
   readonly partitionCount: number;
   readonly bodyBytesMax: number;
@@ -32,6 +33,8 @@ export interface TakenCalls {
   readonly rows: readonly PartitionRows[];
   readonly count: number;
   readonly rejected: readonly RejectedIndex[];
+  /** The client library that sent them. */
+  readonly client: string;
 }
 
 /** Creates the rows of the calls of a request whose key and number of events were admitted. */
@@ -44,12 +47,14 @@ export async function takeCalls(
 ): Promise<TakenCalls> {
   const collector = new RowCollector(partitionCount, admission.rowMemory(request));
   const { workspace } = request.apiKey;
+  const client = clientOf(outline.body, request.headers['user-agent']);
   const limits = { callBytesMax, propertiesMax, now };
-  const options = { ...limits, ...read, versions: () => versions.next(), workspace, keys: keysOutsideOf(request) };
+  const keys = keysOutsideOf(request);
+  const options = { ...limits, ...read, versions: () => versions.next(), workspace, client, keys };
   const rejected = await collectCalls(outline, collector, options, pause);
   const rows = collector.finish();
   request.reservation?.shrink(outline.body.length);
-  return { rows, count: outline.calls.length, rejected };
+  return { rows, count: outline.calls.length, rejected, client };
 }
 
 /**
@@ -60,7 +65,7 @@ export async function takeCalls(
 export async function publishCalls(
   request: FastifyRequest,
   reply: FastifyReply,
-  { rows, count, rejected }: TakenCalls,
+  { rows, count, rejected, client }: TakenCalls,
   { publisher, metrics }: Pick<PostCallsOptions, 'publisher' | 'metrics'>,
   { accepted, timeoutMs }: { readonly accepted: Readonly<Record<string, unknown>>; readonly timeoutMs: number },
 ): Promise<FastifyReply> {
@@ -68,7 +73,8 @@ export async function publishCalls(
   request.body = undefined;
   if (rows.length > 0) await publishRows(publisher, request, rows, timeoutMs);
   metrics.acceptedEvents.inc(count - rejected.length);
-  if (rejected.length > 0) metrics.rejectedCalls.inc(rejected.length);
+  metrics.calls.inc({ client }, count);
+  for (const { reason } of rejected) metrics.rejectedCalls.inc({ client, reason });
   reply.code(200).type('application/json; charset=utf-8');
   return reply.send(responseBody(accepted, rejected));
 }
@@ -76,5 +82,6 @@ export async function publishCalls(
 /** The JSON of the response. Of many rejected calls it names the first. */
 function responseBody(accepted: Readonly<Record<string, unknown>>, rejected: readonly RejectedIndex[]): string {
   if (rejected.length === 0) return JSON.stringify(accepted);
-  return JSON.stringify({ ...accepted, rejected: rejected.slice(0, ERRORS_MAX), rejectedCount: rejected.length });
+  const named = rejected.slice(0, ERRORS_MAX).map(({ index, code, message }) => ({ index, code, message }));
+  return JSON.stringify({ ...accepted, rejected: named, rejectedCount: rejected.length });
 }

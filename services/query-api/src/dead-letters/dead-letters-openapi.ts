@@ -16,6 +16,10 @@ const deadLetterSchema = z
     offset: z.string(),
     line: count,
     reason: z.string().meta({ description: 'Why it could not be stored, or taken.' }),
+    client: z.string().nullable().meta({
+      description:
+        'The client library that sent a rejected call, `other` for one that is not known; `null` of anything else.',
+    }),
     bytes: count.meta({ description: 'The length of the row.' }),
   })
   .meta({ id: 'DeadLetter' });

@@ -3,7 +3,7 @@ import type { Sql } from '../clickhouse/sql.ts';
 import type { Tables } from '../clickhouse/tables.ts';
 import { hiddenDeadLetters } from '../deletions/hidden-events.ts';
 
-/** Times are in milliseconds; `replayedMs` is 0 for a dead letter that waits. */
+/** Times are in milliseconds; `replayedMs` is 0 for a dead letter that waits, `client` is empty where none is known. */
 export type DeadLetterRow = [
   id: string,
   recordedMs: number,
@@ -14,11 +14,12 @@ export type DeadLetterRow = [
   offset: string,
   line: number,
   reason: string,
+  client: string,
   bytes: number,
 ];
 
 const COLUMNS = `id, toUnixTimestamp64Milli(recorded_at), ifNull(toUnixTimestamp64Milli(replayed_at), 0), kind, topic,
-  partition, toString(offset), line, reason, length(row)`;
+  partition, toString(offset), line, reason, if(kind = 'rejected', JSONExtractString(row, 'client'), ''), length(row)`;
 
 /**
  * Whether a row is of the workspace and of no other. It has to be a row as ingest-api writes it, which begins with its workspace:

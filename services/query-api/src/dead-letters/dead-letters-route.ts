@@ -61,11 +61,11 @@ export function registerDeadLetters(app: FastifyInstance, { config, queryRunner 
 }
 
 function recordOf(row: DeadLetterRow) {
-  const [id, recordedMs, replayedMs, kind, topic, partition, offset, line, reason, bytes] = row;
+  const [id, recordedMs, replayedMs, kind, topic, partition, offset, line, reason, client, bytes] = row;
   return {
     id,
     recordedAt: new Date(recordedMs).toISOString(),
     replayedAt: replayedMs === 0 ? null : new Date(replayedMs).toISOString(),
-    ...{ kind, topic, partition, offset, line, reason, bytes },
+    ...{ kind, topic, partition, offset, line, reason, client: client === '' ? null : client, bytes },
   };
 }

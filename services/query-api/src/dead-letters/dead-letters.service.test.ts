@@ -62,10 +62,34 @@ test('a dead letter has its reason, its place and its row as it came', async () 
     200,
     {
       ...{ id: 'd1', recordedAt: '2023-11-14T22:13:20.000Z', replayedAt: null, kind: 'events', topic: 't' },
-      ...{ partition: 3, offset: '7', line: 2, reason: 'CANNOT_PARSE_NUMBER: no', bytes: Buffer.byteLength(hostile) },
+      ...{
+        partition: 3,
+        offset: '7',
+        line: 2,
+        reason: 'CANNOT_PARSE_NUMBER: no',
+        client: null,
+        bytes: Buffer.byteLength(hostile),
+      },
       row: hostile,
     },
   ]);
+});
+
+test('a rejected call has the client that sent it, where ingest-api knew it, whatever the call says', async () => {
+  const call = '"client":"mine"';
+  const rejected = (id: string, client?: string) =>
+    letter(id, { kind: 'rejected', row: JSON.stringify({ workspace_id: 'b', client, call, received_at: 5 }) });
+  await query.insert('dead_letters', [
+    rejected('i1', 'analytics-php'),
+    rejected('i2'),
+    letter('i3', { row: row('b', { client: 'mine' }) }),
+  ]);
+  const { body } = await query.get('/dead-letters', 'admin-b');
+  const found = (body as unknown as { results: { id: string; client: string | null }[] }).results;
+  expect(Object.fromEntries(found.map(({ id, client }) => [id, client]))).toMatchObject({
+    ...{ i1: 'analytics-php', i2: null, i3: null },
+  });
+  expect((await query.get('/dead-letters/i1', 'admin-b')).body).toMatchObject({ client: 'analytics-php' });
 });
 
 test('a workspace sees nothing of another one, nor what may be of several or of none', async () => {

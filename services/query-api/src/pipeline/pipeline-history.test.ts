@@ -8,7 +8,7 @@ const AWAY: State = { accepted: null, writers: null, lag: null };
 
 function stateOf(events: number, storedMessages: number, haltedPartitions = 0): State {
   return {
-    accepted: { events, rejectedCalls: 0, refused: [] },
+    accepted: { events, rejectedCalls: 0, clients: [], refused: [] },
     writers: {
       ...{ storedMessages, haltedPartitions, batchFailures: 0, deadLetters: 0 },
       ...{ deadLetterAlarm: false, lastStoredAt: null },

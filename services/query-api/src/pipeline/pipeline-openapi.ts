@@ -10,6 +10,18 @@ const accepted = z
   .object({
     events: count.meta({ description: 'Events that Kafka has acknowledged.' }),
     rejectedCalls: count.meta({ description: 'Calls that could not be taken; they became dead letters.' }),
+    clients: z
+      .array(
+        z.object({
+          client: z.string().meta({ description: 'The client library; `other`: any that is not known.' }),
+          calls: count.meta({ description: 'Its calls that were taken or rejected.' }),
+          rejectedCalls: count,
+          reasons: z
+            .array(z.object({ reason: z.string(), calls: count }))
+            .meta({ description: 'Why calls were rejected, the most frequent first.' }),
+        }),
+      )
+      .meta({ description: 'The client libraries that have sent calls, those with the most rejected calls first.' }),
     refused: z
       .array(z.object({ code: z.string(), requests: count }))
       .meta({ description: 'Refused requests by the code of the response, the most frequent first.' }),
@@ -117,6 +129,9 @@ const pipelineSchema = z
       .object({
         waiting: count.meta({ description: 'Dead letters that have not been replayed.' }),
         lastDay: count.meta({ description: 'Dead letters of the last 24 hours, replayed or not.' }),
+        rejectedLastDay: count.meta({
+          description: 'Calls that were rejected in the last 24 hours and have not been replayed.',
+        }),
         newestAt: timeSchema.nullable(),
       })
       .meta({ description: 'Of the workspace. A row that does not say its workspace is not counted.' }),
@@ -124,7 +139,15 @@ const pipelineSchema = z
   .meta({ id: 'Pipeline' });
 
 const EXAMPLE = {
-  accepted: { events: 80019, rejectedCalls: 2, refused: [{ code: 'unauthorized', requests: 3 }] },
+  accepted: {
+    events: 80019,
+    rejectedCalls: 2,
+    clients: [
+      { client: 'analytics-php', calls: 40, rejectedCalls: 2, reasons: [{ reason: 'properties', calls: 2 }] },
+      { client: 'posthog-js', calls: 75012, rejectedCalls: 0, reasons: [] },
+    ],
+    refused: [{ code: 'unauthorized', requests: 3 }],
+  },
   lag: { messages: 12, seconds: 0.4, headroomSeconds: 604799.6 },
   writers: {
     storedMessages: 3120,
@@ -147,7 +170,7 @@ const EXAMPLE = {
     { name: 'a2', readable: true, behindSeconds: 1.6, chosen: false },
   ],
   missing: [],
-  deadLetters: { waiting: 2, lastDay: 2, newestAt: '2026-03-01T12:00:00.000Z' },
+  deadLetters: { waiting: 2, lastDay: 2, rejectedLastDay: 2, newestAt: '2026-03-01T12:00:00.000Z' },
 };
 
 const rate = z.number().min(0).nullable();

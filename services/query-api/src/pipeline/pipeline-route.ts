@@ -42,9 +42,9 @@ export function registerPipeline(
       const [row] = await queryRunner.all({ ...query, ...context, statement: deadLettersQuery });
       // After the query, whose slots say how many requests of a workspace get as far as this at once.
       const state = await services();
-      const [waiting, lastDay, newestMs] = row as unknown as DeadLettersRow;
+      const [waiting, lastDay, rejectedLastDay, newestMs] = row as unknown as DeadLettersRow;
       const newestAt = newestMs === 0 ? null : new Date(newestMs).toISOString();
-      return await reply.send({ ...state, deadLetters: { waiting, lastDay, newestAt } });
+      return await reply.send({ ...state, deadLetters: { waiting, lastDay, rejectedLastDay, newestAt } });
     },
   });
 }

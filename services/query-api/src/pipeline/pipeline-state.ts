@@ -90,14 +90,18 @@ function unreadBy({ lag, clickHouse, erasures }: Pick<ServicesState, 'lag' | 'cl
 }
 
 /** A row of {@link deadLettersQuery}. The time is in milliseconds, 0 without a dead letter. */
-export type DeadLettersRow = [waiting: number, lastDay: number, newestMs: number];
+export type DeadLettersRow = [waiting: number, lastDay: number, rejectedLastDay: number, newestMs: number];
 
-/** Returns the query for the dead letters of a workspace: those that wait to be replayed, those of the last day, the newest. */
+/**
+ * Returns the query for the dead letters of a workspace: those that wait to be replayed, those of the last day, the calls
+ * among them that were rejected and wait, and the newest.
+ */
 export function deadLettersQuery(tables: Tables): Sql {
   return {
     sql: `SELECT
   toInt64(countIf(replayed_at IS NULL)),
   toInt64(countIf(recorded_at > now64(3) - INTERVAL 1 DAY)),
+  toInt64(countIf(kind = 'rejected' AND replayed_at IS NULL AND recorded_at > now64(3) - INTERVAL 1 DAY)),
   toUnixTimestamp64Milli(max(recorded_at))
 FROM ${tables.deadLetters}`,
     params: {},

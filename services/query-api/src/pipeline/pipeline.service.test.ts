@@ -14,13 +14,15 @@ interface DeadLetter {
   readonly recordedAt: Date;
   readonly replayedAt?: Date;
   readonly stateAt?: Date;
+  /** Default: events. */
+  readonly kind?: string;
 }
 
 async function storeDeadLetters(deadLetters: readonly DeadLetter[]): Promise<void> {
   await query.insert(
     'dead_letters',
-    deadLetters.map(({ id, workspace, recordedAt, replayedAt, stateAt = recordedAt }) => ({
-      ...{ id, kind: 'events', format: '1', topic: 't', partition: 0, offset: 0, line: 0, reason: 'r' },
+    deadLetters.map(({ id, workspace, recordedAt, replayedAt, stateAt = recordedAt, kind = 'events' }) => ({
+      ...{ id, kind, format: '1', topic: 't', partition: 0, offset: 0, line: 0, reason: 'r' },
       row: workspace === undefined ? 'not JSON' : JSON.stringify({ workspace_id: workspace }),
       recorded_at: recordedAt.getTime(),
       replayed_at: replayedAt?.getTime() ?? null,
@@ -46,6 +48,21 @@ test('it counts the dead letters of the workspace alone, each once, in its newes
   expect((await query.get('/pipeline', 'c')).body).toMatchObject({
     deadLetters: { waiting: 0, lastDay: 0, newestAt: null },
   });
+});
+
+test('it counts calls that were rejected in the last day and not replayed', async () => {
+  const hoursAgo = (hours: number) => new Date(Date.now() - hours * 3_600_000);
+  const rejected = { workspace: 'd', kind: 'rejected', recordedAt: hoursAgo(1) };
+  await storeDeadLetters([
+    { ...rejected, id: 'r1' },
+    { ...rejected, id: 'r2' },
+    { ...rejected, id: 'r3', recordedAt: hoursAgo(30) },
+    { ...rejected, id: 'r4', replayedAt: hoursAgo(0.5) },
+    { ...rejected, id: 'r5', kind: 'events' },
+    { ...rejected, id: 'r6', workspace: 'b' },
+  ]);
+  const { body } = await query.get('/pipeline', 'd');
+  expect(body).toMatchObject({ deadLetters: { waiting: 4, lastDay: 4, rejectedLastDay: 2 } });
 });
 
 test('it says what it does not know, and why', async () => {

@@ -164,7 +164,7 @@ test('refused requests are added up by code, and one keys file that cannot be us
     }),
   ];
   expect(acceptedOf(ingests)).toEqual({
-    ...{ events: 12, rejectedCalls: 1 },
+    ...{ events: 12, rejectedCalls: 1, clients: [] },
     refused: [
       { code: 'unauthorized', requests: 3 },
       { code: 'clock_skewed', requests: 2 },
@@ -174,4 +174,32 @@ test('refused requests are added up by code, and one keys file that cannot be us
   expect(keysFileOf(ingests)).toEqual({ valid: false, ageSeconds: 90 });
   expect(keysFileOf([await metricsText({ sluice_keys_file_valid: 0 })])).toEqual({ valid: false, ageSeconds: null });
   expect(keysFileOf([await metricsText({})])).toBeNull();
+});
+
+test('calls are added up by client, those with the most rejected calls first, with the reasons', () => {
+  const ingests = [
+    `sluice_ingest_calls_total{client="posthog-js"} 900
+sluice_ingest_calls_total{client="analytics-php"} 6
+sluice_ingest_calls_total{client="analytics-go"} 0
+sluice_ingest_rejected_calls_total{client="analytics-php",reason="properties"} 1
+sluice_ingest_rejected_calls_total{client="analytics-php",reason="time"} 3
+sluice_ingest_rejected_calls_total{client="posthog-js",reason="time"} 1
+`,
+    `sluice_ingest_calls_total{client="analytics-php"} 4
+sluice_ingest_rejected_calls_total{client="analytics-php",reason="properties"} 4
+`,
+  ];
+  expect(acceptedOf(ingests)).toMatchObject({
+    rejectedCalls: 9,
+    clients: [
+      {
+        ...{ client: 'analytics-php', calls: 10, rejectedCalls: 8 },
+        reasons: [
+          { reason: 'properties', calls: 5 },
+          { reason: 'time', calls: 3 },
+        ],
+      },
+      { client: 'posthog-js', calls: 900, rejectedCalls: 1, reasons: [{ reason: 'time', calls: 1 }] },
+    ],
+  });
 });

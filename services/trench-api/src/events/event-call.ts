@@ -33,14 +33,14 @@ export interface EventCall {
  * @throws {InvalidCall}
  */
 export function eventCall(event: unknown, options: EventCallOptions): EventCall {
-  if (!isJsonObject(event)) throw new InvalidCall('An event must be an object.');
+  if (!isJsonObject(event)) throw new InvalidCall('malformed', 'An event must be an object.');
   const now = options.now();
   const uuid = uuidOf(event);
   const members = callMembers(event, uuid, now);
   const call = parseCall(members, undefined, {}, options);
   const json = JSON.stringify(members);
   if (Buffer.byteLength(json) > options.eventBytesMax) {
-    throw new InvalidCall(`An event must be at most ${options.eventBytesMax} bytes as JSON.`);
+    throw new InvalidCall('too_large', `An event must be at most ${options.eventBytesMax} bytes as JSON.`);
   }
   return { json, shown: shownEvent(call, event, uuid, now) };
 }
@@ -58,7 +58,7 @@ function isText(value: unknown): value is string {
 function callMembers(event: JsonObject, uuid: string, now: number): JsonObject {
   const { messageId, userId, groupId, anonymousId, instanceId, properties, context } = event;
   const type = EVENT_TYPES.find((name) => name === (event['type'] ?? 'track'));
-  if (type === undefined) throw new InvalidCall(`type must be one of: ${EVENT_TYPES.join(', ')}.`);
+  if (type === undefined) throw new InvalidCall('type', `type must be one of: ${EVENT_TYPES.join(', ')}.`);
   // A repeat must not get another time than the event had.
   const time = isText(messageId) ? undefined : new Date(now).toISOString();
   const timestamp = (event['timestamp'] ?? '') === '' ? time : event['timestamp'];
