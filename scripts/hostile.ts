@@ -2,10 +2,9 @@
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { startTestStack } from '@sluice/local-stack/test-stack';
-import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/command-line';
 import { buildConsole } from '../packages/console/scripts/build.ts';
+import { ownKafka } from '../tests/kit/engines.ts';
 import { Arena } from '../tests/kit/hostile/arena.ts';
 import { withLimits } from '../tests/kit/hostile/limits-document.ts';
 import { describeProduct, productsOf, SINGLES, singlesOf } from '../tests/kit/hostile/product.ts';
@@ -16,15 +15,17 @@ const HELP = `Usage: npm run hostile -- [--seed N] [--seconds S]
        npm run hostile -- --write-limits
 
 Starts Kafka, ClickHouse and the services, each with the memory of its container. One tenant sends requests that stand at
-the limits of the API: at a limit, one under and one over, by itself and in products of two and three, at every route,
-with identifiers, names and values that are expensive to compare, sort, escape and print. Another tenant sends ordinary
+the limits of the API: at a limit, one under and one over, by itself and in products of two and three, at every route of
+the OpenAPI documents, with identifiers, names and values that are expensive to compare, sort, escape and print. Its
+webhooks deliver to receivers that are slow, silent, endless, redirect or have no address. Another tenant sends ordinary
 requests. In each round this is judged:
 
   the first tenant gets what it should: an error that names the fault beyond a limit, and no 5xx but 503 with Retry-After
   the second tenant gets its own data and nothing else; 99% of its requests take at most 200 ms, or 3 times as long as on a
     busy machine without the first tenant; an event of its stream takes at most 2 s
   no event loop is blocked for more than 100 ms, besides the time for which it had no processor
-  each process stays within the memory of its container, and is idle again after the round
+  each process stays within the memory of its container, and is idle again after the round: nothing waits for a thread, no
+    more connections and timers than pools keep, no lock file, and no query runs on whose request was answered
 
 The requests of each round follow from its seed. A round that is too slow is run twice more before it counts, and does not
 count while other processes use more than a fifth of the machine.
@@ -72,17 +73,13 @@ async function main(): Promise<number> {
   const seconds = isSingle ? 0 : wholeNumber('--seconds', values.seconds ?? '300', 1, 86_400);
   console.log(`Hostile requests from --seed ${first}${isSingle ? '' : ` for ${seconds} s`}: starting the system …`);
   await buildConsole();
-  const stack = await startTestStack({
-    kind: 'local',
-    clickhouseAccounts: TEST_ACCOUNTS,
-    onProgress: (line) => console.log(line),
+  await using kafka = await ownKafka({ onProgress: (line) => console.log(line) });
+  await using arena = await Arena.start({
+    kafkaBrokers: kafka.brokers,
+    name: 'hostile',
+    env: { QUERY_BYTES_READ_MAX },
   });
-  try {
-    await using arena = await Arena.start(stack, 'hostile', { QUERY_BYTES_READ_MAX });
-    return await trySeeds(arena, first, seconds);
-  } finally {
-    await stack.stop();
-  }
+  return await trySeeds(arena, first, seconds);
 }
 
 async function writeLimits(): Promise<number> {

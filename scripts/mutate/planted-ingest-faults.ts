@@ -1,6 +1,7 @@
 import type { PlantedFault } from './planted-fault.ts';
 
 const kafka = (name: string) => `services/ingest-api/src/kafka/${name}`;
+const posthog = (name: string) => `packages/submissions/src/posthog/${name}`;
 const http = (name: string) => `services/ingest-api/src/http/${name}`;
 
 /** Faults of ingest-api that prove its simulator: it has to find each of them within a minute. */
@@ -102,5 +103,33 @@ export const PLANTED_INGEST_FAULTS: readonly PlantedFault[] = [
     search: 'new Date(Math.ceil(version / 1_000)).toISOString()',
     replacement: 'new Date(Math.ceil(version / 1_000) + 60_000).toISOString()',
     breaks: 'A deletion that is sent again covers what was accepted since.',
+  },
+  {
+    name: 'ingest/once-as-always',
+    file: posthog('posthog-event.ts'),
+    search: "changes.push({ ...changeOf('$set_once', name, given), once: true });",
+    replacement: "changes.push(changeOf('$set_once', name, given));",
+    breaks: 'What is set once replaces what was there.',
+  },
+  {
+    name: 'ingest/last-group',
+    file: posthog('posthog-event.ts'),
+    search: "for (const [type, key] of Object.entries(objectIn('$groups', groups) ?? {})) {",
+    replacement: "for (const [type, key] of Object.entries(objectIn('$groups', groups) ?? {}).toReversed()) {",
+    breaks: 'The organization of an event is the last of its groups.',
+  },
+  {
+    name: 'ingest/anonymous-as-user',
+    file: posthog('posthog-event.ts'),
+    search: "properties.get('$process_person_profile') === false ||",
+    replacement: '',
+    breaks: 'A person without a profile becomes a user.',
+  },
+  {
+    name: 'ingest/before-that-is-now',
+    file: 'services/ingest-api/src/routes/delete-user.ts',
+    search: 'Math.min(versions.next(), before === undefined ? Number.POSITIVE_INFINITY : before * 1_000)',
+    replacement: 'versions.next()',
+    breaks: 'A deletion with a time deletes what came since.',
   },
 ];

@@ -58,15 +58,28 @@ function wrongProperties(id: string, entity: EntityRecord | undefined, operation
   );
   const properties = new Set([...sets, ...Object.keys(entity?.properties ?? {})]);
   return [...properties].flatMap((property) => {
-    const possible = decidesOnce(operations) ? valuesOnce(property, operations) : possibleValues(property, operations);
+    const possible = possibleValues(property, operations);
     if (!possible) return [];
     const value = entity?.properties[property] as number | undefined;
     return possible.has(value) ? [] : [`${id}: ${property} is ${value}, not ${[...possible].join(' or ')}`];
   });
 }
 
-/** Returns what a property may be at the end: a number, or `undefined` when it is not set. */
-export function possibleValues(property: string, operations: readonly Operation[]): Set<number | undefined> {
+/**
+ * Returns what a property may be at the end: a number, or `undefined` when it is not set.
+ *
+ * @param slackMs how far the time of a change may lie outside of its operation. Default 1
+ * @returns undefined where that is not known
+ */
+export function possibleValues(
+  property: string,
+  operations: readonly Operation[],
+  slackMs = 1,
+): Set<number | undefined> | undefined {
+  return decidesOnce(operations) ? valuesOnce(property, operations, slackMs) : valuesSet(property, operations);
+}
+
+function valuesSet(property: string, operations: readonly Operation[]): Set<number | undefined> {
   let possible = new Set<number | undefined>([undefined]);
   // What may take effect at any later time.
   const late = new Set<number | undefined>();
@@ -95,14 +108,18 @@ const WEEK_MS = 604_800_000;
  *
  * @returns undefined where times do not say it: where a response did not come, or a change was under way at the time of a deletion
  */
-function valuesOnce(property: string, operations: readonly Operation[]): Set<number | undefined> | undefined {
+function valuesOnce(
+  property: string,
+  operations: readonly Operation[],
+  slackMs: number,
+): Set<number | undefined> | undefined {
   if (operations.some(({ clear, outcome }) => !clear || outcome !== 'accepted')) return undefined;
   const deletions = operations.flatMap(({ action }) => (action.kind === 'delete' ? [action.before ?? 0] : []));
   const deletedMs = Math.max(0, ...deletions);
   const changes = operations.filter(
     ({ action }) => (action.kind === 'set' || action.kind === 'set-once') && action.property === property,
   );
-  if (changes.some(({ at, endedAt }) => at <= deletedMs + 1 && deletedMs - 1 <= endedAt)) return undefined;
+  if (changes.some(({ at, endedAt }) => at <= deletedMs + slackMs && deletedMs - slackMs <= endedAt)) return undefined;
   const left = changes.filter(({ at }) => at > deletedMs);
   const set = left.findLast(({ action }) => action.kind === 'set');
   if (set) return new Set([valueSetBy(set)]);

@@ -7,7 +7,7 @@ import { seededRandom } from '../kit/random.ts';
 let arena: Arena;
 
 beforeAll(async () => {
-  arena = await Arena.start({ kafkaBrokers: inject('kafkaBrokers'), clickhouseUrl: inject('clickhouseUrl') }, 'limits');
+  arena = await Arena.start({ kafkaBrokers: inject('kafkaBrokers'), name: 'limits' });
 });
 afterAll(() => arena[Symbol.asyncDispose]());
 

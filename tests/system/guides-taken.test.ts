@@ -44,7 +44,7 @@ async function readBody(form: CallForm, body: unknown): Promise<Outcome> {
     {
       ...LIMITS,
       form,
-      ...{ workspace: 'w', idempotencyKey: undefined, client: undefined },
+      ...{ workspace: 'w', idempotencyKey: undefined, client: undefined, keys: [] },
       versions: () => {
         version += 1;
         return version;

@@ -1,17 +1,25 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
 import { setTimeout } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
+import { findFreePorts } from '@sluice/local-stack/ports';
+import { DnsServer } from '@sluice/query-api/testing/dns-server';
+import { WEBHOOKS_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { until } from '@sluice/shared/testing/until';
-import { type Pipeline, startPipeline } from '../pipeline.ts';
-import { SERVICE_NAMES } from '../service.ts';
+import { type Pipeline, type PipelineOptions, startPipeline } from '../pipeline.ts';
+import { SERVICE_NAMES, type Service, startService } from '../service.ts';
+import { clickHouseWithSql, SQL_DATABASE, SQL_ENV } from '../sql.ts';
+import { createBelongings, setWebhooks } from './belongings.ts';
 import { BusyMeter } from './busy-meter.ts';
+import type { HostileService } from './door.ts';
 import type { HostileLoad, HostileOutcome, HostileTask } from './hostile-load.ts';
 import { KINDS } from './ordinary-kinds.ts';
 import type { OrdinaryLoad, OrdinaryOutcome } from './ordinary-load.ts';
-import { BlockMeter, MEMORY, memoryFaults, notIdle, openFiles } from './processes.ts';
+import { BlockMeter, HeldMeter, MEMORY, memoryFaults, notIdle, openFiles, type Services } from './processes.ts';
 import type { Product } from './product.ts';
+import { Receivers } from './receivers.ts';
+import { locksOf, runsOn } from './remains.ts';
 import { createWorld } from './world.ts';
 
 /** What was wrong in a round. */
@@ -28,9 +36,12 @@ export interface Verdict {
   readonly unavailable: number;
 }
 
-export interface Engines {
+export interface ArenaOptions {
   readonly kafkaBrokers: readonly string[];
-  readonly clickhouseUrl: string;
+  /** Names the topics. */
+  readonly name: string;
+  /** What query-api is configured with besides. Default nothing. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** How long the requests of a round are sent again and again, in milliseconds. */
@@ -59,99 +70,119 @@ const IDLE_MS_MAX = 30_000;
 /** Sockets to ClickHouse, Kafka and metrics that may stay open: as many as pools keep. */
 const KEPT_FILES_MAX = 64;
 
+/** How long a receiver of webhooks may take, in milliseconds. */
+const WEBHOOK_TIMEOUT_MS = 2_000;
+
+const ADMIN_KEY = 'admin-of-the-arena';
+
 /** The whole system, an ordinary tenant and a hostile one. */
 export class Arena implements AsyncDisposable {
+  readonly #started: AsyncDisposableStack;
+  readonly #clickhouseUrl: string;
   readonly #pipeline: Pipeline;
-  readonly #control: ChildProcess;
   readonly #load: HostileLoad;
   readonly #ordinaryLoad: OrdinaryLoad;
+  #trench: Service;
   #hostile: Worker | undefined;
   #ordinary: Worker | undefined;
   #alone: ReadonlyMap<string, number> = new Map();
   #files: ReadonlyMap<string, number> = new Map();
+  #held: HeldMeter | undefined;
 
-  private constructor(pipeline: Pipeline, control: ChildProcess, load: HostileLoad, ordinaryLoad: OrdinaryLoad) {
-    this.#pipeline = pipeline;
-    this.#control = control;
-    this.#load = load;
-    this.#ordinaryLoad = ordinaryLoad;
+  private constructor(
+    started: AsyncDisposableStack,
+    parts: {
+      clickhouseUrl: string;
+      pipeline: Pipeline;
+      trench: Service;
+      load: HostileLoad;
+      ordinaryLoad: OrdinaryLoad;
+    },
+  ) {
+    this.#started = started;
+    this.#clickhouseUrl = parts.clickhouseUrl;
+    this.#pipeline = parts.pipeline;
+    this.#trench = parts.trench;
+    this.#load = parts.load;
+    this.#ordinaryLoad = parts.ordinaryLoad;
   }
 
-  /** @param env what query-api is configured with besides */
-  static async start(
-    { kafkaBrokers, clickhouseUrl }: Engines,
-    name: string,
-    env: Readonly<Record<string, string>> = {},
-  ): Promise<Arena> {
-    const heap = (service: keyof typeof MEMORY) => ({
-      NODE_OPTIONS: `--max-old-space-size=${MEMORY[service].heapMebibytes}`,
-    });
-    const pipeline = await startPipeline({
-      kafkaBrokers,
-      clickhouseUrl,
-      name,
-      env: { QUERY_TIMEOUT_MS: String(QUERY_TIMEOUT_MS), COUNT_TIMEOUT_MS: '1000', ...env },
-      envOf: Object.fromEntries(SERVICE_NAMES.map((service) => [service, heap(service)])),
-    });
+  static async start({ kafkaBrokers, name, env = {} }: ArenaOptions): Promise<Arena> {
+    await using starting = new AsyncDisposableStack();
+    const { url: clickhouseUrl } = starting.use(await clickHouseWithSql());
+    const receivers = starting.use(await Receivers.start());
+    const dns = starting.use(await DnsServer.start());
+    const pipeline = starting.use(
+      await startPipeline(pipelineOptions({ kafkaBrokers, name, clickhouseUrl, dns, env })),
+    );
+    const trench = await startTrench(pipeline);
     const keys = { hostile: await pipeline.addKey('hostile'), ordinary: await pipeline.addKey('ordinary') };
     await createWorld(pipeline, keys);
     const control = fork(new URL('./control.ts', import.meta.url), { stdio: 'inherit' });
+    starting.defer(() => control.disconnect());
     const [{ port }] = (await once(control, 'message')) as [{ port: number }];
-    const urls = {
+    const urls: Readonly<Record<HostileService, string>> = {
       'ingest-api': pipeline.services['ingest-api'].url,
       'query-api': pipeline.services['query-api'].url,
+      'trench-api': trench.url,
     };
-    const arena = new Arena(
-      pipeline,
-      control,
-      { urls, key: keys.hostile, queryTimeoutMs: QUERY_TIMEOUT_MS },
-      {
-        ingestUrl: urls['ingest-api'],
-        queryUrl: urls['query-api'],
-        controlUrl: `http://127.0.0.1:${port}`,
-        key: keys.ordinary,
-      },
-    );
+    const of = { urls, key: keys.hostile, adminKey: ADMIN_KEY, receiver: receivers.url };
+    const load = { urls, belongings: await createBelongings(of), queryTimeoutMs: QUERY_TIMEOUT_MS };
+    const ordinaryLoad = {
+      ingestUrl: urls['ingest-api'],
+      queryUrl: urls['query-api'],
+      controlUrl: `http://127.0.0.1:${port}`,
+      key: keys.ordinary,
+    };
+    const arena = new Arena(starting.move(), { clickhouseUrl, pipeline, trench, load, ordinaryLoad });
+    await arena.#setWebhooks('paused');
     await arena.#begin();
     return arena;
   }
 
-  /** Starts both APIs again, so that what earlier rounds left behind counts for no later one. */
+  /** Starts the APIs again, so that what earlier rounds left behind counts for no later one. */
   async restart(): Promise<void> {
     await this.#endLoads();
     for (const name of ['ingest-api', 'query-api'] as const) {
       await this.#pipeline.services[name].kill9();
       await this.#pipeline.restart(name);
     }
+    await this.#trench.kill9();
+    this.#trench = this.#trench.again();
+    await this.#trench.ready();
     await this.#begin();
   }
 
   /** Sends the products of one tenant while another one works. @param durationMs default 2,000 */
   async round(products: readonly Product[], durationMs: number = ROUND_MS): Promise<Verdict> {
-    const blocks = new BlockMeter(this.#pipeline.services);
+    await this.#setWebhooks('active');
+    const blocks = new BlockMeter(this.#services);
     await blocks.take();
     const busy = new BusyMeter();
     await busy.take();
     await this.#takeOrdinary('take');
     const task: HostileTask = { products, durationMs };
     const outcome = await this.#ask<HostileOutcome>(this.#hostile, task);
+    const stillRuns = await runsOn(this.#clickhouseUrl, products);
     const ordinary = await this.#takeOrdinary('pause');
     const isBusy = await busy.take();
     const blocked = await blocks.take().catch((error: Error) => [`a service does not respond: ${error.message}`]);
+    await this.#setWebhooks('paused');
     const wrong = [
       ...outcome.faults,
       ...ordinary.faults,
-      ...(await memoryFaults(this.#pipeline.services)),
+      ...(await memoryFaults(this.#services)),
       ...(await this.#idleFaults()),
     ];
-    const slow = [...outcome.cut, ...this.#slowKinds(ordinary)];
+    await this.#held?.note(products);
+    const slow = [...outcome.cut, ...stillRuns, ...this.#slowKinds(ordinary)];
     const { responses, unavailable } = outcome;
     return { wrong, blocked, slow: isBusy ? [] : slow, unjudged: isBusy ? slow : [], responses, unavailable };
   }
 
   /** Sends each product once, and nothing beside it. Returns which event loops were blocked. */
   async blocksOf(product: Product): Promise<readonly string[]> {
-    const blocks = new BlockMeter(this.#pipeline.services);
+    const blocks = new BlockMeter(this.#services);
     await blocks.take();
     await this.#ask<HostileOutcome>(this.#hostile, { products: [product], durationMs: 0 });
     return await blocks.take();
@@ -164,7 +195,7 @@ export class Arena implements AsyncDisposable {
     await until(
       'sockets to be closed',
       async () => {
-        found = [...(await openFiles(this.#pipeline.services))].flatMap(([name, count]) => {
+        found = [...(await openFiles(this.#services))].flatMap(([name, count]) => {
           const before = this.#files.get(name) ?? 0;
           return count <= before + KEPT_FILES_MAX
             ? []
@@ -179,18 +210,28 @@ export class Arena implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#endLoads();
-    this.#control.disconnect();
-    await this.#pipeline.stop();
+    await this.#trench.kill9();
+    await this.#started.disposeAsync();
+  }
+
+  get #services(): Services {
+    return { ...this.#pipeline.services, 'trench-api': this.#trench };
+  }
+
+  async #setWebhooks(state: 'active' | 'paused'): Promise<void> {
+    const { urls, belongings } = this.#load;
+    await setWebhooks({ urls, key: belongings.key }, belongings, state);
   }
 
   async #begin(): Promise<void> {
-    if (this.#files.size === 0) this.#files = await openFiles(this.#pipeline.services);
+    if (this.#files.size === 0) this.#files = await openFiles(this.#services);
     this.#hostile = new Worker(new URL('./hostile-load.ts', import.meta.url), { workerData: this.#load });
     this.#ordinary = new Worker(new URL('./ordinary-load.ts', import.meta.url), { workerData: this.#ordinaryLoad });
     // The first responses compile and connect.
     await setTimeout(ALONE_MS / 2);
     await this.#takeOrdinary('take');
     if (this.#alone.size === 0) this.#alone = await this.#baseline();
+    this.#held ??= await HeldMeter.start(() => this.#services);
   }
 
   /** Returns within how many milliseconds 99% of the ordinary tenant's requests end on a busy machine, by their kind. */
@@ -243,18 +284,66 @@ export class Arena implements AsyncDisposable {
     });
   }
 
+  /** What is not as it was before the attack. */
+  async #notIdle(): Promise<string[]> {
+    return [
+      ...(await notIdle(this.#services)),
+      ...((await this.#held?.take()) ?? []),
+      ...(await locksOf(this.#pipeline.keysFile)).map((path) => `the lock ${path} is held`),
+    ];
+  }
+
   async #idleFaults(): Promise<string[]> {
     let found: string[] = [];
     await until(
       'the services to be idle',
       async () => {
-        found = await notIdle(this.#pipeline.services).catch((error: Error) => [`no metrics: ${error.message}`]);
+        found = await this.#notIdle().catch((error: Error) => [`no metrics: ${error.message}`]);
         return found.length === 0;
       },
       IDLE_MS_MAX,
     ).catch(() => undefined);
     return found.map((what) => `not idle ${IDLE_MS_MAX / 1_000} s after the last request: ${what}`);
   }
+}
+
+interface Places extends Required<ArenaOptions> {
+  readonly clickhouseUrl: string;
+  readonly dns: DnsServer;
+}
+
+/** As in the compose file and the chart, Kafka and ClickHouse have names, whose look-ups share the threads of the process. */
+function pipelineOptions({ kafkaBrokers, name, clickhouseUrl, dns, env }: Places): PipelineOptions {
+  const heap = (service: keyof typeof MEMORY) => ({
+    NODE_OPTIONS: `--max-old-space-size=${MEMORY[service].heapMebibytes}`,
+  });
+  return {
+    kafkaBrokers: kafkaBrokers.map((broker) => broker.replace('127.0.0.1', 'localhost')),
+    clickhouseUrl: clickhouseUrl.replace('127.0.0.1', 'localhost'),
+    ...{ name, database: SQL_DATABASE },
+    env: { QUERY_TIMEOUT_MS: String(QUERY_TIMEOUT_MS), COUNT_TIMEOUT_MS: '1000' },
+    envOf: {
+      ...Object.fromEntries(SERVICE_NAMES.map((service) => [service, heap(service)])),
+      'query-api': {
+        ...{ ...heap('query-api'), ...SQL_ENV, ...WEBHOOKS_ACCOUNT, API_KEYS_CHANGEABLE: 'true' },
+        ...{ WEBHOOK_ALLOW_NETWORKS: '127.0.0.1', WEBHOOK_DNS_SERVERS: dns.address },
+        ...{ WEBHOOK_TIMEOUT_MS: String(WEBHOOK_TIMEOUT_MS), WEBHOOK_RETRY_MS_MAX: '1000' },
+        ...env,
+      },
+    },
+  };
+}
+
+async function startTrench({ services, keysFile }: Pipeline): Promise<Service> {
+  const [port = 0] = await findFreePorts(1);
+  const trench = startService('trench-api', port, {
+    INGEST_URL: services['ingest-api'].url,
+    QUERY_URL: services['query-api'].url,
+    ...{ TRENCH_ADMIN_KEY: ADMIN_KEY, API_KEYS_FILE: keysFile },
+    NODE_OPTIONS: `--max-old-space-size=${MEMORY['trench-api'].heapMebibytes}`,
+  });
+  await trench.ready();
+  return trench;
 }
 
 function p99(values: readonly number[]): number {

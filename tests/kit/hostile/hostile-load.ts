@@ -6,12 +6,14 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { until } from '@sluice/shared/testing/until';
 import { Agent, type Dispatcher } from 'undici';
 import { readMetric } from '../metrics.ts';
-import type { BuiltRequest } from './door.ts';
+import type { Belongings, BuiltRequest, HostileRequest } from './door.ts';
 import { build, describeProduct, type Product } from './product.ts';
+import { REQUEST_ID_PREFIX } from './remains.ts';
 
 export interface HostileLoad {
-  readonly urls: Readonly<Record<BuiltRequest['request']['service'], string>>;
-  readonly key: string;
+  readonly urls: Readonly<Record<HostileRequest['service'], string>>;
+  /** What the tenant has. */
+  readonly belongings: Belongings;
   /** How long a query may take, in milliseconds: then a response that has begun is cut off. */
   readonly queryTimeoutMs: number;
 }
@@ -43,16 +45,27 @@ const RESPONSE_BYTES_MAX = 256 * 1_024 * 1_024;
 /** How much of the beginning of a response is looked at. */
 const KEPT_BYTES = 256 * 1_024;
 
+/** Bodies that name something of the tenant are no longer. */
+const NAMED_BYTES_MAX = 256 * 1_024;
+
 /** How long a stream is listened to, in milliseconds: query-api has read events for it by then. */
 const LISTENED_MS = 1_500;
 
 /** What a query may be refused with that is beyond no limit of its parameters. */
-const TOO_MUCH = /"(?:query_too_expensive|too_long)"/;
+const TOO_MUCH = ['query_too_expensive', 'too_long'] as const;
+
+/** How often a request is sent that deletes what another one has created. */
+const UNDO_ATTEMPTS = 40;
 
 /** How long a stream whose client has left may be counted, in milliseconds. */
 const CLOSED_MS_MAX = 10_000;
 
-const { urls, key, queryTimeoutMs } = workerData as HostileLoad;
+const { urls, belongings, queryTimeoutMs } = workerData as HostileLoad;
+
+/** The id of a request: what it causes elsewhere has it, too. */
+function requestIdOf(product: number, index: number): string {
+  return `${REQUEST_ID_PREFIX}${product}.${index}`;
+}
 
 async function run({ products, durationMs }: HostileTask): Promise<HostileOutcome> {
   const agent = new Agent({ connections: 128, pipelining: 1, headersTimeout: 45_000, bodyTimeout: 45_000 });
@@ -75,10 +88,10 @@ async function run({ products, durationMs }: HostileTask): Promise<HostileOutcom
         continue;
       }
       counts.bytes += bytes;
-      const response = await send(agent, request);
+      const response = await send(agent, request, requestIdOf(product, index));
       counts.responses += 1;
       if (response.status === 503) counts.unavailable += 1;
-      const fault = faultOf(response, expected);
+      const fault = faultOf(response, expected) ?? (await undo(agent, request, response));
       const found = response.cutAfterMs === undefined ? faults : cut;
       const isTooLong = (response.cutAfterMs ?? 0) >= queryTimeoutMs;
       if (fault !== undefined && !isTooLong) found.add(`${describeProduct(products[product] as Product)}: ${fault}`);
@@ -102,10 +115,10 @@ interface Received {
 let streaming: Promise<unknown> = Promise.resolve();
 
 /** Streams are opened one after the other: how many there are at once decides how the next one is answered. */
-async function send(agent: Agent, request: BuiltRequest['request']): Promise<Received> {
-  if (!request.endless) return await sendOnce(agent, request, new AbortController().signal, LISTENED_MS);
+async function send(agent: Agent, request: HostileRequest, id: string): Promise<Received> {
+  if (!request.endless) return await sendOnce(agent, request, id, new AbortController().signal, LISTENED_MS);
   const mine = streaming.then(async () => {
-    const response = await sendCopies(agent, request);
+    const response = await sendCopies(agent, request, id);
     // The ordinary tenant listens as well.
     const url = urls['query-api'];
     await until(
@@ -119,17 +132,40 @@ async function send(agent: Agent, request: BuiltRequest['request']): Promise<Rec
   return await mine;
 }
 
+/** Deletes what a request has created. Returns what is wrong; `undefined` when nothing is. */
+async function undo(agent: Agent, request: HostileRequest, { status, text }: Received): Promise<string | undefined> {
+  if (request.undo === undefined || status !== 201) return undefined;
+  const created = JSON.parse(text) as Readonly<Record<string, unknown>>;
+  const path = request.undo.replaceAll(/\{(\w+)\}/g, (name, member: string) =>
+    Object.hasOwn(created, member) ? encodeURIComponent(String(created[member])) : name,
+  );
+  const { service, headers } = request;
+  const deletion: HostileRequest = { service, method: 'DELETE', path, headers: { ...pick(headers, 'authorization') } };
+  let response: Received | undefined;
+  for (let attempt = 0; attempt < UNDO_ATTEMPTS; attempt += 1) {
+    response = await send(agent, deletion, 'undo');
+    // Of a response that was lost the next attempt finds nothing.
+    if ([200, 204, 404].includes(response.status)) return undefined;
+    await delay(50);
+  }
+  return `cannot be undone by DELETE ${path}: ${response?.status} ${response?.text.slice(0, 300)}`;
+}
+
+function pick(headers: Readonly<Record<string, string>>, name: string): Record<string, string> {
+  return headers[name] === undefined ? {} : { [name]: headers[name] };
+}
+
 /** Sends a request so many times at once, and returns the last response. */
-async function sendCopies(agent: Agent, request: BuiltRequest['request']): Promise<Received> {
+async function sendCopies(agent: Agent, request: HostileRequest, id: string): Promise<Received> {
   const { copies = 1 } = request;
   const ends = new AbortController();
   const others: Promise<unknown>[] = [];
   for (let copy = 1; copy < copies; copy += 1) {
     const { promise: opened, resolve } = Promise.withResolvers<void>();
-    others.push(sendOnce(agent, request, ends.signal, Number.POSITIVE_INFINITY, resolve));
+    others.push(sendOnce(agent, request, id, ends.signal, Number.POSITIVE_INFINITY, resolve));
     await opened;
   }
-  const last = await sendOnce(agent, request, ends.signal, LISTENED_MS);
+  const last = await sendOnce(agent, request, id, ends.signal, LISTENED_MS);
   ends.abort();
   await Promise.all(others);
   return last;
@@ -137,19 +173,24 @@ async function sendCopies(agent: Agent, request: BuiltRequest['request']): Promi
 
 async function sendOnce(
   agent: Agent,
-  { service, method, path, headers, body, endless = false }: BuiltRequest['request'],
+  { service, method, path, headers, body, endless = false }: HostileRequest,
+  id: string,
   signal: AbortSignal,
   listenedMs: number,
   onOpen: () => void = () => undefined,
 ): Promise<Received> {
   // An empty one stands for none.
-  const { authorization = `Bearer ${key}`, ...others } = headers;
+  const { authorization = 'Bearer {key}', ...others } = headers;
   const options: Dispatcher.RequestOptions = {
     origin: urls[service],
-    path,
+    path: withBelongings(path),
     method,
-    headers: { ...others, ...(authorization !== '' && { authorization }) },
-    body: body ?? null,
+    headers: {
+      'x-request-id': id,
+      ...others,
+      ...(authorization !== '' && { authorization: withBelongings(authorization) }),
+    },
+    body: body === undefined ? null : withBelongingsInBody(body),
   };
   let status = 0;
   const startedAt = performance.now();
@@ -164,6 +205,23 @@ async function sendOnce(
     const cutAfterMs = status === 200 ? performance.now() - startedAt : undefined;
     return { status: 0, retryAfter: undefined, text: `${status} and then ${error}`, cutAfterMs };
   }
+}
+
+const NAMES = new RegExp(`\\{(${Object.keys(belongings).join('|')})\\}`, 'g');
+
+function withBelongings(text: string): string {
+  return text.replaceAll(NAMES, (_, name: keyof Belongings) => belongings[name]);
+}
+
+/** Byte by byte: it may be compressed. A body that is padded stays as long as it is. */
+function withBelongingsInBody(body: Buffer): Buffer {
+  if (body.length > NAMED_BYTES_MAX) return body;
+  const text = body.toString('latin1');
+  if (text.search(NAMES) < 0) return body;
+  const named = withBelongings(text);
+  const surplus = Math.max(named.length - text.length, 0);
+  const isPadded = text.slice(1, 1 + surplus).trim() === '';
+  return Buffer.from(isPadded ? named.slice(0, 1) + named.slice(1 + surplus) : named, 'latin1');
 }
 
 async function readText(
@@ -195,12 +253,13 @@ async function readText(
 /** Returns what is wrong with a response; `undefined` when nothing is. */
 function faultOf(
   { status, retryAfter, text }: Received,
-  { statuses, named }: BuiltRequest['expected'],
+  { statuses, named, refusals = TOO_MUCH }: BuiltRequest['expected'],
 ): string | undefined {
   const shown = `${status} ${text.slice(0, 300).replace(/,"requestId":.*/, '')}`;
   if (status === 503) return /^\d+$/.test(String(retryAfter)) ? undefined : `503 without Retry-After: ${shown}`;
   if (!statuses.includes(status)) return `not ${statuses.join(' or ')} but ${shown}`;
-  if (status === 400 && statuses.includes(200) && !TOO_MUCH.test(text)) return `refused: ${shown}`;
+  const mayDo = statuses.some((one) => one < 300);
+  if (status === 400 && mayDo && !refusals.some((code) => text.includes(`"${code}"`))) return `refused: ${shown}`;
   const missing = named.find((texts) => !texts.some((one) => text.includes(one)));
   return missing && `does not name ${missing.join(' or ')}: ${shown}`;
 }

@@ -1,8 +1,14 @@
-import type { BuiltRequest, Door } from './door.ts';
+import { DOCUMENT_DOORS } from './documents.ts';
+import type { BuiltRequest, Door, Doors, HostileService } from './door.ts';
 import { LIMITS, type LimitId } from './limits.ts';
+import { operationalDoors } from './operational.ts';
+import { POSTHOG_DOORS } from './posthog.ts';
 import { QUERY_DOORS } from './queries.ts';
+import { STATEMENT_DOORS } from './statements.ts';
 import { SUBMISSION_DOORS } from './submissions.ts';
 import { below, pick, type Random } from './texts.ts';
+import { TRENCH_DOORS } from './trench.ts';
+import { WEBHOOK_DOORS } from './webhooks.ts';
 
 /** Where a request stands to a limit. */
 export const LEVELS = ['under', 'at', 'over'] as const;
@@ -22,7 +28,26 @@ export interface Product {
   readonly seed: number;
 }
 
-export const DOORS: Readonly<Record<string, Door>> = { ...SUBMISSION_DOORS, ...QUERY_DOORS };
+const DOORS_OF: Readonly<Record<HostileService, Doors>> = {
+  'ingest-api': { ...operationalDoors('ingest-api'), ...SUBMISSION_DOORS, ...POSTHOG_DOORS },
+  'query-api': {
+    ...operationalDoors('query-api'),
+    ...{ ...QUERY_DOORS, ...STATEMENT_DOORS, ...DOCUMENT_DOORS, ...WEBHOOK_DOORS },
+  },
+  'trench-api': { ...operationalDoors('trench-api'), ...TRENCH_DOORS },
+};
+
+/** The doors of all services, by service, method and path. */
+export const DOORS: Readonly<Record<string, Door>> = Object.fromEntries(
+  Object.entries(DOORS_OF).flatMap(([service, doors]) =>
+    Object.entries(doors).map(([route, door]) => [`${service} ${route}`, door]),
+  ),
+);
+
+/** The routes to which some door leads. */
+export const ROUTES: readonly string[] = Object.entries(DOORS_OF).flatMap(([service, doors]) =>
+  Object.entries(doors).flatMap(([route, { also = [] }]) => [route, ...also].map((one) => `${service} ${one}`)),
+);
 
 const DOOR_NAMES = Object.keys(DOORS);
 
@@ -38,10 +63,10 @@ const RANDOM_OF_ROUND = 3;
 
 /** What makes the services read and write the most. Each round has all of it. */
 const COSTLY: readonly Omit<Product, 'seed'>[] = [
-  { door: 'GET /events/properties', corners: [] },
-  { door: 'GET /events/values', corners: [] },
-  { door: 'GET /events/stream', corners: [] },
-  { door: 'POST /v1/public/userGroups', corners: [{ limit: 'eventBytes', level: 'at' }] },
+  { door: 'query-api GET /events/properties', corners: [] },
+  { door: 'query-api GET /events/values', corners: [] },
+  { door: 'query-api GET /events/stream', corners: [] },
+  { door: 'ingest-api POST /v1/public/userGroups', corners: [{ limit: 'eventBytes', level: 'at' }] },
 ];
 
 /** Coprime to the number of singles, so that the seeds that follow one another take all of them, far apart. */

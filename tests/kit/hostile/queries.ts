@@ -1,5 +1,5 @@
 import { seededRandom } from '../random.ts';
-import type { Door, Expectation, HostileRequest } from './door.ts';
+import { type Door, type Doors, type Expectation, type HostileRequest, plainDoor } from './door.ts';
 import { lengthInHead, OTHER_HEAD_BYTES } from './head.ts';
 import { LIMITS, type LimitId } from './limits.ts';
 import { below, FLAVOURS, PRINTABLE, pick, type Random, textOf } from './texts.ts';
@@ -324,8 +324,23 @@ const exported = queryDoor('/events/export', {
 
 const fixed = (path: string) => queryDoor(path, { answered: { statuses: [200], named: [] } });
 
-/** The routes of query-api. */
-export const QUERY_DOORS: Readonly<Record<string, Door>> = {
+/** Passed on to ingest-api. */
+const deletion: Door = {
+  limits: ['identifier'],
+  build(values, seed) {
+    const length = values.get('identifier') ?? 12;
+    const id = textOf(pick(seededRandom(seed), PRINTABLE), length);
+    const path = `/users?foreignId=${encodeURIComponent(id)}`;
+    const { max } = LIMITS.identifier;
+    return {
+      request: { service: 'query-api', method: 'DELETE', path, headers: {} },
+      expected: length > max ? { statuses: [400], named: [[String(max)]] } : { statuses: [202], named: [] },
+    };
+  },
+};
+
+/** The routes of query-api that read events, users and organizations. */
+export const QUERY_DOORS: Doors = {
   'GET /events': events,
   'GET /events/series': series,
   'GET /events/funnel': funnel,
@@ -340,15 +355,16 @@ export const QUERY_DOORS: Readonly<Record<string, Door>> = {
   'GET /events/stream': stream,
   'GET /events/export': exported,
   'GET /users': entities('/users'),
+  'DELETE /users': deletion,
   'GET /organizations': entities('/organizations'),
-  'GET /users/{id}': entityDoor('/users/'),
-  'GET /users/{id}/organizations': entityDoor('/users/', '/organizations'),
-  'GET /users/{id}/activity': entityDoor('/users/', '/activity'),
-  'GET /organizations/{id}': entityDoor('/organizations/'),
-  'GET /organizations/{id}/users': entityDoor('/organizations/', '/users'),
-  'GET /organizations/{id}/activity': entityDoor('/organizations/', '/activity'),
+  'GET /users/{foreignId}': entityDoor('/users/'),
+  'GET /users/{foreignId}/organizations': entityDoor('/users/', '/organizations'),
+  'GET /users/{foreignId}/activity': entityDoor('/users/', '/activity'),
+  'GET /organizations/{foreignUserGroupId}': entityDoor('/organizations/'),
+  'GET /organizations/{foreignUserGroupId}/users': entityDoor('/organizations/', '/users'),
+  'GET /organizations/{foreignUserGroupId}/activity': entityDoor('/organizations/', '/activity'),
   'GET /pipeline': fixed('/pipeline'),
-  'GET /console/': fixed('/console/'),
-  'GET /openapi.json': fixed('/openapi.json'),
-  'GET /docs': fixed('/docs'),
+  'GET /pipeline/history': fixed('/pipeline/history'),
+  'GET /console': fixed('/console/'),
+  'GET /console/{file}': plainDoor({ service: 'query-api', method: 'GET', path: '/console/other.js' }, [404]),
 };

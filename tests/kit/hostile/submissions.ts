@@ -1,6 +1,7 @@
 import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { seededRandom } from '../random.ts';
-import type { BuiltRequest, Door } from './door.ts';
+import { padded } from './body-door.ts';
+import type { BuiltRequest, Door, Doors } from './door.ts';
 import { lengthInHead } from './head.ts';
 import { LIMITS, type LimitId } from './limits.ts';
 import { below, FLAVOURS, type Flavour, NUMBERS, PRINTABLE, pick, type Random, textOf } from './texts.ts';
@@ -134,13 +135,6 @@ function properties(writer: Writer): string[] {
   return [`"large":${filled(writer, values, size)}`, ...members.slice(1)];
 }
 
-/** Pads a JSON object with white space to so many bytes. */
-function padded(json: string, bytes: number | undefined): Buffer {
-  const body = Buffer.from(json);
-  if (bytes === undefined || bytes <= body.length) return body;
-  return Buffer.concat([Buffer.from('{'), Buffer.alloc(bytes - body.length, 0x20), body.subarray(1)]);
-}
-
 /** Returns the names of what has to be named; an array for each limit that the request is beyond. */
 function beyond(writer: Writer, limits: readonly LimitId[], texts: Partial<Record<LimitId, string>>): string[][] {
   return limits.filter((limit) => writer.isOver(limit)).map((limit) => [texts[limit] ?? String(LIMITS[limit].max)]);
@@ -261,10 +255,11 @@ function isChecked(limit: LimitId, type: string): boolean {
   return limit !== 'properties' || type === 'identify' || type === 'group';
 }
 
-/** Routes of Segment's and RudderStack's clients. `type` is that of a route of one call. */
-function callDoor(path: string, type?: string): Door {
+/** Routes of Segment's and RudderStack's clients, which read the same. `type` is that of a route of one call. */
+function callDoor(paths: readonly string[], type?: string): Door {
   const isBatch = type === undefined;
   return {
+    also: paths.slice(1).map((path) => `POST ${path}`),
     limits: [
       ...REJECTED.filter((limit) => isBatch || isChecked(limit, type)),
       'bodyBytes',
@@ -291,7 +286,7 @@ function callDoor(path: string, type?: string): Door {
         request: {
           service: 'ingest-api',
           method: 'POST',
-          path,
+          path: pick(writer.random, paths),
           body,
           headers: { ...headers, ...(keyLength !== undefined && { authorization: '' }) },
         },
@@ -354,9 +349,11 @@ const sourceDoor: Door = {
 /** What clients ask for before they send; every key gets it. */
 const settingsDoor: Door = {
   limits: [],
+  also: ['GET /projects/{key}/settings'],
   build(values, seed) {
-    const key = encodeURIComponent(new Writer(values, seed).identifier());
-    const path = `/v1/projects/${key}/settings`;
+    const writer = new Writer(values, seed);
+    const key = encodeURIComponent(writer.identifier());
+    const path = `${pick(writer.random, ['', '/v1'])}/projects/${key}/settings`;
     return {
       request: { service: 'ingest-api', method: 'GET', path, headers: {} },
       expected: { statuses: [200], named: [] },
@@ -365,11 +362,14 @@ const settingsDoor: Door = {
 };
 
 /** Routes whose requests are ignored: they need no key, and nothing reads their bodies. */
-function ignoredDoor(path: string): Door {
+function ignoredDoor(paths: readonly string[], also: readonly string[] = []): Door {
   return {
     limits: ['ignoredBody'],
+    also,
     build(values, seed) {
-      const bytes = values.get('ignoredBody') ?? below(seededRandom(seed), 100_000);
+      const random = seededRandom(seed);
+      const path = pick(random, paths);
+      const bytes = values.get('ignoredBody') ?? below(random, 100_000);
       const isOver = bytes > LIMITS.ignoredBody.max;
       return {
         request: { service: 'ingest-api', method: 'POST', path, headers: {}, body: Buffer.alloc(bytes, 'x') },
@@ -379,24 +379,21 @@ function ignoredDoor(path: string): Door {
   };
 }
 
-/** The routes of ingest-api. */
-export const SUBMISSION_DOORS: Readonly<Record<string, Door>> = {
+const TYPES = ['track', 'identify', 'group', 'page', 'screen', 'alias'] as const;
+
+/** The routes of ingest-api, without those of PostHog's clients. */
+export const SUBMISSION_DOORS: Doors = {
   'POST /v1/public/userGroups': submissionDoor('/v1/public/userGroups', ['foreignUserGroupId', 'foreignUserId']),
   'POST /v1/public/users': submissionDoor('/v1/public/users', ['foreignId']),
-  'POST /v1/batch': callDoor('/v1/batch'),
-  'POST /v1/import': callDoor('/v1/import'),
-  'POST /beacon/v1/batch': callDoor('/beacon/v1/batch'),
-  ...Object.fromEntries(
-    ['track', 'identify', 'group', 'page', 'screen', 'alias'].map((type) => [
-      `POST /v1/${type}`,
-      callDoor(`/v1/${type}`, type),
-    ]),
-  ),
+  'POST /v1/batch': callDoor(['/v1/batch', '/v1/b']),
+  'POST /v1/import': callDoor(['/v1/import']),
+  'POST /beacon/v1/batch': callDoor(['/beacon/v1/batch']),
+  ...Object.fromEntries(TYPES.map((type) => [`POST /v1/${type}`, callDoor([`/v1/${type}`, `/v1/${type[0]}`], type)])),
   'DELETE /v1/users': deletionDoor,
   'GET /sourceConfig': sourceDoor,
   'GET /v1/projects/{key}/settings': settingsDoor,
-  'POST /v1/m': ignoredDoor('/v1/m'),
-  'POST /s/': ignoredDoor('/s/'),
-  'POST /i/{version}/{kind}': ignoredDoor('/i/v1/logs'),
-  'POST /api/{kind}': ignoredDoor('/api/push_tokens'),
+  'POST /v1/m': ignoredDoor(['/v1/m', '/m', '/rsaMetrics'], ['POST /m', 'POST /rsaMetrics']),
+  'POST /s': ignoredDoor(['/s/', '/s']),
+  'POST /i/{version}/{kind}': ignoredDoor(['/i/v1/logs']),
+  'POST /api/{kind}': ignoredDoor(['/api/push_tokens', '/api/environments/1'], ['POST /api/{kind}/{part}']),
 };

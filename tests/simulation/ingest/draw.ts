@@ -6,11 +6,20 @@ import {
   type EventsAction,
   eventsRequest,
   joinRequest,
+  posthogRequest,
   type Submission,
+  setOnceRequest,
   setRequest,
 } from './submission.ts';
 
 const USERS = 4;
+
+/** Users of a client to whom nothing is done but what {@link Draw} draws of what is set once. */
+const ONCE_USERS = 2;
+
+/** How far back the time of a deletion lies at most, in milliseconds. */
+const BEFORE_MS_MAX = 3_000;
+
 const DAY_MS = 86_400_000;
 
 export interface DrawOptions {
@@ -27,8 +36,9 @@ export interface DrawOptions {
 }
 
 /**
- * Draws what a client submits: new events with timestamps of their own or stamped on receipt, the same ones again, also
- * for another user than the one who was deleted meanwhile, calls of which some cannot be taken, properties, deletions.
+ * Draws what a client submits, to the routes of Sluice, of Segment's and of PostHog's clients: new events with timestamps of
+ * their own or stamped on receipt, the same ones again, also for another user than the one who was deleted meanwhile, calls of
+ * which some cannot be taken, properties, also such that are set once, deletions, also of what came before some time.
  */
 export class Draw {
   readonly #options: DrawOptions;
@@ -44,7 +54,8 @@ export class Draw {
     const { random, client } = this.#options;
     this.#count += 1;
     const user = `${client}-u${random.below(USERS)}`;
-    const group = `${client}-g${random.below(2)}`;
+    // As groups of PostHog's clients are called.
+    const group = `company:${client}-g${random.below(2)}`;
     const choice = random.next();
     if (choice < 0.12 && this.#sent.length > 0) return random.pick(this.#sent);
     if (choice < 0.2) {
@@ -54,7 +65,8 @@ export class Draw {
     if (choice < 0.28) return this.#delete(user);
     if (choice < 0.36) return this.#set(random.isTrue(0.5) ? 'user' : 'organization', user, group);
     if (choice < 0.38) return this.#create([{ kind: 'join', user, group }], joinRequest({ kind: 'join', user, group }));
-    const sent = choice < 0.55 ? this.#calls(user, group) : this.#events(user, group);
+    if (choice < 0.46) return this.#once(`${client}-once${random.below(ONCE_USERS)}`);
+    const sent = choice < 0.65 ? this.#calls(user, group) : this.#events(user, group);
     this.#sent.push(sent);
     return sent;
   }
@@ -83,14 +95,37 @@ export class Draw {
 
   #calls(user: string, group: string): Submission {
     const { random, client, now } = this.#options;
-    const events = Array.from({ length: random.below(5) }, () => this.#event(true));
+    const isTimed = random.isTrue(0.8);
+    const events = Array.from({ length: random.below(5) }, () => this.#event(isTimed));
     const action: EventsAction = { kind: 'events', user, group, firstAt: now(), fill: this.#fill(), events };
     const bad = Array.from(
       { length: events.length === 0 ? 1 : random.below(3) },
       (_, index) => `${client}-bad-${this.#count}-${index}`,
     );
     const rejected = new Map(bad.map((name, index) => [events.length + index, name]));
-    return this.#create([action], callsRequest(action, bad), { rejected });
+    const request = random.isTrue(0.5)
+      ? callsRequest(action, bad)
+      : posthogRequest(action, bad, this.#options.workspace);
+    return this.#create([action], request, { rejected });
+  }
+
+  /** What decides a property of a user: what is set, removed and set once, and which of it a deletion leaves. */
+  #once(user: string): Submission {
+    const { random, now, workspace } = this.#options;
+    const how = random.next();
+    const property = `o${random.below(2)}`;
+    if (how < 0.2) {
+      const before = now() - random.below(BEFORE_MS_MAX);
+      return this.#create([{ kind: 'delete', user, before }], deletionRequest(user, new Date(before).toISOString()));
+    }
+    if (how < 0.5) {
+      const value = how < 0.3 ? null : this.#count;
+      const action = { kind: 'set', entity: 'user', id: user, property, value } as const;
+      return this.#create([action], setRequest(action));
+    }
+    const { uuid = '' } = this.#event(false);
+    const action = { kind: 'set-once', user, property, value: this.#count, uuid } as const;
+    return this.#create([action], setOnceRequest(action, workspace));
   }
 
   /** Events of a user who was deleted, for another user or for nobody. */

@@ -62,10 +62,16 @@ export class IngestOracle implements ProducerEvents {
   /** A client is about to submit something. */
   begin(submission: Submission): void {
     if (submission.isTooLarge) this.causes.wasTooLarge = true;
-    for (const identity of identitiesOf(submission)) this.#deletedBefore.delete(identity);
+    for (const identity of identitiesOf(submission)) this.#limit(identity, beforeOf(submission));
     for (const identity of [...identitiesOf(submission), ...seenBeside(submission)]) {
       if (!this.#knownSince.has(identity)) this.#knownSince.set(identity, this.#side.world.time.nowMs);
     }
+  }
+
+  /** Of a user whose deletions all have a time, nothing after the latest of them is deleted. */
+  #limit(identity: string, beforeMs: number | undefined): void {
+    if (beforeMs === undefined) this.#deletedBefore.delete(identity);
+    else this.#deletedBefore.set(identity, Math.max(beforeMs * 1_000, this.#deletedBefore.get(identity) ?? 0));
   }
 
   addLost(records: readonly LogRecord[]): void {
@@ -77,7 +83,7 @@ export class IngestOracle implements ProducerEvents {
   limitDeletion(submission: Submission, before: string): void {
     const [identity = ''] = identitiesOf(submission);
     const ms = Date.parse(before);
-    this.#deletedBefore.set(identity, ms * 1_000);
+    if (beforeOf(submission) === undefined) this.#deletedBefore.set(identity, ms * 1_000);
     if (ms > this.#side.world.time.dateMs + CLOCK_MS_MAX)
       this.#report(`${nameOf(identity)} is to be repeated as of ${before}`);
   }
@@ -96,8 +102,8 @@ export class IngestOracle implements ProducerEvents {
     for (const identity of identitiesOf(submission)) {
       if (!this.#copies.has(identity)) this.#report(`${nameOf(identity)} was accepted, and Kafka does not have it`);
     }
-    if (submission.request.url === '/v1/batch') this.#checkRejected(submission, response);
-    else this.#checkUuids(submission, response);
+    if (submission.request.url.startsWith('/v1/public/')) this.#checkUuids(submission, response);
+    else this.#checkRejected(submission, response);
   }
 
   #checkDeletion(submission: Submission): void {
@@ -215,6 +221,11 @@ export class IngestOracle implements ProducerEvents {
 /** Rows that a submission may have besides those that tell whether it was accepted. */
 function seenBeside(submission: Submission): string[] {
   return identitiesOf({ ...submission, actions: submission.actions.filter(({ kind }) => kind !== 'events') });
+}
+
+/** The time of a deletion, in milliseconds since 1970, if it has one. */
+function beforeOf({ actions: [action] }: Submission): number | undefined {
+  return action?.kind === 'delete' ? action.before : undefined;
 }
 
 function nameOf(identity: string): string {

@@ -61,6 +61,12 @@ function* ofAction(action: Action, workspace: string): Generator<string> {
         : change('set', entity, id, property, String(value));
       return;
     }
+    case 'set-once': {
+      const { user, property, value, uuid } = action;
+      yield ['event', workspace, '$set', uuid, user, '', 'stamped'].join('\0');
+      yield change('set_once', 'user', user, property, String(value));
+      return;
+    }
     case 'join':
       yield change('seen', 'user', action.user, '', '', action.group);
       yield change('seen', 'organization', action.group);

@@ -42,24 +42,68 @@ export function eventsRequest(action: EventsAction, property?: Action & { readon
   return post('/v1/public/userGroups', body, idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey });
 }
 
-/** Returns the request of a batch of calls: events, and calls that cannot be taken. */
+/** What stands for a time that nobody can read: the event is stamped. */
+const UNREADABLE = 'yesterday';
+
+const timeOf = ({ timestamp }: SentEvent) => (timestamp === undefined ? UNREADABLE : new Date(timestamp).toISOString());
+
+/**
+ * Returns the request of a batch of calls: events, and calls that cannot be taken. Of PHP's clients there are `[]` for empty
+ * objects, and of some the organization is in the context.
+ */
 export function callsRequest({ user, group, events, fill }: EventsAction, bad: readonly string[]): HttpRequest {
+  const isPhp = events.length % 2 === 0;
   const batch = [
-    ...events.map(({ key, uuid, timestamp }: SentEvent) => ({
+    ...events.map((event) => ({
       type: 'track',
       event: 'load',
-      messageId: uuid,
-      timestamp: new Date(timestamp ?? 0).toISOString(),
+      messageId: event.uuid,
+      timestamp: timeOf(event),
       ...(user === '' ? { anonymousId: 'a' } : { userId: user }),
-      groupId: group,
-      properties: { key, fill: 'x'.repeat(fill) },
+      ...(isPhp ? { groupId: group, context: [], traits: [] } : { context: { groupId: group } }),
+      properties: { key: event.key, fill: 'x'.repeat(fill) },
     })),
     ...bad.map((name) => ({ type: 'nonsense', messageId: name, ...(user !== '' && { userId: user }) })),
   ];
   return post('/v1/batch', { batch });
 }
 
-/** @param before the time of the first attempt, where that is known */
+/** Returns the same in the dialect of PostHog's clients, in which a person can be in several groups. */
+export function posthogRequest(
+  { user, group, events, fill }: EventsAction,
+  bad: readonly string[],
+  key: string,
+): HttpRequest {
+  const [type = '', name = ''] = group.split(':');
+  const isNew = events.length % 2 === 0;
+  const distinctId = isNew ? 'distinct_id' : '$distinct_id';
+  const batch = [
+    ...events.map((event) => ({
+      event: 'load',
+      uuid: event.uuid,
+      timestamp: timeOf(event),
+      [distinctId]: user === '' ? 'nobody' : user,
+      properties: {
+        ...{ key: event.key, fill: 'x'.repeat(fill), $groups: { [type]: name, team: 'a' } },
+        ...(user === '' && { $process_person_profile: false }),
+      },
+    })),
+    // It has no name.
+    ...bad.map((messageId) => ({ messageId, ...(user !== '' && { distinct_id: user }), properties: {} })),
+  ];
+  return post('/batch/', { api_key: key, batch });
+}
+
+/** Returns the request that sets a property where nothing is set. */
+export function setOnceRequest(
+  { user, property, value, uuid }: Action & { readonly kind: 'set-once' },
+  key: string,
+): HttpRequest {
+  const properties = { key: uuid, $set_once: { [property]: value } };
+  return post('/batch/', { api_key: key, batch: [{ event: '$set', distinct_id: user, uuid, properties }] });
+}
+
+/** @param before what came until then is deleted: the time of the first attempt, where that is known */
 export function deletionRequest(user: string, before?: string): HttpRequest {
   const time = before === undefined ? '' : `&before=${encodeURIComponent(before)}`;
   return { method: 'DELETE', url: `/v1/users?foreignId=${encodeURIComponent(user)}${time}`, headers: {} };

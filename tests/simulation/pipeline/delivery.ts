@@ -4,6 +4,9 @@ import { isGone, ofEntities, possibleValues } from '../../kit/verify-entities.ts
 import { currentChange, isHidden, rowsOfUser, type StoredEvent, type Tables, userKey } from '../clickhouse/tables.ts';
 import type { Client } from '../ingest/client.ts';
 
+/** How far the version of a row may be from its operation, in milliseconds: as ingest/oracle.ts checks it. */
+const VERSION_MS_MAX = 50;
+
 /**
  * Compares what the clients were told with what is stored, as tests of real pipelines do (tests/kit): what was accepted
  * is there once, nothing else is, users and organizations are the fold of their operations, deleted users are hidden.
@@ -42,11 +45,15 @@ function wrongEvents(
 function wrongProperties(workspace: string, operations: readonly Operation[], tables: Tables): string[] {
   return (['user', 'organization'] as const).flatMap((kind) =>
     [...ofEntities(operations, kind)].flatMap(([id, ofEntity]) => {
-      const properties = new Set(ofEntity.flatMap(({ action }) => (action.kind === 'set' ? [action.property] : [])));
-      return [...properties].flatMap((property) => {
-        const possible = possibleValues(property, ofEntity);
+      const sets = ofEntity.flatMap(({ action }) =>
+        action.kind === 'set' || action.kind === 'set-once' ? [action.property] : [],
+      );
+      return [...new Set(sets)].flatMap((property) => {
+        const possible = possibleValues(property, ofEntity, VERSION_MS_MAX);
         const value = storedValue(workspace, kind, id, property, tables);
-        return possible.has(value) ? [] : [`${property} of ${id} is ${value}, not ${[...possible].join(' or ')}`];
+        return !possible || possible.has(value)
+          ? []
+          : [`${property} of ${id} is ${value}, not ${[...possible].join(' or ')}`];
       });
     }),
   );

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Problem } from './problem.ts';
+import type { Problem } from './problem.ts';
 import { parseQueryString } from './query-string.ts';
 
 test('names and values are decoded, and repeats are kept', () => {
@@ -18,6 +18,19 @@ test('__proto__ is a name like any other', () => {
   expect(({} as Record<string, unknown>)['1']).toBeUndefined();
 });
 
-test.each(['a=%', 'a=%zz', '%ff=1', 'a=%C3%28'])('malformed encoding is refused: %s', (text) => {
-  expect(() => parseQueryString(text)).toThrow(Problem);
+test.each([
+  ['a=%', ['a']],
+  ['a=%zz', ['a']],
+  ['%ff=1', ['%ff']],
+  ['a=%C3%28', ['a']],
+  ['a=%&b=1&%61%20=%&c', ['a', 'a ']],
+  [`${'x'.repeat(200)}=%`, ['x'.repeat(100)]],
+])('malformed encoding is refused, by the names of the parameters: %s', (text, paths) => {
+  let errors: Problem['errors'];
+  try {
+    parseQueryString(text);
+  } catch (error) {
+    errors = (error as Problem).errors;
+  }
+  expect(errors).toEqual(paths.map((path) => ({ path, code: 'malformed', message: 'is not valid percent-encoding' })));
 });

@@ -1,4 +1,7 @@
-import { Problem } from './problem.ts';
+import { type InputError, Problem } from './problem.ts';
+
+/** How much of a name an error repeats. */
+const PATH_CHARACTERS_MAX = 100;
 
 /** The parameters of a URL's query. A repeated one has several values. */
 export type QueryParameters = Readonly<Record<string, readonly string[]>>;
@@ -7,28 +10,33 @@ export type QueryParameters = Readonly<Record<string, readonly string[]>>;
  * Parses a query string. It refuses what is not percent-encoded UTF-8, rather than guess its meaning. The object has no
  * prototype, so that `__proto__` is a name like any other.
  *
- * @throws {Problem} `invalid_request`
+ * @throws {Problem} `invalid_request`, naming every parameter that is malformed
  */
 export function parseQueryString(text: string): Record<string, string[]> {
   const parameters: Record<string, string[]> = Object.create(null);
+  const errors: InputError[] = [];
   for (const pair of text.split('&')) {
     if (pair === '') continue;
     const equals = pair.indexOf('=');
-    const name = decode(equals < 0 ? pair : pair.slice(0, equals));
+    const encoded = equals < 0 ? pair : pair.slice(0, equals);
+    const name = decode(encoded);
     const value = equals < 0 ? '' : decode(pair.slice(equals + 1));
+    if (name === undefined || value === undefined) {
+      const path = (name ?? encoded).slice(0, PATH_CHARACTERS_MAX);
+      errors.push({ path, code: 'malformed', message: 'is not valid percent-encoding' });
+      continue;
+    }
     parameters[name] ??= [];
     parameters[name].push(value);
   }
+  if (errors.length > 0) throw new Problem('invalid_request', 'The query string is malformed.', { errors });
   return parameters;
 }
 
-function decode(text: string): string {
+function decode(text: string): string | undefined {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));
   } catch {
-    const message = 'is not valid percent-encoding';
-    throw new Problem('invalid_request', 'The query string is malformed.', {
-      errors: [{ path: text.slice(0, 100), code: 'malformed', message }],
-    });
+    return undefined;
   }
 }

@@ -167,6 +167,45 @@ test('a query that cannot begin gives its slot back', async () => {
   }
 });
 
+/** Other values than the defaults, each another one, with the setting that it becomes. */
+const BUDGET = {
+  QUERY_MEMORY_BYTES_MAX: ['max_memory_usage', 123_456_789],
+  QUERY_RESULT_BYTES_MAX: ['max_result_bytes', 23_456_789],
+  QUERY_BYTES_READ_MAX: ['max_bytes_to_read', 3_456_789],
+  QUERY_ROWS_READ_MAX: ['max_rows_to_read', 456_789],
+  QUERY_THREADS_MAX: ['max_threads', 3],
+} as const;
+
+test('the value of each variable reaches the statements of pages and reports; an export may read and return everything', async () => {
+  const values = Object.fromEntries(Object.entries(BUDGET).map(([variable, [, value]]) => [variable, value]));
+  const config: QueryConfig = { ...query.config, ...values, QUERY_TIMEOUT_MS: 56_789 };
+  const reader = new HttpClickHouseReader(config, { connectionsMax: 2, settings: querySettings(config) });
+  const names = Object.values(BUDGET).map(([setting]) => setting);
+  const sql = `SELECT ${[...names, 'max_execution_time'].map((name) => `toFloat64(getSetting('${name}'))`).join(', ')}`;
+  try {
+    const runner = new QueryRunner(storeOf(reader), config, new QueryMetrics(new Registry()));
+    const read = async (pool: 'pages' | 'reports' | 'exports') => {
+      const one = { kind: 'events_count', workspace: 'a', pool, statement: () => ({ sql, params: {} }) } as const;
+      const [row = []] = await runner.all(one);
+      return {
+        settings: Object.fromEntries(names.map((name, index) => [name, row[index]])),
+        seconds: Number(row.at(-1)),
+      };
+    };
+    const given = Object.fromEntries(Object.values(BUDGET));
+    for (const pool of ['pages', 'reports'] as const) {
+      const { settings, seconds } = await read(pool);
+      expect([pool, settings]).toEqual([pool, given]);
+      expect(seconds).toBeLessThanOrEqual(56.789);
+      expect(seconds).toBeGreaterThan(0);
+    }
+    const unlimited = { max_result_bytes: 0, max_bytes_to_read: 0, max_rows_to_read: 0 };
+    expect((await read('exports')).settings).toEqual({ ...given, ...unlimited });
+  } finally {
+    reader.close();
+  }
+});
+
 test('a query over its time or memory is refused as too expensive, and reveals nothing more', async () => {
   const poor = await service({ QUERY_TIMEOUT_MS: '100', QUERY_MEMORY_BYTES_MAX: String(16 * 1_024 * 1_024) });
   try {

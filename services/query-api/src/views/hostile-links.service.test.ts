@@ -106,13 +106,14 @@ test('the links of a deleted dashboard are revoked', async () => {
   for (const url of [dashboard, tile]) expect((await send(query, 'GET', url, undefined, key)).status).toBe(401);
 });
 
-test('a link has a rate of its own', async () => {
+test('a link has a rate of its own, and is served again when its time is over', async () => {
   const { dashboard, key } = await shared('f');
   const statuses = await Promise.all(
     Array.from({ length: 500 }, async () => (await send(query, 'GET', dashboard, undefined, key)).status),
   );
   expect(statuses).toContain(429);
   expect((await send(query, 'GET', dashboard, undefined, 'f')).status).toBe(200);
+  await eventually(async () => (await send(query, 'GET', dashboard, undefined, key)).status).toBe(200);
 });
 
 /** A client of ClickHouse that counts what it is asked, and fails on demand. */

@@ -239,11 +239,25 @@ async function requireHeadroom(
     return headroomSeconds ?? (keptMs === undefined ? Number.POSITIVE_INFINITY : keptMs / 1_000);
   });
   const bytes = sumOf((await readBytes(client)).map((table) => table.bytes));
+  requireTime({ name: server.name, bytes, bandwidth, headroom: Math.min(...left) });
+}
+
+export interface CopyTime {
+  /** Of the source. */
+  readonly name: string;
+  readonly bytes: number;
+  /** Bytes a second at most; 0: no limit. */
+  readonly bandwidth: number;
+  /** The time until Kafka deletes what the source has not stored yet, in seconds. */
+  readonly headroom: number;
+}
+
+/** @throws {Refused} when a copy may not end, with time to spare, before Kafka deletes what it needs */
+export function requireTime({ name, bytes, bandwidth, headroom }: CopyTime): void {
   const seconds = bytes / Math.min(BYTES_PER_SECOND, bandwidth || BYTES_PER_SECOND);
-  const headroom = Math.min(...left);
   if (headroom >= seconds + SPARE_SECONDS) return;
   throw new Refused(
-    `The copy may take ${Math.ceil(seconds)} s, and Kafka deletes what ${server.name} has not stored yet in ` +
+    `The copy may take ${Math.ceil(seconds)} s, and Kafka deletes what ${name} has not stored yet in ` +
       `${Math.floor(headroom)} s: let its writers catch up, or set a longer retention.ms of the topics.`,
   );
 }

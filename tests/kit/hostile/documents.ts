@@ -1,0 +1,144 @@
+import { bodyDoor, textOfLength } from './body-door.ts';
+import { type Door, type Doors, type Expectation, plainDoor } from './door.ts';
+import type { LimitId } from './limits.ts';
+import { pick, type Random } from './texts.ts';
+
+type Values = ReadonlyMap<LimitId, number>;
+
+const CREATED: Expectation = { statuses: [201], named: [['"id"']] };
+const CHANGED: Expectation = { statuses: [200], named: [['"id"']] };
+
+/** Members that are valid by themselves may be invalid for a report, or too many of a kind. */
+const orInvalid = ({ statuses, named }: Expectation): Expectation => ({
+  statuses: [...statuses, 400],
+  named: named.map((texts) => [...texts, '"invalid_request"', '"query_too_expensive"', '"too_long"']),
+  refusals: ['invalid_request', 'query_too_expensive', 'too_long'],
+});
+
+const ORDINARY_CHARACTERS = 12;
+
+const nameOf = (values: Values, random: Random) => textOfLength(random, values.get('viewName') ?? ORDINARY_CHARACTERS);
+
+/** So many members, the first of which has a text of so many characters. */
+export function members(
+  random: Random,
+  count: number,
+  characters: number,
+  nameAt: (index: number) => string,
+): Record<string, string> {
+  return Object.fromEntries(
+    Array.from({ length: count }, (_, index) => [nameAt(index), textOfLength(random, index === 0 ? characters : 3)]),
+  );
+}
+
+const VIEW_LIMITS: readonly LimitId[] = ['viewName', 'viewParameters', 'viewParameter'];
+
+function view(values: Values, random: Random): object {
+  const [count, characters] = [values.get('viewParameters'), values.get('viewParameter')];
+  const isOrdinary = count === undefined && characters === undefined;
+  return {
+    name: nameOf(values, random),
+    report: 'series',
+    parameters: {
+      ...(isOrdinary && { range: pick(random, ['1h', '30d', '999m']), groupBy: 'event' }),
+      ...members(random, isOrdinary ? 0 : (count ?? 1), characters ?? 3, (index) => `properties.p${index}[ne]`),
+    },
+  };
+}
+
+const viewDoor = (method: 'POST' | 'PATCH'): Door =>
+  bodyDoor({
+    request: {
+      service: 'query-api',
+      ...(method === 'POST' ? { method, path: '/views', undo: '/views/{id}' } : { method, path: '/views/{view}' }),
+    },
+    limits: VIEW_LIMITS,
+    bodyLimit: 'viewBody',
+    body: view,
+    answered: orInvalid(method === 'POST' ? CREATED : CHANGED),
+  });
+
+/** Views that the workspace does not have are refused, whatever their number. */
+function dashboard(values: Values, random: Random): object {
+  const count = values.get('dashboardTiles');
+  const unknown = (index: number) => ({ view: `0197c0de-0000-7000-8000-${String(index).padStart(12, '0')}`, width: 1 });
+  const known = [{ view: '{view}', width: 2 }];
+  return {
+    name: nameOf(values, random),
+    tiles: count === undefined ? known : [...known, ...Array.from({ length: count - 1 }, (_, index) => unknown(index))],
+  };
+}
+
+const dashboardDoor = (method: 'POST' | 'PATCH'): Door =>
+  bodyDoor({
+    request: {
+      service: 'query-api',
+      ...(method === 'POST'
+        ? { method, path: '/dashboards', undo: '/dashboards/{id}' }
+        : { method, path: '/dashboards/{dashboard}' }),
+    },
+    limits: ['viewName', 'dashboardTiles'],
+    bodyLimit: 'viewBody',
+    body: dashboard,
+    answered: orInvalid(method === 'POST' ? CREATED : CHANGED),
+  });
+
+const linkDoor = bodyDoor({
+  request: {
+    ...{ service: 'query-api', method: 'POST', path: '/dashboards/{dashboard}/links' },
+    undo: '/dashboards/{dashboard}/links/{id}',
+  },
+  limits: ['viewName'],
+  bodyLimit: 'viewBody',
+  body: (values, random) => ({ name: nameOf(values, random) }),
+  answered: { ...CREATED, named: [['"vk_']] },
+});
+
+const keyDoor = bodyDoor({
+  request: { service: 'query-api', method: 'POST', path: '/keys', undo: '/keys/{id}' },
+  bodyLimit: 'keyBody',
+  body: (_, random) => ({ scopes: [pick(random, ['ingest', 'query', 'sql'])] }),
+  answered: CREATED,
+});
+
+/** The key of a link reads one dashboard. */
+const withLink = { authorization: 'Bearer {linkKey}' };
+
+/** Views, dashboards, links, keys and dead letters. What a request creates it deletes again, by the route beside it. */
+export const DOCUMENT_DOORS: Doors = {
+  'GET /views': plainDoor({ service: 'query-api', method: 'GET', path: '/views' }),
+  'POST /views': viewDoor('POST'),
+  'GET /views/{id}': plainDoor({ service: 'query-api', method: 'GET', path: '/views/{view}' }),
+  'PATCH /views/{id}': viewDoor('PATCH'),
+  'DELETE /views/{id}': plainDoor({ service: 'query-api', method: 'DELETE', path: '/views/{dashboard}' }, [404]),
+  'GET /dashboards': plainDoor({ service: 'query-api', method: 'GET', path: '/dashboards?limit=1' }),
+  'POST /dashboards': dashboardDoor('POST'),
+  'GET /dashboards/{id}': plainDoor({
+    ...{ service: 'query-api', method: 'GET', path: '/dashboards/{dashboard}', headers: withLink },
+  }),
+  'PATCH /dashboards/{id}': dashboardDoor('PATCH'),
+  'DELETE /dashboards/{id}': plainDoor({ service: 'query-api', method: 'DELETE', path: '/dashboards/{view}' }, [404]),
+  'GET /dashboards/{id}/tiles/{view}': plainDoor(
+    { service: 'query-api', method: 'GET', path: '/dashboards/{dashboard}/tiles/{view}', headers: withLink },
+    // Another request may have changed the tiles, or what the view reads; its report may be too expensive.
+    [200, 400, 404],
+  ),
+  'GET /dashboards/{id}/links': plainDoor({
+    ...{ service: 'query-api', method: 'GET', path: '/dashboards/{dashboard}/links' },
+  }),
+  'POST /dashboards/{id}/links': linkDoor,
+  'DELETE /dashboards/{id}/links/{link}': plainDoor(
+    { service: 'query-api', method: 'DELETE', path: '/dashboards/{view}/links/{link}' },
+    [404],
+  ),
+  'GET /keys': plainDoor({ service: 'query-api', method: 'GET', path: '/keys' }),
+  'POST /keys': keyDoor,
+  'DELETE /keys/{id}': plainDoor({ service: 'query-api', method: 'DELETE', path: '/keys/{view}' }, [404]),
+  'GET /dead-letters': plainDoor({ service: 'query-api', method: 'GET', path: '/dead-letters?limit=1000' }),
+  'GET /dead-letters/{id}': plainDoor({ service: 'query-api', method: 'GET', path: '/dead-letters/{deadLetter}' }),
+  'POST /dead-letters/{id}/replay': plainDoor(
+    { service: 'query-api', method: 'POST', path: '/dead-letters/{deadLetter}/replay' },
+    // It was refused before Kafka had it, and is so again.
+    [204, 409],
+  ),
+};
