@@ -1,19 +1,21 @@
 // npm run check:deploy: renders the Helm chart and checks its objects. See `npm run check:deploy -- --help`.
-import { glob } from 'node:fs/promises';
+import { glob, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { installNpmPackages } from '@sluice/local-stack/install-packages';
 import { parseArguments, runCommand } from '@sluice/shared/command-line';
 import { Helm, HelmError } from './deploy/helm.ts';
 import { relationErrors } from './deploy/object-relations.ts';
 import { ObjectSchemas, type ObjectSet } from './deploy/object-schemas.ts';
-import { PLANTED_OBJECT_FAULTS } from './deploy/planted-faults.ts';
+import { type EnvVariables, passedErrors, passedValues } from './deploy/passed-values.ts';
+import { PLANTED_OBJECT_FAULTS, PLANTED_PASSED_FAULTS } from './deploy/planted-faults.ts';
 import { PLANTED_VALUE_FAULTS } from './deploy/planted-value-faults.ts';
 
 const HELP = `Usage: npm run check:deploy
 
 Renders the Helm chart deploy/helm/sluice with each file of deploy/helm/values, and compares every object with the schemas
 of Kubernetes, KEDA, the Prometheus operator and the Gateway API, with the other objects, and with the environment that
-the services read. Then it plants faults into objects and values, and says what finds each of them.
+the services read. It gives every value that a container gets another one than its default, and compares what the
+containers get with that. Then it plants faults into objects and values, and says what finds each of them.
 
 The first time it builds helm into .cache, which needs Go 1.26 or newer and some four minutes of CPU time, and installs
 the schemas.
@@ -76,10 +78,36 @@ async function checkChart(helm: Helm): Promise<number> {
     );
     if (printFault(fault, refusal)) accepted.push(fault.name);
   }
-  const faults = planted.length + PLANTED_VALUE_FAULTS.length;
+  const { wrongSets, missedFaults } = await checkPassedValues(helm);
+  const faults = planted.length + PLANTED_VALUE_FAULTS.length + PLANTED_PASSED_FAULTS.length;
   console.log(`\n${rendered.length - wrong.length} of ${rendered.length} value sets are right`);
-  console.log(`${faults - missed.length - accepted.length} of ${faults} planted faults were found`);
-  return wrong.length + missed.length + accepted.length === 0 ? 0 : 1;
+  console.log(`${faults - missed.length - accepted.length - missedFaults} of ${faults} planted faults were found`);
+  return wrong.length + missed.length + accepted.length + wrongSets + missedFaults === 0 ? 0 : 1;
+}
+
+/** Checks that containers get every value, and that faults in what they get are found. */
+async function checkPassedValues(helm: Helm): Promise<{ wrongSets: number; missedFaults: number }> {
+  const folder = join(cache, 'passed-values');
+  await mkdir(folder, { recursive: true });
+  const schema = JSON.parse(await readFile(join(chart, 'values.schema.json'), 'utf8'));
+  const variablesOf = (section: string) => Object.keys(schema.properties[section].properties.env.properties);
+  const variables: EnvVariables = {
+    ingestApi: variablesOf('ingestApi'),
+    writer: variablesOf('writer'),
+    queryApi: variablesOf('queryApi'),
+  };
+  let wrongSets = 0;
+  let missedFaults = 0;
+  for (const { name, values, passed } of passedValues(variables)) {
+    const file = join(folder, `${name}.yaml`);
+    await writeFile(file, JSON.stringify(values));
+    const objects = await helm.render(chart, ['--values', file]);
+    if (printSet({ name: `values of ${name}`, objects }, passedErrors(objects, passed))) wrongSets += 1;
+    for (const fault of PLANTED_PASSED_FAULTS.filter((planted) => planted.file === name)) {
+      if (printFault(fault, passedErrors(fault.plant(objects), passed))) missedFaults += 1;
+    }
+  }
+  return { wrongSets, missedFaults };
 }
 
 /** Prints the objects of a set by kind, and its errors. Returns whether there are any. */

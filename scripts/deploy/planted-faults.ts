@@ -279,6 +279,38 @@ export const PLANTED_OBJECT_FAULTS: readonly PlantedObjectFault[] = [
   ].map((planted) => ({ ...planted, file: 'mirrors.yaml' })),
 ];
 
+/** Faults in what containers get of the values; `file` is the name of a set of them. */
+export const PLANTED_PASSED_FAULTS: readonly PlantedObjectFault[] = [
+  fault(
+    'a variable with another value',
+    'Deployment passed-query-api',
+    [...CONTAINER, 'env', '0', 'value'],
+    'x',
+    'is x, and must be',
+  ),
+  fault(
+    'a variable under another name',
+    'Deployment passed-ingest-api',
+    [...CONTAINER, 'env', '0', 'name'],
+    'OTHER',
+    'is not set, and must be',
+  ),
+  fault(
+    'another key of a secret',
+    'Deployment passed-writer',
+    [...POD, 'volumes', '0', 'projected', 'sources', '0', 'secret', 'items', '0', 'key'],
+    'ca.crt',
+    'KAFKA_SSL_CA_FILE is kafka-ca/ca.crt, and must be kafka-ca/kafka-ca-key',
+  ),
+  fault(
+    'the secret of another account',
+    'Deployment passed-query-api',
+    [...POD, 'volumes', '0', 'projected', 'sources', '0', 'secret', 'name'],
+    'writer',
+    'API_KEYS_FILE is writer/keys-key',
+  ),
+].map((planted) => ({ ...planted, file: 'passwords and tracing' }));
+
 /**
  * @param title the object's kind and name
  * @param path of the field that is set; "-" appends to a list

@@ -408,4 +408,20 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     breaks: 'The generator of hostile requests never sends SQL.',
     tests: ['tests/kit/hostile/product.test.ts'],
   },
+  {
+    name: 'ingest/rejections-of-nobody',
+    file: 'services/ingest-api/src/routes/taken-calls.ts',
+    search: 'metrics.rejectedCalls.inc({ client, reason });',
+    replacement: "metrics.rejectedCalls.inc({ client: 'other', reason });",
+    breaks: 'Nobody sees which client has its calls rejected.',
+    tests: ['services/ingest-api/src/routes/post-calls.service.test.ts'],
+  },
+  {
+    name: 'query/rows-read-without-limit',
+    file: query('clickhouse/query-settings.ts'),
+    search: 'max_rows_to_read: String(config.QUERY_ROWS_READ_MAX ?? 0),',
+    replacement: "max_rows_to_read: '0',",
+    breaks: 'Queries may read any number of rows, whatever QUERY_ROWS_READ_MAX is.',
+    tests: ['tests/system/tracing.test.ts'],
+  },
 ];

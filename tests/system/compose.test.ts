@@ -232,3 +232,36 @@ test('trench-api calls the services where they listen, and has no admin key unle
   expect(loadConfig(trenchSchema, environment).TRENCH_ADMIN_KEY).toBeUndefined();
   expect(environmentOf('trench-api', { TRENCH_ADMIN_KEY: 'a' })['TRENCH_ADMIN_KEY']).toBe('a');
 });
+
+test('each variable that may be given reaches the containers that it is for, and no other', async () => {
+  const text = await readFile(new URL('docker-compose.yml', ROOT), 'utf8');
+  const names = new Set([...text.matchAll(/\$\{(\w+)/g)].map(([, name = '']) => name));
+  const reached = [...names].map((name) => [
+    name,
+    Object.keys(compose.services)
+      .filter((one) => service(one).environment)
+      .flatMap((one) =>
+        Object.entries(environmentOf(one, { [name]: 'given' })).flatMap(([variable, value]) =>
+          value.includes('given') ? [`${one}.${variable}=${value}`] : [],
+        ),
+      )
+      .sort(),
+  ]);
+  const given = (...variables: readonly string[]) => variables.map((variable) => `${variable}=given`);
+  expect(Object.fromEntries(reached)).toEqual({
+    KAFKA_CLUSTER_ID: given('kafka.CLUSTER_ID'),
+    // For those of accounts that are not given.
+    CLICKHOUSE_PASSWORD: given(
+      ...['MIGRATE', 'QUERY', 'WEBHOOKS', 'WRITER'].map((account) => `clickhouse.${account}_PASSWORD`),
+      ...['clickhouse', 'query-api', 'writer'].map((one) => `${one}.CLICKHOUSE_PASSWORD`),
+      'query-api.CLICKHOUSE_WEBHOOKS_PASSWORD',
+      'writer.CLICKHOUSE_MIGRATE_PASSWORD',
+    ).sort(),
+    CLICKHOUSE_MIGRATE_PASSWORD: given('clickhouse.MIGRATE_PASSWORD', 'writer.CLICKHOUSE_MIGRATE_PASSWORD'),
+    CLICKHOUSE_WRITER_PASSWORD: given('clickhouse.WRITER_PASSWORD', 'writer.CLICKHOUSE_PASSWORD'),
+    CLICKHOUSE_QUERY_PASSWORD: given('clickhouse.QUERY_PASSWORD', 'query-api.CLICKHOUSE_PASSWORD'),
+    CLICKHOUSE_WEBHOOKS_PASSWORD: given('clickhouse.WEBHOOKS_PASSWORD', 'query-api.CLICKHOUSE_WEBHOOKS_PASSWORD'),
+    EVENTS_RETENTION_DAYS: given('writer.EVENTS_RETENTION_DAYS'),
+    TRENCH_ADMIN_KEY: given('trench-api.TRENCH_ADMIN_KEY'),
+  });
+});

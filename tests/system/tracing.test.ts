@@ -15,6 +15,17 @@ const CONSUMER = 5;
 /** What no span may hold. */
 const SECRETS = ['ada-the-user', 'acme-the-group', 'pro-the-plan', 'signed-up-event', 'idempotent-key-1'];
 
+/** Each other than its default, and than the others. */
+const BUDGETS = {
+  QUERY_TIMEOUT_MS: '120000',
+  COUNT_TIMEOUT_MS: '2500',
+  QUERY_MEMORY_BYTES_MAX: '700000001',
+  QUERY_RESULT_BYTES_MAX: '300000002',
+  QUERY_BYTES_READ_MAX: '40000000003',
+  QUERY_ROWS_READ_MAX: '900000004',
+  QUERY_THREADS_MAX: '3',
+};
+
 let receiver: OtlpReceiver;
 let clickhouse: Awaited<ReturnType<typeof ownClickHouse>>;
 let pipeline: Pipeline;
@@ -27,6 +38,7 @@ beforeAll(async () => {
     name: 'tracing',
     // Only what continues a trace that the client records is recorded.
     env: { ...receiver.env, OTEL_TRACES_SAMPLER: 'parentbased_always_off' },
+    envOf: { writer: { STATEMENT_TIMEOUT_MS: '4321' }, 'query-api': BUDGETS },
   });
 });
 afterAll(async () => {
@@ -162,6 +174,51 @@ test('a query has a span, with the id that it has in the query log, and its requ
   expect(id).toMatch(/^query-api\/events_page\/a-page\/[0-9a-f-]{36}$/);
   expect(await logged(id)).toEqual([{ comment: 'a-page' }]);
 });
+
+// The query log also has the settings of statements.
+test('statements of query-api and of the writer may take what the variables say', async () => {
+  const { url } = pipeline.services['query-api'];
+  const settingsOf = async (kind: string, path: string) => {
+    const id = `limits-of-${kind}`;
+    const response = await fetch(`${url}${path}`, {
+      headers: { authorization: `Bearer ${pipeline.key}`, 'x-request-id': id },
+    });
+    await response.arrayBuffer();
+    expect(response.status).toBe(200);
+    return await settingsInLog(`/${kind}/${id}/`);
+  };
+  const budget = {
+    ...{ max_memory_usage: '700000001', max_result_bytes: '300000002', max_bytes_to_read: '40000000003' },
+    ...{ max_rows_to_read: '900000004', max_threads: '3' },
+  };
+  const page = await settingsOf('events_page', '/events?limit=1');
+  expect(page).toMatchObject(budget);
+  expect(Number(page['max_execution_time'])).toBeGreaterThan(2.5);
+  expect(Number(page['max_execution_time'])).toBeLessThanOrEqual(120);
+  const count = await settingsOf('events_count', '/events?limit=0&properties.plan=pro');
+  expect(count).toMatchObject(budget);
+  expect(Number(count['max_execution_time'])).toBeLessThanOrEqual(2.5);
+  expect(await settingsOf('series', '/events/series?startDate=2026-01-01')).toMatchObject(budget);
+  // An export may take any time, and read and return everything: 0 is the default, which is not logged.
+  const exported = await settingsOf('events_export', '/events/export?format=ndjson&startDate=2026-01-01');
+  expect(exported).toMatchObject({ max_memory_usage: '700000001', max_threads: '3' });
+  for (const name of ['max_execution_time', 'max_result_bytes', 'max_bytes_to_read', 'max_rows_to_read']) {
+    expect(exported).not.toHaveProperty(name);
+  }
+  await submit(clientSpan({ isSampled: false }).traceparent, 'limited');
+  expect(await settingsInLog('/store-events/')).toMatchObject({ max_execution_time: '4.321' });
+});
+
+/** Returns the settings of a statement whose id has a text. */
+async function settingsInLog(text: string): Promise<Readonly<Record<string, string>>> {
+  return await until(`a statement ${text} in the query log`, async () => {
+    await readClickHouse(clickhouse.url, 'SYSTEM FLUSH LOGS');
+    const sql = `SELECT toJSONString(Settings) FROM system.query_log
+      WHERE type = 'QueryFinish' AND position(query_id, {text:String}) > 0 LIMIT 1 FORMAT TabSeparatedRaw`;
+    const found = await readClickHouse(clickhouse.url, sql, { parameters: { text } });
+    return found === '' ? undefined : (JSON.parse(found) as Record<string, string>);
+  });
+}
 
 test('what a client does not record leaves no spans, and its events are stored', async () => {
   const [unrecorded, recorded] = [clientSpan({ isSampled: false }), clientSpan({ isSampled: true })];

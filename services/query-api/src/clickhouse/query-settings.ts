@@ -11,15 +11,8 @@ export function querySettings(config: QueryConfig): QuerySettings {
     ...PINNED_SETTINGS,
     readonly: '1',
     timeout_before_checking_execution_speed: '0',
-    max_memory_usage: String(config.QUERY_MEMORY_BYTES_MAX),
-    max_result_bytes: String(config.QUERY_RESULT_BYTES_MAX),
-    // Counts what a query reads, not what it might read: a page of the table's order ends long before the table does.
-    max_bytes_to_read: String(config.QUERY_BYTES_READ_MAX),
-    // Counts what a query might read, before it starts. 0 is no limit.
-    max_rows_to_read: String(config.QUERY_ROWS_READ_MAX ?? 0),
+    ...budgetSettings(config),
     read_overflow_mode: 'throw',
-    // 0 is one thread per processor.
-    max_threads: String(config.QUERY_THREADS_MAX ?? 0),
     // Groups follow the sorting keys, so that a page of groups reads no more than its rows.
     optimize_aggregation_in_order: '1',
     // Sub-selects of one query see the same rows, as a total needs.
@@ -37,6 +30,20 @@ export function querySettings(config: QueryConfig): QuerySettings {
     // ClickHouse 26.7 loses rows of a page if it answers from such an index alone. Counts do: see COUNT_SETTINGS.
     query_plan_direct_read_from_text_index: '0',
     query_plan_text_index_add_hint: '0',
+  };
+}
+
+/** Returns what a query may take, also one of a client, besides its time. */
+export function budgetSettings(config: QueryConfig): QuerySettings {
+  return {
+    max_memory_usage: String(config.QUERY_MEMORY_BYTES_MAX),
+    max_result_bytes: String(config.QUERY_RESULT_BYTES_MAX),
+    // Counts what a query reads, not what it might read: a page of the table's order ends long before the table does.
+    max_bytes_to_read: String(config.QUERY_BYTES_READ_MAX),
+    // Counts what a query might read, before it starts. 0 is no limit.
+    max_rows_to_read: String(config.QUERY_ROWS_READ_MAX ?? 0),
+    // 0 is one thread per processor.
+    max_threads: String(config.QUERY_THREADS_MAX ?? 0),
   };
 }
 

@@ -7,11 +7,16 @@ import { DEAR_STATEMENTS, PLANNED_KINDS } from '../testing/dear-sql.ts';
 import { anEvent } from '../testing/query-service.ts';
 import { type SqlService, startSql } from '../testing/sql-service.ts';
 
+const BUDGETS = {
+  ...{ QUERY_TIMEOUT_MS: '400', QUERY_MEMORY_BYTES_MAX: '200000000', SQL_RESULT_ROWS_MAX: '10000' },
+  ...{ QUERY_RESULT_BYTES_MAX: '300000002', QUERY_BYTES_READ_MAX: '40000000003' },
+  ...{ QUERY_ROWS_READ_MAX: '900000004', QUERY_THREADS_MAX: '3' },
+};
+
 let service: SqlService;
 
 beforeAll(async () => {
-  const budgets = { QUERY_TIMEOUT_MS: '400', QUERY_MEMORY_BYTES_MAX: '200000000', SQL_RESULT_ROWS_MAX: '10000' };
-  service = await startSql({ ...budgets, REPORT_CONNECTIONS_MAX: '4', REPORT_CONCURRENCY_PER_WORKSPACE: '1' });
+  service = await startSql({ ...BUDGETS, REPORT_CONNECTIONS_MAX: '4', REPORT_CONCURRENCY_PER_WORKSPACE: '1' });
   await service.store('a', [anEvent({ userId: 'jane' })]);
   await service.store('h', [anEvent({ userId: 'other' })]);
 });
@@ -96,3 +101,30 @@ test('a statement that goes on after its answer keeps its slot until ClickHouse 
   });
   await eventually(heldSlots).toBe(0);
 }, 120_000);
+
+test('a statement of a client may take what the variables say', async () => {
+  // Those that only explain it may return more rows.
+  const query = `SELECT toJSONString(Settings) AS settings FROM system.processes
+    WHERE startsWith(query_id, 'query-api/sql/') AND match(query, '^SELECT.*the limited one')`;
+  const settings = await until('the statement to be seen while it runs', async () => {
+    let hasEnded = false;
+    // It runs until its time is up.
+    const sql = "SELECT count() FROM numbers(800000000) WHERE sipHash64(toString(number), 'the limited one') = 7";
+    const asked = ask(sql, 'a').then(() => {
+      hasEnded = true;
+    });
+    let found: string | undefined;
+    while (found === undefined && !hasEnded) {
+      const result = await service.clickHouse.query({ query, format: 'JSONEachRow' });
+      found = (await result.json<{ settings: string }>())[0]?.settings;
+    }
+    await asked;
+    return found;
+  });
+  expect(JSON.parse(settings)).toMatchObject({
+    ...{ max_execution_time: '0.4', max_memory_usage: BUDGETS.QUERY_MEMORY_BYTES_MAX },
+    ...{ max_result_rows: BUDGETS.SQL_RESULT_ROWS_MAX, max_result_bytes: BUDGETS.QUERY_RESULT_BYTES_MAX },
+    ...{ max_bytes_to_read: BUDGETS.QUERY_BYTES_READ_MAX, max_rows_to_read: BUDGETS.QUERY_ROWS_READ_MAX },
+    max_threads: BUDGETS.QUERY_THREADS_MAX,
+  });
+});

@@ -4,7 +4,7 @@ import type { ClickHouseReader, ReadRequest } from '../clickhouse/clickhouse-rea
 import { measured } from '../clickhouse/measured-query.ts';
 import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import type { QuerySettings } from '../clickhouse/query-settings.ts';
-import { timeLimit } from '../clickhouse/query-settings.ts';
+import { budgetSettings, timeLimit } from '../clickhouse/query-settings.ts';
 import { AHEAD_BYTES_MAX } from '../clickhouse/read-ahead.ts';
 import { ClickHouseException } from '../clickhouse/read-failures.ts';
 import type { StatementWatch } from '../clickhouse/statement-slot.ts';
@@ -116,12 +116,8 @@ export class SqlRunner {
     const { config } = this.#options;
     return {
       ...timeLimit(config.QUERY_TIMEOUT_MS),
-      max_memory_usage: String(config.QUERY_MEMORY_BYTES_MAX),
+      ...budgetSettings(config),
       max_result_rows: String(config.SQL_RESULT_ROWS_MAX),
-      max_result_bytes: String(config.QUERY_RESULT_BYTES_MAX),
-      max_bytes_to_read: String(config.QUERY_BYTES_READ_MAX),
-      max_rows_to_read: String(config.QUERY_ROWS_READ_MAX ?? 0),
-      max_threads: String(config.QUERY_THREADS_MAX ?? 0),
     };
   }
 }

@@ -1,0 +1,238 @@
+import { type KubernetesObject, objectsOf, type PodSpec } from './kubernetes-object.ts';
+
+/** What a container gets: its variables, and of those that name a file the secret or ConfigMap with the key. */
+type Passed = Readonly<Record<string, string>>;
+
+/** Values of the chart, each other than its default and than all others, and what each Deployment or CronJob gets of them. */
+export interface PassedValues {
+  readonly name: string;
+  readonly values: object;
+  readonly passed: Readonly<Record<string, Passed>>;
+}
+
+/** The variables that may be set in `env`, by the section of the values. */
+export type EnvVariables = Readonly<Record<'ingestApi' | 'writer' | 'queryApi', readonly string[]>>;
+
+const MOUNT = '/etc/sluice/';
+
+const secretOf = (name: string) => ({ name, key: `${name}-key` });
+const accountOf = (name: string) => ({ user: `${name}-user`, passwordSecret: secretOf(name) });
+const keyOf = (name: string) => `${name}/${name}-key`;
+
+const KAFKA = {
+  brokers: ['kafka-1.example.com:9001', 'kafka-2.example.com:9002'],
+  topicPrefix: 'prefix.',
+  partitions: 12,
+  replicationFactor: 5,
+  tls: { enabled: true, caSecret: secretOf('kafka-ca'), certificateSecret: 'kafka-certificate' },
+  sasl: { mechanism: 'scram-sha-256', username: 'kafka-user', passwordSecret: secretOf('kafka-password') },
+};
+
+const OF_KAFKA: Passed = {
+  KAFKA_BROKERS: 'kafka-1.example.com:9001,kafka-2.example.com:9002',
+  KAFKA_TOPIC_PREFIX: 'prefix.',
+  KAFKA_PARTITIONS: '12',
+  KAFKA_REPLICATION_FACTOR: '5',
+  KAFKA_SSL: 'true',
+  KAFKA_SSL_CA_FILE: keyOf('kafka-ca'),
+  KAFKA_SSL_CERT_FILE: 'kafka-certificate/tls.crt',
+  KAFKA_SSL_KEY_FILE: 'kafka-certificate/tls.key',
+  KAFKA_SASL_MECHANISM: 'scram-sha-256',
+  KAFKA_SASL_USERNAME: 'kafka-user',
+  KAFKA_SASL_PASSWORD_FILE: keyOf('kafka-password'),
+};
+
+const CLICKHOUSE = {
+  url: 'https://clickhouse.example.com:8444',
+  database: 'database',
+  caSecret: secretOf('clickhouse-ca'),
+};
+
+const OF_CLICKHOUSE: Passed = {
+  CLICKHOUSE_URL: CLICKHOUSE.url,
+  CLICKHOUSE_DATABASE: 'database',
+  CLICKHOUSE_CA_FILE: keyOf('clickhouse-ca'),
+};
+
+const OF_KEYS: Passed = { API_KEYS_FILE: keyOf('keys') };
+
+const TRACING = { enabled: true, endpoint: 'http://collector.example.com:4319', samplingRatio: 0.25 };
+
+const OF_TRACING: Passed = {
+  NODE_OPTIONS: '--import=/sluice/packages/shared/src/tracing/register.mjs',
+  OTEL_EXPORTER_OTLP_ENDPOINT: TRACING.endpoint,
+  OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
+  OTEL_TRACES_SAMPLER_ARG: '0.25',
+};
+
+const ACCOUNTS = {
+  writer: accountOf('writer'),
+  query: accountOf('query'),
+  migrate: accountOf('migrate'),
+  sql: accountOf('sql'),
+  webhooks: accountOf('webhooks'),
+};
+
+/** A large number, a text and a switch take turns: Helm reads numbers as floats. */
+function sampleOf(index: number): string | number | boolean {
+  return [12_000_000 + index, `text ${index}`, index % 2 === 0][index % 3] ?? '';
+}
+
+/** A section of a service: the time to stop, variables, and others. */
+function sectionOf(variables: readonly string[], shutdownTimeoutMs: number) {
+  const env = variables.map((name, index): [string, string | number | boolean] => [
+    name,
+    sampleOf(shutdownTimeoutMs + index),
+  ]);
+  return {
+    values: {
+      shutdownTimeoutMs,
+      env: Object.fromEntries(env),
+      extraEnv: [{ name: 'OTEL_SERVICE_NAME', value: `service-${shutdownTimeoutMs}` }],
+    },
+    passed: {
+      SHUTDOWN_TIMEOUT_MS: String(shutdownTimeoutMs),
+      OTEL_SERVICE_NAME: `service-${shutdownTimeoutMs}`,
+      ...Object.fromEntries(env.map(([name, value]) => [name, String(value)])),
+    } as Passed,
+  };
+}
+
+/** Returns values for a deployment with accounts of passwords, for one with certificates, and for one of several servers. */
+export function passedValues(variables: EnvVariables): readonly PassedValues[] {
+  const ingest = sectionOf(variables.ingestApi, 21_000_000);
+  const writer = sectionOf(variables.writer, 22_000_000);
+  const query = sectionOf(variables.queryApi, 23_000_000);
+  const common = {
+    fullnameOverride: 'passed',
+    image: { repository: 'registry.example.com/sluice' },
+    keys: { secret: 'keys', key: 'keys-key' },
+    kafka: KAFKA,
+    ...{ ingestApi: ingest.values, writer: writer.values, queryApi: query.values },
+  };
+  const ofIngest: Passed = { ...ingest.passed, ...OF_KEYS, ...OF_KAFKA };
+  const ofWriter: Passed = {
+    ...writer.passed,
+    ...OF_KAFKA,
+    ...OF_CLICKHOUSE,
+    ...{ CLICKHOUSE_USER: 'writer-user', CLICKHOUSE_PASSWORD_FILE: keyOf('writer') },
+    ...{ CLICKHOUSE_MIGRATE_USER: 'migrate-user', CLICKHOUSE_MIGRATE_PASSWORD_FILE: keyOf('migrate') },
+  };
+  const ofQuery: Passed = {
+    ...query.passed,
+    ...OF_KEYS,
+    ...OF_CLICKHOUSE,
+    ...{ CLICKHOUSE_USER: 'query-user', CLICKHOUSE_PASSWORD_FILE: keyOf('query') },
+    ...{ CLICKHOUSE_SQL_USER: 'sql-user', CLICKHOUSE_SQL_PASSWORD_FILE: keyOf('sql') },
+    ...{ CLICKHOUSE_WEBHOOKS_USER: 'webhooks-user', CLICKHOUSE_WEBHOOKS_PASSWORD_FILE: keyOf('webhooks') },
+    WRITER_URL: 'http://passed-writer:8080',
+    REPLAY_URL: 'http://passed-writer:8080',
+  };
+  const servers = ['s1', 's2'].map((name) => ({ name, url: `https://${name}.example.com:8443` }));
+  const withoutUrl = ({ CLICKHOUSE_URL: _, REPLAY_URL: __, ...others }: Passed): Passed => ({
+    ...others,
+    CLICKHOUSE_SERVERS_FILE: 'passed-servers/servers.json',
+  });
+  return [
+    {
+      name: 'passwords and tracing',
+      values: { ...common, clickhouse: { ...CLICKHOUSE, ...ACCOUNTS }, tracing: TRACING },
+      passed: {
+        'Deployment passed-ingest-api': { ...ofIngest, ...OF_TRACING },
+        'Deployment passed-writer': { ...ofWriter, ...OF_TRACING },
+        'Deployment passed-query-api': { ...ofQuery, ...OF_TRACING },
+      },
+    },
+    {
+      name: 'certificates',
+      values: {
+        ...common,
+        clickhouse: {
+          ...CLICKHOUSE,
+          writer: { user: 'writer-user', certificateSecret: 'writer-certificate' },
+          query: { user: 'query-user', certificateSecret: 'query-certificate' },
+          migrate: { user: '' },
+        },
+      },
+      passed: {
+        'Deployment passed-ingest-api': ofIngest,
+        'Deployment passed-writer': {
+          ...writer.passed,
+          ...OF_KAFKA,
+          ...OF_CLICKHOUSE,
+          ...ofCertificate('writer'),
+        },
+        'Deployment passed-query-api': {
+          ...query.passed,
+          ...OF_KEYS,
+          ...OF_CLICKHOUSE,
+          ...ofCertificate('query'),
+          ...{ WRITER_URL: ofQuery['WRITER_URL'] ?? '', REPLAY_URL: ofQuery['REPLAY_URL'] ?? '' },
+        },
+      },
+    },
+    {
+      name: 'several servers',
+      values: { ...common, clickhouse: { ...CLICKHOUSE, url: '', servers, ...ACCOUNTS } },
+      passed: {
+        'Deployment passed-ingest-api': ofIngest,
+        'Deployment passed-writer-s1': { ...withoutUrl(ofWriter), CLICKHOUSE_SERVER: 's1' },
+        'Deployment passed-writer-s2': { ...withoutUrl(ofWriter), CLICKHOUSE_SERVER: 's2' },
+        'CronJob passed-compare': withoutUrl(ofWriter),
+        'Deployment passed-query-api': {
+          ...withoutUrl(ofQuery),
+          WRITER_URL: 'http://passed-writer-s1:8080,http://passed-writer-s2:8080',
+        },
+      },
+    },
+  ];
+}
+
+function ofCertificate(account: 'writer' | 'query'): Passed {
+  return {
+    CLICKHOUSE_USER: `${account}-user`,
+    CLICKHOUSE_CERT_FILE: `${account}-certificate/tls.crt`,
+    CLICKHOUSE_KEY_FILE: `${account}-certificate/tls.key`,
+  };
+}
+
+/** Returns what containers do not get of the values, or get otherwise. */
+export function passedErrors(objects: readonly KubernetesObject[], passed: PassedValues['passed']): readonly string[] {
+  const pods = new Map<string, PodSpec>([
+    ...objectsOf(objects, 'Deployment').map(({ name, spec }) => [`Deployment ${name}`, spec.template.spec] as const),
+    ...objectsOf(objects, 'CronJob').map(
+      ({ name, spec }) => [`CronJob ${name}`, spec.jobTemplate.spec.template.spec] as const,
+    ),
+  ]);
+  const others = [...pods.keys()].filter((title) => !(title in passed));
+  return [
+    ...others.map((title) => `${title}: nobody says what it gets`),
+    ...Object.entries(passed).flatMap(([title, wanted]) => {
+      const pod = pods.get(title);
+      return pod ? differences(wanted, gottenBy(pod)).map((error) => `${title}: ${error}`) : [`${title} is missing`];
+    }),
+  ];
+}
+
+function differences(wanted: Passed, gotten: Passed): string[] {
+  return [...new Set([...Object.keys(wanted), ...Object.keys(gotten)])]
+    .filter((name) => wanted[name] !== gotten[name])
+    .map((name) => `${name} is ${gotten[name] ?? 'not set'}, and must be ${wanted[name] ?? 'absent'}`);
+}
+
+function gottenBy({ containers, volumes }: PodSpec): Passed {
+  const files = new Map<string, string>(
+    volumes.flatMap(({ projected }) =>
+      projected.sources.flatMap(({ secret, configMap }) =>
+        [secret, configMap].flatMap((source) =>
+          (source?.items ?? []).map(({ key, path }) => [`${MOUNT}${path}`, `${source?.['name']}/${key}`] as const),
+        ),
+      ),
+    ),
+  );
+  return Object.fromEntries(
+    containers.flatMap(({ env }) =>
+      env.map(({ name, value }) => [name, name.endsWith('_FILE') ? (files.get(value) ?? value) : value]),
+    ),
+  );
+}
