@@ -2,7 +2,7 @@ import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { STATEMENT_BYTES_MAX } from '../limits.ts';
 import { cleaned } from './sql-error.ts';
-import { mayNameViews } from './statement-size.ts';
+import { mayNameViews, refuseTooLarge } from './statement-size.ts';
 
 /** Ends what takes a thousand times as long as it should, in milliseconds. */
 const TIMEOUT_MS = 20_000;
@@ -48,3 +48,11 @@ test.each(['26.7.2', '26.7.2.1 (official build)'])('a message says neither its n
   const message = `Syntax error: failed at position 8 (FORM) (SYNTAX_ERROR) (version ${version})\n`;
   expect(cleaned(message, 'sluice_sql')).toBe('Syntax error: failed at position 8 (FORM)');
 });
+
+test.each([' (alias ', ' (alias )', ' (alias ) (children 1', ' (children 1)', ' ', ')'])(
+  'a literal that looks like the syntax tree around it, full of %j, is read in the time that its length takes',
+  (text) => {
+    const ast = ['SelectQuery (children 1)', ` ExpressionList (children 1)`, `  Literal '${repeated(text)}'`];
+    expect(() => inTime(() => refuseTooLarge(ast, 'SELECT 1'))).not.toThrow();
+  },
+);
