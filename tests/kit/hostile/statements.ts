@@ -26,10 +26,73 @@ export const RUN: Expectation = {
   refusals: ['invalid_sql', 'invalid_request', 'query_too_expensive', 'too_long'],
 };
 
-/** A statement that should be refused, one that is dear by its construction, or one that is dear by what is stored. */
+/** What a reader of SQL stops at. */
+const FRAGMENTS = [
+  ...[
+    'events',
+    'users AS',
+    'AS',
+    'a',
+    'a1 ',
+    ' ',
+    '\n',
+    '(',
+    ')',
+    '}',
+    '{',
+    '[',
+    ',',
+    '.',
+    ';',
+    "'",
+    "''",
+    '"',
+    '`',
+    '\\',
+  ],
+  ...[
+    '$',
+    '$a$',
+    '--',
+    '/*',
+    '*/',
+    '//',
+    '#',
+    'cube',
+    'SELECT ',
+    'WITH ',
+    '1',
+    '.1',
+    '1e',
+    '::',
+    '->',
+    'default.',
+    '\u2028',
+  ],
+] as const;
+
+/** What is dear to read as a text: two fragments over and over, in the place of a name, a table, a value or a condition. */
+function unreadableStatement(random: Random): string {
+  const fragments = [pick(random, FRAGMENTS), random() < 0.5 ? '' : pick(random, FRAGMENTS)].join('');
+  const text = fragments.repeat(Math.floor(10 ** (1 + 4 * random()) / fragments.length));
+  return pick(random, [
+    `SELECT count() FROM events AS ${text}`,
+    `SELECT count() FROM events ${text}`,
+    `WITH ${text} SELECT 1`,
+    `SELECT ${text}`,
+    `SELECT toInt64('${text}')`,
+    `SELECT 1 WHERE ${text}`,
+  ]);
+}
+
+/**
+ * A statement that should be refused, one that is dear by its construction, one that is dear by what is stored, or one that is
+ * dear to read.
+ */
 export function hostileStatement(random: Random): string {
   const share = random();
-  return pick(random, share < 0.3 ? HOSTILE : share < 0.6 ? DEAR_STATEMENTS : EXPENSIVE);
+  if (share < 0.4) return unreadableStatement(random);
+  return pick(random, share < 0.6 ? HOSTILE : share < 0.8 ? DEAR_STATEMENTS : EXPENSIVE);
 }
 
 const PARAMETER_LIMITS: readonly LimitId[] = ['statementParams', 'statementParam'];

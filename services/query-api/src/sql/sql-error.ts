@@ -56,18 +56,30 @@ function notSetUp(cause: ClickHouseException): Problem {
 
 /** It has no cause: the server has not failed. */
 function invalid(message: string, { message: original }: ClickHouseException): Problem {
-  const [, name = 'invalid_value'] = /\(([A-Z0-9_]+)\) \(version [^)]*\)\s*$/.exec(original) ?? [];
+  const [, name = 'invalid_value'] = NAME_OF_ERROR.exec(withoutVersion(original)) ?? [];
   const errors = [{ path: 'sql', code: name.toLowerCase(), message }];
   return new Problem('invalid_sql', `The SQL cannot be run: ${message}`, { errors });
 }
 
+/** ClickHouse ends a message with it: ` (SYNTAX_ERROR)`. */
+const NAME_OF_ERROR = / ?\(([A-Z0-9_]+)\)$/;
+
+/** How long the version at the end of a message is at most, in characters: ` (version 26.7.2.1 (official build))`. */
+const VERSION_CHARACTERS_MAX = 100;
+
+/** Texts of the statement may be in the message: the time grows as it does, and not with its square. */
+function withoutVersion(message: string): string {
+  const text = message.trimEnd();
+  const at = text.lastIndexOf(' (version ');
+  return at < 0 || text.length - at > VERSION_CHARACTERS_MAX ? text : text.slice(0, at);
+}
+
 /** Returns what a message says about the statement, without what it says about the server and its plan. */
 export function cleaned(message: string, database: string): string {
-  const text = message
+  const text = withoutVersion(message)
     .replaceAll(`${database}.`, '')
     .replace(/ \(table \w+ \([0-9a-f-]{36}\)\)/g, '')
-    .replace(/\s*\(version [^)]*\)\s*$/, '')
-    .replace(/\s*\([A-Z0-9_]+\)\s*$/, '')
+    .replace(NAME_OF_ERROR, '')
     .replace(/:? ?[Ii]n scope .*?(?=\. Maybe you meant|$)/s, '')
     .replace(/(: |\. )?[Ww]hile (executing|processing|converting source column) .*$/s, '')
     .trim();
