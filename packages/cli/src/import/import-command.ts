@@ -1,3 +1,4 @@
+import { ArgumentsError } from '@sluice/shared/command-line';
 import type { Command, Environment } from '../command.ts';
 import { interruption } from '../interruption.ts';
 import { findKey } from '../transfer/find-key.ts';
@@ -47,9 +48,17 @@ async function importFile(options: ImportArguments, env: Environment): Promise<n
   const seconds = (performance.now() - startedAt) / 1_000;
   progress.stop();
   await refusedLines.close();
+  if (end.kind === 'other_format') throw new ArgumentsError(mistakenFormat(end, format));
   for (const line of summarise({ ...job.counts, format, end, seconds, refusedFile })) console.log(line);
   if (end.kind === 'interrupted') return 130;
   return end.kind === 'complete' && job.counts.refused === 0 ? 0 : 1;
+}
+
+function mistakenFormat({ found, line }: Extract<ImportEnd, { kind: 'other_format' }>, format: FormatName): string {
+  const advice = found.format
+    ? `it can be imported with --format ${found.format}`
+    : 'only lines of JSON can be imported (an export with --format ndjson)';
+  return `Line ${count(line)} is ${found.what}, and not what --format ${format} means: ${advice}. Nothing was sent.`;
 }
 
 interface Summary extends ImportCounts {
