@@ -5,6 +5,7 @@ import type { OutgoingRow } from '../rows/row-collector.ts';
 import { fitsRecord } from '../rows/row-size.ts';
 import { CALL_TYPES, type CallForm } from './call.ts';
 import type { CallOutline } from './call-outline.ts';
+import type { CallPerson } from './find-person.ts';
 
 /** Of a larger call, or one with a larger context of its batch, only the beginning is kept, in bytes. */
 const KEPT_BYTES_MAX = 256 * 1_024;
@@ -16,6 +17,7 @@ const KEPT_BYTES_MAX = 256 * 1_024;
 const rejectedCall = z.object({
   workspace_id: z.string(),
   user_id: z.string().optional(),
+  anonymous_id: z.string().optional(),
   /** The type that the route said. */
   type: z.enum(CALL_TYPES).optional(),
   /** How the call is written. Default: as a client of Segment or RudderStack writes it. */
@@ -37,8 +39,8 @@ export interface Rejection {
   readonly slice: JsonSlice;
   readonly form: CallForm;
   readonly reason: string;
-  /** The user of the call, as far as it names one: a deletion of the user erases what is kept of the call. */
-  readonly userId: string | undefined;
+  /** A deletion of the user, or of the visitor where it names no user, erases what is kept of the call. */
+  readonly person: CallPerson;
   readonly workspace: string;
   readonly version: number;
 }
@@ -72,14 +74,15 @@ function cutLine(
 }
 
 function lineOf(
-  { reason, userId, form, workspace, version }: Omit<Rejection, 'slice'>,
+  { reason, person, form, workspace, version }: Omit<Rejection, 'slice'>,
   call: string,
   context: string | undefined,
   cut?: true,
 ): string {
   const row: RejectedCall = {
     workspace_id: workspace,
-    user_id: userId,
+    user_id: person.userId,
+    anonymous_id: person.anonymousId,
     type: form === 'batch' || form === 'posthog' ? undefined : form,
     format: form === 'posthog' ? form : undefined,
     call,
