@@ -30,7 +30,7 @@ test('a file of another format is a wrong argument, which says the right one', a
   await writeFile(join(dir.path, 'events.ndjson'), '{"complete":true,"events":0}\n');
   await expect(run('events.ndjson', dir.path)).rejects.toThrow(
     new ArgumentsError(
-      'Line 1 is an event of an export of Sluice, and not what --format native means: it can be imported with --format export. Nothing was sent.',
+      'Line 1 is a line of an export of Sluice, and not what --format native means: it can be imported with --format export. Nothing was sent.',
     ),
   );
 });

@@ -70,7 +70,7 @@ interface Summary extends ImportCounts {
 
 function summarise({ format, end, seconds, refusedFile, accepted, events, refused }: Summary): string[] {
   const { unit } = FORMATS[format];
-  const what = unit === 'calls' ? '' : ` with ${count(events)} events`;
+  const what = unit === 'submissions' ? ` with ${count(events)} events` : '';
   const lines = [
     `${count(accepted)} ${unit}${what} were accepted in ${seconds.toFixed(1)} s ` +
       `(${count(rate(events, seconds))} events/s); ${count(refused)} ${unit} were refused.`,
@@ -80,10 +80,10 @@ function summarise({ format, end, seconds, refusedFile, accepted, events, refuse
   if (end.kind === 'stopped') lines.push(`Stopped at line ${count(end.line)}: ${end.reason}.`);
   if (end.kind !== 'complete') {
     lines.push(
-      unit === 'calls'
-        ? 'Run it again to send the rest. No call is stored twice.'
-        : 'Run it again to send the rest. Events with a timestamp or a UUIDv7 are never stored twice; ' +
-            'others are recognised as repeats for at least five minutes.',
+      unit === 'submissions'
+        ? 'Run it again to send the rest. Events with a timestamp or a UUIDv7 are never stored twice; ' +
+            'others are recognised as repeats for at least five minutes.'
+        : `Run it again to send the rest. No ${unit === 'calls' ? 'call' : 'event'} is stored twice.`,
     );
   }
   return lines;

@@ -18,17 +18,21 @@ interface Signature extends RecognisedLine {
 
 const CALL_TYPES: readonly unknown[] = ['track', 'identify', 'page', 'screen', 'group', 'alias'];
 
+const ENTITY_IDS = ['foreignId', 'foreignUserGroupId'];
+
 const SIGNATURES: readonly Signature[] = [
   {
     format: 'native',
     what: 'the body of a native route',
-    matches: (line) => hasSome(line, ['foreignId', 'foreignUserGroupId']),
+    matches: (line) => hasSome(line, ENTITY_IDS) && !hasSome(line, ['firstSeenAt']),
   },
   {
     format: 'export',
-    what: 'an event of an export of Sluice',
+    what: 'a line of an export of Sluice',
     matches: (line) =>
-      hasAll(line, ['uuid', 'type', 'event', 'timestamp', 'receivedAt']) || hasAll(line, ['complete', 'events']),
+      hasAll(line, ['uuid', 'type', 'event', 'timestamp', 'receivedAt']) ||
+      (hasSome(line, ENTITY_IDS) && hasSome(line, ['firstSeenAt'])) ||
+      (hasAll(line, ['complete']) && hasSome(line, ['events', 'users', 'organizations'])),
   },
   {
     format: 'posthog',
