@@ -101,6 +101,55 @@ test('what npm run export writes, npm run import makes the same events and the s
   await pipeline.settled(total, key);
 });
 
+test('users and organizations are exported with the properties that came without an event, and imported', async () => {
+  const key = await pipeline.addKey('entities');
+  const many = Object.fromEntries(Array.from({ length: 600 }, (_, index) => [`p${index}`, index]));
+  const raw = `{"foreignId":"without an event","properties":${BIG}}`;
+  const sent: [path: string, body: string | object][] = [
+    ['/v1/public/users', raw],
+    ['/v1/public/users', { foreignId: 'many', properties: many }],
+    ['/v1/public/users', { foreignId: HOSTILE }],
+    ['/v1/public/userGroups', { foreignUserGroupId: 'acme', properties: { plan: HOSTILE } }],
+    // More than one page.
+    ...Array.from({ length: 120 }, (_, index): [string, object] => [
+      '/v1/public/users',
+      { foreignId: `u${index}`, properties: { index } },
+    ]),
+  ];
+  for (const [path, body] of sent) {
+    expect((await pipeline.submit(body, { path, key })).status).toBe(202);
+  }
+  await pipeline.drained();
+  await using folder = await makeTempDir();
+  const url = pipeline.services['query-api'].url;
+  const copy = await pipeline.addKey('entities-copy');
+  const target = ['--url', pipeline.services['ingest-api'].url, '--refused', join(folder.path, 'refused.txt')];
+  for (const [subject, lines] of [
+    ['users', 124],
+    ['organizations', 1],
+  ] as const) {
+    const file = join(folder.path, `${subject}.ndjson`);
+    const exported = await runExporter([subject, '--url', url, '--out', file], key);
+    expect([exported.code, exported.output]).toEqual([0, expect.stringContaining(`${lines} ${subject}`)]);
+    expect(await readFile(file, 'utf8')).toMatch(new RegExp(`\n\\{"complete":true,"${subject}":${lines}\\}\n$`));
+    const mistaken = await runImporter([...target, file], copy);
+    expect([mistaken.code, mistaken.output]).toEqual([2, expect.stringContaining('--format export')]);
+    const imported = await runImporter([...target, '--format', 'export', file], copy);
+    expect([imported.code, imported.output]).toEqual([0, expect.stringContaining(`${lines} records were accepted`)]);
+  }
+  await pipeline.drained();
+  const entitiesOf = async (path: string, withKey: string) => {
+    const response = await fetch(`${url}${path}?limit=1000`, { headers: { authorization: `Bearer ${withKey}` } });
+    const { results } = parseJson(await response.text()) as { results: EntityRecord[] };
+    return results.map(({ firstSeenAt: _first, lastSeenAt: _last, ...record }) => record);
+  };
+  for (const path of ['/users', '/organizations']) {
+    const expected = await entitiesOf(path, key);
+    expect(expected).toHaveLength(path === '/users' ? 123 : 1);
+    await eventually(() => entitiesOf(path, copy)).toEqual(expected);
+  }
+});
+
 test('history that is imported again after a deletion, under a new user or none, is there', async () => {
   const key = await pipeline.addKey('renamed');
   const uuids = ['0190a0a0-0000-7000-8000-00000000000a', '0190a0a0-0000-7000-8000-00000000000b'] as const;

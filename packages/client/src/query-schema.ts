@@ -1262,10 +1262,12 @@ export interface components {
                 [key: string]: string;
             };
         };
+        /** @description With the identifier that the request has. */
         AcceptedDeletion: {
             /** @constant */
             status: "accepted";
-            foreignId: string;
+            foreignId?: string;
+            anonymousId?: string;
         };
         UserOrganizationPage: {
             /** @description The limit that was applied. */

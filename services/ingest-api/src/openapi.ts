@@ -54,8 +54,8 @@ const acceptedSubmission = z
   .meta({ id: 'AcceptedSubmission' });
 
 const acceptedDeletion = z
-  .object({ status: z.literal('accepted'), foreignId: z.string() })
-  .meta({ id: 'AcceptedDeletion' });
+  .object({ status: z.literal('accepted'), foreignId: z.string().optional(), anonymousId: z.string().optional() })
+  .meta({ id: 'AcceptedDeletion', description: 'With the identifier that the request has.' });
 
 const events = [
   {
@@ -146,15 +146,16 @@ const USERS = {
 
 const DELETE_USER = {
   operationId: 'deleteUser',
-  summary: 'Delete a user, its properties and its events',
+  summary: 'Delete a user, its properties and its events, or an anonymous visitor and its events',
   description:
-    'The response is the same when there is no such user. A later submission creates the user again. An organization with the same name stays.',
+    'One of `foreignId` and `anonymousId` is required. The response is the same when there is no such user or visitor. A later submission creates the user again. An organization with the same name stays. A visitor has the events with its `anonymousId` that have no user; those of a user are deleted with the user.',
   tag: 'users',
   scope: 'delete',
   requestParams: { query: z.object(deletionParameters) },
   responses: {
     202: {
-      description: 'The event log has the deletion. Within a second no query returns data of the user any more.',
+      description:
+        'The event log has the deletion. Within a second no query returns data of the user or visitor any more.',
       content: {
         'application/json': { schema: acceptedDeletion, example: { status: 'accepted', foreignId: 'jane' } },
       },

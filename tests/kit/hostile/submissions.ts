@@ -314,7 +314,8 @@ const deletionDoor: Door = {
   limits: ['identifier'],
   build(values, seed) {
     const writer = new Writer(values, seed);
-    const path = `/v1/users?foreignId=${encodeURIComponent(writer.identifier())}`;
+    const name = seed % 2 === 0 ? 'foreignId' : 'anonymousId';
+    const path = `/v1/users?${name}=${encodeURIComponent(writer.identifier())}`;
     const expected = writer.isOver('identifier')
       ? { statuses: [400], named: [[String(LIMITS.identifier.max)]] }
       : { statuses: [202], named: [] };

@@ -1,3 +1,4 @@
+import { visitorOf } from '@sluice/shared/deleted-person';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { STAGED_COLUMNS } from '@sluice/writer/clickhouse/staging-tables';
 import { nameOf, type TopicPartition } from '@sluice/writer/protocol/position';
@@ -10,6 +11,7 @@ import {
   eventKey,
   type HaltRow,
   isHidden,
+  personKey,
   type Sighting,
   type StagedEvent,
   type StoredEvent,
@@ -163,7 +165,7 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     const events = stagedEvents(session);
     const stamped = events.filter((event) => event.stamped);
     const timed = events.filter((event) => event.stamped || isTimedByReceipt(event));
-    const users = new Set(events.map(({ user_id }) => user_id));
+    const users = new Set(events.map(personOfEvent));
     const oldest = smallest(events.map(({ received_at }) => received_at));
     const lastDeletion = lastDeletionOf(tables, users);
     const row = {
@@ -199,7 +201,7 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     if (session.deletions) refuse('TABLE_ALREADY_EXISTS');
     const staged = stagedChanges(session).filter(({ kind }) => kind === 'user');
     const users = new Set([
-      ...stagedEvents(session).map(({ workspace_id, user_id }) => userKey(workspace_id, user_id)),
+      ...stagedEvents(session).map(personKey),
       ...staged.map(({ workspace_id, id }) => userKey(workspace_id, id)),
     ]);
     const found = new Map([...tables.deletions].filter(([user]) => users.has(user)));
@@ -412,7 +414,7 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
       found.set([workspace_id, user_id, source, partition].join('\0'), { workspace_id, user_id, source, partition });
     };
     for (const event of tables.events) {
-      add(event.workspace_id, event.user_id, event.received_at, 'events', event.month);
+      if (event.user_id !== '') add(event.workspace_id, event.user_id, event.received_at, 'events', event.month);
     }
     for (const { workspace, kind, id, change } of tables.properties.values()) {
       if (kind === 'user') add(workspace, id, change.version, 'properties');
@@ -427,19 +429,24 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     }
     return { rows: [...found.values()] };
   },
+  'find-events-of-visitors'({ tables, parameters }) {
+    const versions = visitorVersionsOf(parameters);
+    const found = tables.events.filter(
+      (event) => event.user_id === '' && event.received_at <= (versions.get(personKey(event)) ?? -1),
+    );
+    const rows = found.map(({ workspace_id, anonymous_id = '', month: partition }) => ({
+      ...{ workspace_id, anonymous_id, partition },
+    }));
+    return { rows: [...new Map(rows.map((row) => [JSON.stringify(row), row])).values()] };
+  },
   // No event expires.
   'record-retention': () => ({}),
   'read-retention': () => ({ rows: [] }),
   'end-failed-removals': () => ({}),
   'find-removals': () => ({ rows: [] }),
-  'erase-events'({ tables, parameters }) {
-    const versions = versionsOf(parameters);
-    tables.events = tables.events.filter(
-      ({ month, workspace_id, user_id, received_at }) =>
-        month !== parameters['partition'] || received_at > (versions.get(userKey(workspace_id, user_id)) ?? -1),
-    );
-    return {};
-  },
+  'erase-events': (call) => eraseEvents(call, versionsOf(call.parameters), ({ user_id }) => user_id !== ''),
+  'erase-events-of-visitors': (call) =>
+    eraseEvents(call, visitorVersionsOf(call.parameters), ({ user_id }) => user_id === ''),
   'erase-properties'({ tables, parameters }) {
     const versions = versionsOf(parameters);
     for (const [key, { workspace, kind, id, change }] of tables.properties) {
@@ -501,6 +508,20 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     return {};
   },
 };
+
+function eraseEvents(
+  { tables, parameters }: Call,
+  versions: ReadonlyMap<string, number>,
+  isErased: (event: StoredEvent) => boolean,
+): Result {
+  tables.events = tables.events.filter(
+    (event) =>
+      event.month !== parameters['partition'] ||
+      !isErased(event) ||
+      event.received_at > (versions.get(personKey(event)) ?? -1),
+  );
+  return {};
+}
 
 /** Refuses an insert of an epoch that is not the newest one. */
 export function requireNewestEpoch(tables: Tables, parameters: Readonly<Record<string, unknown>>): void {
@@ -586,6 +607,11 @@ function lastDeletionOf(tables: Tables, users: ReadonlySet<string>): number {
   return Math.max(0, ...found.map(([, version]) => version));
 }
 
+/** Whose event it is, as deletions name users and visitors. */
+function personOfEvent({ user_id, anonymous_id = '' }: StagedEvent): string {
+  return user_id || visitorOf(anonymous_id);
+}
+
 /** As ClickHouse's min: 0 of nothing. */
 function smallest(numbers: readonly number[]): number {
   return numbers.length === 0 ? 0 : Math.min(...numbers);
@@ -603,7 +629,8 @@ export function subjectOf({ kind, format, row }: Pick<DeadLetterRow, 'kind' | 'f
   const text = (name: string) => String(fields[name] ?? parsed(ofText(new RegExp(`"${name}":(${STRING})`)) ?? '""'));
   const isOfEvent = kind === 'events' || kind === 'rejected';
   const saysUser = json === undefined ? row.includes('"kind":"user"') : fields['kind'] === 'user';
-  const user = isOfEvent ? text('user_id') : kind === 'changes' && saysUser ? text('id') : '';
+  const ofEvent = text('user_id') || (text('anonymous_id') && visitorOf(text('anonymous_id')));
+  const user = isOfEvent ? ofEvent : kind === 'changes' && saysUser ? text('id') : '';
   return {
     workspace_id: text('workspace_id'),
     user_id: format === '1' && !row.trimEnd().includes('\n') ? user : '',
@@ -678,9 +705,9 @@ function parsed(text: string): unknown {
   }
 }
 
-function isDeletedEvent({ deletions }: Session, { workspace_id, user_id, received_at }: StagedEvent): boolean {
+function isDeletedEvent({ deletions }: Session, event: StagedEvent): boolean {
   if (!deletions) return refuse('UNKNOWN_TABLE');
-  return received_at <= (deletions.get(userKey(workspace_id, user_id)) ?? 0);
+  return event.received_at <= (deletions.get(personKey(event)) ?? 0);
 }
 
 function isDeletedChange({ deletions }: Session, { kind, operation, workspace_id, id, version }: ChangeRow): boolean {
@@ -739,4 +766,9 @@ function versionsOf(parameters: Readonly<Record<string, unknown>>): ReadonlyMap<
   return new Map(
     (workspaces ?? []).map((workspace, index) => [userKey(workspace, users?.[index] ?? ''), Number(versions?.[index])]),
   );
+}
+
+function visitorVersionsOf(parameters: Readonly<Record<string, unknown>>): ReadonlyMap<string, number> {
+  const visitors = parameters['visitors'] as string[];
+  return versionsOf({ ...parameters, users: visitors.map(visitorOf) });
 }

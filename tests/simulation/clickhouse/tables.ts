@@ -1,3 +1,4 @@
+import { visitorOf } from '@sluice/shared/deleted-person';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 
 /** The rows of the tables that the writer stores into, in a shape that is easy to search. */
@@ -9,7 +10,7 @@ export interface Tables {
   /** Whose the database is; undefined until a writer has recorded it. */
   identity: IdentityRow | undefined;
   readonly topicPartitions: Map<string, number>;
-  /** The version of the last deletion of each user, by {@link userKey}. */
+  /** The version of the last deletion of each user and visitor, by {@link userKey}. */
   readonly deletions: Map<string, number>;
   pendingDeletions: PendingDeletion[];
   events: StoredEvent[];
@@ -132,6 +133,15 @@ export function userKey(workspace: string, user: string): string {
   return `${workspace}\0${user}`;
 }
 
+/** Returns whose event it is, as deletions name users and visitors: a {@link userKey}. */
+export function personKey({
+  workspace_id,
+  user_id = '',
+  anonymous_id = '',
+}: Pick<EventRow, 'workspace_id' | 'user_id' | 'anonymous_id'>): string {
+  return userKey(workspace_id, user_id || visitorOf(anonymous_id));
+}
+
 /** What makes two events the same one. */
 export function eventKey({
   workspace_id,
@@ -160,9 +170,9 @@ export function currentChange(
   return sorted[0]?.change;
 }
 
-/** Returns whether the deletion of its user hides an event. */
-export function isHidden(tables: Tables, { workspace_id, user_id, received_at }: StagedEvent): boolean {
-  return received_at <= (tables.deletions.get(userKey(workspace_id, user_id)) ?? 0);
+/** Returns whether the deletion of its user or visitor hides an event. */
+export function isHidden(tables: Tables, event: StagedEvent): boolean {
+  return event.received_at <= (tables.deletions.get(personKey(event)) ?? 0);
 }
 
 /** Returns when a user was seen after a version, in milliseconds since 1970: in events and in submissions without any. */

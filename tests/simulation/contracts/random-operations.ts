@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { visitorOf } from '@sluice/shared/deleted-person';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import type { RowBatch, RowMessage } from '@sluice/writer/protocol/row-batch';
 import type { Random } from '../world/random.ts';
@@ -10,6 +11,7 @@ const NOON_MS = Date.UTC(2026, 2, 1, 12);
 /** Few of each, so that rows meet others of the same user, key, organization or property. */
 const WORKSPACES = ['one', 'two'];
 const USERS = ['', 'ada', 'bob', 'cy'];
+const VISITORS = ['', '', 'v1', 'v2'];
 const GROUPS = ['', 'acme', 'zoo'];
 const PROPERTIES = ['plan', 'name'];
 const TOPICS = ['t.events', 't.entities'];
@@ -116,7 +118,7 @@ function randomEvent(random: Random): EventRow {
   // An event may have the time of its receipt by chance, and only ingest-api makes sure that a stamped one has.
   const isTimedByReceipt = random.isTrue(isStamped ? 0.9 : 0.1);
   const received_at = isTimedByReceipt ? timestamp * 1_000 + random.below(3) : versionOf(random);
-  const [user, group] = [random.pick(USERS), random.pick(GROUPS)];
+  const [user, visitor, group] = [random.pick(USERS), random.pick(VISITORS), random.pick(GROUPS)];
   return {
     workspace_id: random.pick(WORKSPACES),
     timestamp,
@@ -124,6 +126,7 @@ function randomEvent(random: Random): EventRow {
     event: 'e',
     received_at,
     ...(user !== '' && { user_id: user }),
+    ...(visitor !== '' && { anonymous_id: visitor }),
     ...(group !== '' && { group_id: group }),
     ...(isStamped && { stamped: 1 as const }),
   };
@@ -131,7 +134,7 @@ function randomEvent(random: Random): EventRow {
 
 function randomChange(random: Random): ChangeRow {
   const kind = random.isTrue(0.7) ? 'user' : 'organization';
-  const id = random.pick((kind === 'user' ? USERS : GROUPS).slice(1));
+  const named = random.pick((kind === 'user' ? USERS : GROUPS).slice(1));
   const operation = random.pick([
     'seen',
     'set',
@@ -140,6 +143,8 @@ function randomChange(random: Random): ChangeRow {
     'remove',
     kind === 'user' ? 'delete' : 'seen',
   ] as const);
+  const isOfVisitor = operation === 'delete' && random.isTrue(0.4);
+  const id = isOfVisitor ? visitorOf(random.pick(VISITORS.slice(2))) : named;
   const group_id = kind === 'user' && operation === 'seen' ? random.pick(GROUPS) : '';
   return {
     ...{ workspace_id: random.pick(WORKSPACES), kind, id, operation, version: versionOf(random) },

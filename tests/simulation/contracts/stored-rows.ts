@@ -7,7 +7,7 @@ export type StoredRows = Readonly<Record<string, readonly string[]>>;
 /** What queries see of each table. Times at which something was stored are left out, other times are numbers. */
 const QUERIES = {
   // The one that was stored last hides the others with its key, which ClickHouse removes when it likes.
-  events: `SELECT (workspace_id, toUnixTimestamp64Milli(timestamp), toString(uuid), type, event, user_id, group_id,
+  events: `SELECT (workspace_id, toUnixTimestamp64Milli(timestamp), toString(uuid), type, event, user_id, anonymous_id, group_id,
       toUnixTimestamp64Micro(received_at), _partition_id) AS fields
     FROM events FINAL SETTINGS do_not_merge_across_partitions_select_final = 1`,
   entities: `SELECT (workspace_id, kind, id, other_id, toUnixTimestamp64Milli(min(first_seen_at)),
@@ -53,8 +53,8 @@ export async function storedRows(client: ClickHouseClient): Promise<StoredRows> 
 export function simulatedRows(tables: Tables): StoredRows {
   const rows: Readonly<Record<keyof typeof QUERIES, readonly unknown[][]>> = {
     events: mergedEvents(tables).map((row) => [
-      ...[row.workspace_id, row.timestamp, row.uuid, row.type ?? 'track', row.event, row.user_id, row.group_id],
-      ...[row.received_at, row.month],
+      ...[row.workspace_id, row.timestamp, row.uuid, row.type ?? 'track', row.event, row.user_id],
+      ...[row.anonymous_id ?? '', row.group_id, row.received_at, row.month],
     ]),
     entities: [...tables.entities.values()].map(
       ({ workspace, kind, id, otherId, firstSeenMs, lastSeenMs, version }) => [

@@ -1,3 +1,4 @@
+import { visitorOf } from '@sluice/shared/deleted-person';
 import { type ChangeRow, type EventRow, ROW_FORMAT } from '@sluice/shared/rows';
 import { deadLetterId } from '@sluice/writer/protocol/dead-letter';
 import { subjectOf } from '../clickhouse/statements.ts';
@@ -80,10 +81,12 @@ export class DisorderlyLoad {
     const random = this.#random;
     this.#sent += 1;
     const [user_id, group_id] = [this.#pickUser(), random.pick(['', 'g0', 'g1', 'g2'])];
+    const anonymous_id = random.pick(['', 'b0', 'b1']);
     return {
       ...{ workspace_id: WORKSPACE, uuid: uuidOf(FIRST_UUID + random.below(REPEATED)), event: `e${this.#sent}` },
       ...this.#times(),
       ...(user_id !== '' && { user_id }),
+      ...(anonymous_id !== '' && { anonymous_id }),
       ...(group_id !== '' && { group_id }),
     };
   }
@@ -124,7 +127,7 @@ export class DisorderlyLoad {
   #delete(): void {
     const random = this.#random;
     this.#sent += 1;
-    const id = random.pick(['v2', 'd0', 'd1']);
+    const id = random.pick(['v2', 'd0', 'd1', visitorOf('b1')]);
     const version = random.isTrue(0.7) ? this.#version() : this.#times().received_at;
     const fields = { workspace_id: WORKSPACE, kind: 'user', id, operation: 'delete', version } as const;
     const reached = random.isTrue(0.8) ? 1 : 0.5;

@@ -1,7 +1,7 @@
 import type { EventRow } from '@sluice/shared/rows';
 import { describeRange } from '@sluice/shared/servers/partition-range';
 import { subjectOf } from '../clickhouse/statements.ts';
-import { eventKey, isHidden, rowsOfUser, type Tables, userKey } from '../clickhouse/tables.ts';
+import { eventKey, isHidden, personKey, rowsOfUser, type Tables, userKey } from '../clickhouse/tables.ts';
 import { contentOf } from './event-identity.ts';
 import type { Server } from './server.ts';
 import type { World } from './world.ts';
@@ -57,8 +57,7 @@ function differences(rows: Rows, others: Rows): string[] {
 function openOf({ sent }: Server): Open {
   const deletions = sent.deletions();
   const open = [...sent.fates().open];
-  const isDeleted = ({ workspace_id, user_id = '', received_at }: EventRow) =>
-    received_at <= (deletions.get(userKey(workspace_id, user_id)) ?? 0);
+  const isDeleted = (event: EventRow) => event.received_at <= (deletions.get(personKey(event)) ?? 0);
   return {
     events: new Set(open.map(contentOf)),
     // Of an event that is deleted anyway, the organization alone is seen.

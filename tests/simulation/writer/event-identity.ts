@@ -1,5 +1,5 @@
 import type { EventRow } from '@sluice/shared/rows';
-import { type StoredEvent, userKey } from '../clickhouse/tables.ts';
+import type { StoredEvent } from '../clickhouse/tables.ts';
 
 /** Within which time a stamped event with the same workspace and uuid is a repeat, in milliseconds. */
 const REPEATED_WITHIN_MS = 600_000;
@@ -7,10 +7,6 @@ const REPEATED_WITHIN_MS = 600_000;
 /** What events have in common that may repeat each other. */
 export function identityOf({ workspace_id, uuid }: Pick<EventRow, 'workspace_id' | 'uuid'>): string {
   return `${workspace_id}\0${uuid}`;
-}
-
-export function userOf({ workspace_id, user_id = '' }: Pick<EventRow, 'workspace_id' | 'user_id'>): string {
-  return userKey(workspace_id, user_id);
 }
 
 /** Whether an event repeats another one with its identity that comes before it. */

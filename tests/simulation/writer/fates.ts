@@ -1,6 +1,7 @@
 import type { EventRow } from '@sluice/shared/rows';
+import { personKey } from '../clickhouse/tables.ts';
 import type { PartitionLog } from '../kafka/partition-log.ts';
-import { identityOf, repeats, userOf } from './event-identity.ts';
+import { identityOf, repeats } from './event-identity.ts';
 
 /** Where something is in a log. */
 interface Place {
@@ -41,7 +42,7 @@ export function fatesOf(events: readonly SentEvent[], deletions: readonly SentDe
   const [staying, open] = [new Set<EventRow>(), new Set<EventRow>()];
   const byUser = Map.groupBy(deletions, ({ user }) => user);
   const deletionsOf = ({ row }: SentEvent) =>
-    (byUser.get(userOf(row)) ?? []).filter(({ version }) => version >= row.received_at);
+    (byUser.get(personKey(row)) ?? []).filter(({ version }) => version >= row.received_at);
   const isDeleted = (event: SentEvent) => deletionsOf(event).length > 0;
   /** Whether whoever has read a log up to a place knows that an event is deleted. */
   const isGoneAt = (event: SentEvent, { log, place }: Place) =>

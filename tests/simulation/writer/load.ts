@@ -1,10 +1,13 @@
+import { visitorOf } from '@sluice/shared/deleted-person';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
+import { personKey, userKey } from '../clickhouse/tables.ts';
 import type { Random } from '../world/random.ts';
 import { lineOfEvent, RowSender } from './row-sender.ts';
 import type { World } from './world.ts';
 
 export const WORKSPACE = 'w';
 const USERS = 6;
+const VISITORS = 2;
 const DAY_MS = 86_400_000;
 
 /** Appends rows to Kafka's logs as ingest-api would: new events, repeats, deletions, properties, and rows that are bad. */
@@ -13,7 +16,7 @@ export class Load {
   readonly #sender: RowSender;
   readonly #random: Random;
   readonly #events: EventRow[] = [];
-  /** The versions of the last deletions, by user. */
+  /** The versions of the last deletions, by {@link userKey}. */
   readonly #deletions = new Map<string, number>();
   #sent = 0;
   #version = 0;
@@ -66,7 +69,7 @@ export class Load {
     this.#sendEvent(repeat);
   }
 
-  /** Somebody imports the event of a deleted user again, for another user or for nobody. */
+  /** Somebody imports the event of a deleted user or visitor again, for another user or for none. */
   #sendAgainForAnother(): void {
     const event = this.#pickEvent((one) => !one.stamped && this.#isDeleted(one));
     if (!event) return;
@@ -80,7 +83,9 @@ export class Load {
 
   /** A repeat that names another user must not create that user. */
   #repeatForAnother(): void {
-    const event = this.#pickEvent((one) => one.user_id === undefined && !one.stamped);
+    // Of a visitor who was deleted, it would be no repeat.
+    const isNobodys = (one: EventRow) => one.user_id === undefined && one.anonymous_id === undefined;
+    const event = this.#pickEvent((one) => isNobodys(one) && !one.stamped);
     if (!event) return;
     this.#sent += 1;
     const user = `repeat-${this.#sent}`;
@@ -99,9 +104,10 @@ export class Load {
   /** What is deleted and sent again may come to a writer at the same time, and so may a user who comes back at once. */
   #deleteAndSendAgain(): void {
     const user = this.#pickUser();
-    this.#delete(user);
+    const isOfVisitor = this.#sent % 3 === 0;
+    this.#delete(isOfVisitor ? visitorOf(this.#visitor()) : user);
     if (this.#random.isTrue(0.4)) this.#sendAgainForAnother();
-    if (this.#random.isTrue(0.4)) this.#appendOf(user, this.#change('seen', user));
+    if (this.#random.isTrue(0.4) && !isOfVisitor) this.#appendOf(user, this.#change('seen', user));
   }
 
   /** Every partition of the events gets a copy. One with `before` spares what came after that time. */
@@ -109,7 +115,8 @@ export class Load {
     const change = this.#change('delete', user);
     const sparedMs = this.#random.isTrue(0.4) ? this.#random.below(2_000) : 0;
     const row = { ...change, version: change.version - sparedMs * 1_000 };
-    this.#deletions.set(user, Math.max(row.version, this.#deletions.get(user) ?? 0));
+    const key = userKey(WORKSPACE, user);
+    this.#deletions.set(key, Math.max(row.version, this.#deletions.get(key) ?? 0));
     this.#world.note(`load: deletes ${user}`);
     for (let partition = 0; partition < this.#sender.partitions; partition += 1) {
       this.#sender.sendChanges('events', partition, [row]);
@@ -133,11 +140,13 @@ export class Load {
     const isStamped = random.isTrue(0.2);
     const ownMs = Math.floor(version / 1_000) - random.below(4) * 20 * DAY_MS;
     const user = random.isTrue(0.8) ? { user_id: this.#pickUser() } : {};
+    const visitor = this.#sent % 5 < 3 ? { anonymous_id: this.#visitor() } : {};
     const organization = random.isTrue(0.5) ? { group_id: `o${random.below(2)}` } : {};
     return {
       ...{ workspace_id: WORKSPACE, uuid: uuidOf(this.#sent), event: 'e', received_at: version },
       ...(isStamped ? { timestamp: Math.floor(version / 1_000), stamped: 1 as const } : { timestamp: ownMs }),
       ...user,
+      ...visitor,
       ...organization,
     };
   }
@@ -166,8 +175,8 @@ export class Load {
     this.#events[this.#events.indexOf(event)] = later;
   }
 
-  #isDeleted({ user_id = '', received_at }: EventRow): boolean {
-    return received_at <= (this.#deletions.get(user_id) ?? 0);
+  #isDeleted(event: EventRow): boolean {
+    return event.received_at <= (this.#deletions.get(personKey(event)) ?? 0);
   }
 
   #pickEvent(which: (event: EventRow) => boolean = () => true): EventRow | undefined {
@@ -177,6 +186,11 @@ export class Load {
 
   #pickUser(): string {
     return `u${this.#random.below(USERS)}`;
+  }
+
+  /** Takes turns. Nothing is drawn for it, so that a seed goes on to mean the schedule that it meant before. */
+  #visitor(): string {
+    return `a${this.#sent % VISITORS}`;
   }
 
   /** Microseconds since 1970, each later than the last. */

@@ -6,6 +6,7 @@ import {
   currentChange,
   type DeadLetterRow,
   isHidden,
+  personKey,
   rowsOfUser,
   type StagedEvent,
   type StoredEvent,
@@ -16,7 +17,7 @@ import {
 } from '../clickhouse/tables.ts';
 import type { LogRecord, PartitionLog } from '../kafka/partition-log.ts';
 import type { Commit } from '../kafka/simulated-kafka.ts';
-import { areNear, areSame, contentOf, identityOf, nameOf, repeats, userOf } from './event-identity.ts';
+import { areNear, areSame, contentOf, identityOf, nameOf, repeats } from './event-identity.ts';
 import { partitionOf } from './row-sender.ts';
 import type { SentPoison, SentRow } from './sent-rows.ts';
 import type { Server } from './server.ts';
@@ -179,7 +180,7 @@ export class Oracle {
     }
     const deletions = sent.deletions();
     for (const event of sent.events()) {
-      if (event.received_at <= (deletions.get(userOf(event)) ?? 0)) continue;
+      if (event.received_at <= (deletions.get(personKey(event)) ?? 0)) continue;
       const copies = visible.get(identityOf(event)) ?? [];
       const isThere = copies.some((row) => repeats(event, row));
       if (!isThere && !this.#isUncertain(event)) this.report(`${nameOf(event)} is lost`);
@@ -211,7 +212,7 @@ export class Oracle {
   #checkEntities(): void {
     const { tables } = this.#server.clickhouse;
     for (const event of tables.events.filter((row) => !isHidden(tables, row))) {
-      const seenAt = rowsOfUser(tables, userOf(event)).map(({ version }) => version);
+      const seenAt = rowsOfUser(tables, personKey(event)).map(({ version }) => version);
       if (event.user_id !== '' && Math.max(0, ...seenAt) < event.received_at) {
         this.report(`the user of ${nameOf(event)} was not seen`);
       }
@@ -249,7 +250,7 @@ export class Oracle {
     const { tables } = this.#server.clickhouse;
     if (sent.kind === 'poison') return this.#missingDeadLetter(log, record, sent);
     if (sent.kind === 'event') {
-      const deleted = tables.deletions.get(userOf(sent.row)) ?? 0;
+      const deleted = tables.deletions.get(personKey(sent.row)) ?? 0;
       const isSettled = this.#wasStored(sent.row) || sent.row.received_at <= deleted || this.#isUncertain(sent.row);
       return isSettled ? undefined : `${nameOf(sent.row)} is not stored`;
     }
@@ -266,7 +267,7 @@ export class Oracle {
 
   #missingDeadLetter(log: PartitionLog, { offset }: LogRecord, sent: SentPoison): string | undefined {
     const { deadLetters, deletions } = this.#server.clickhouse.tables;
-    const isErased = this.#server.sent.firstReceiptOf(sent) <= (deletions.get(userOf(sent.row)) ?? 0);
+    const isErased = this.#server.sent.firstReceiptOf(sent) <= (deletions.get(personKey(sent.row)) ?? 0);
     const isOfRecord = (deadLetter: DeadLetterRow) =>
       deadLetter.topic === log.topic && deadLetter.partition === log.partition && deadLetter.offset === offset;
     const isKept = sent.deadLetterId ? deadLetters.has(sent.deadLetterId) : [...deadLetters.values()].some(isOfRecord);

@@ -1,8 +1,8 @@
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { isInRange, type PartitionRange } from '@sluice/shared/servers/partition-range';
-import { eventKey, userKey } from '../clickhouse/tables.ts';
+import { eventKey, personKey, userKey } from '../clickhouse/tables.ts';
 import type { LogRecord, PartitionLog } from '../kafka/partition-log.ts';
-import { identityOf, userOf } from './event-identity.ts';
+import { identityOf } from './event-identity.ts';
 import { type Fates, fatesOf } from './fates.ts';
 
 /** A row that a producer sent. */
@@ -14,7 +14,7 @@ export type SentRow =
 /** Nothing that can be stored: it has to become a dead letter. */
 export interface SentPoison {
   readonly kind: 'poison';
-  readonly row: Pick<EventRow, 'workspace_id' | 'user_id' | 'received_at'>;
+  readonly row: Pick<EventRow, 'workspace_id' | 'user_id' | 'anonymous_id' | 'received_at'>;
   /** Repeats of a call that was rejected become one dead letter. */
   readonly deadLetterId?: string;
 }
@@ -69,7 +69,7 @@ export class SentRows {
       if (sent.kind !== 'event') continue;
       this.#sent.keys.add(eventKey(sent.row));
       const identity = identityOf(sent.row);
-      this.#sent.users.set(identity, (this.#sent.users.get(identity) ?? new Set()).add(userOf(sent.row)));
+      this.#sent.users.set(identity, (this.#sent.users.get(identity) ?? new Set()).add(personKey(sent.row)));
     }
   }
 
@@ -108,7 +108,7 @@ export class SentRows {
     return this.#sent.keys.has(eventKey(event));
   }
 
-  /** Returns for whom an event was sent, each as a {@link userKey}. */
+  /** Returns for whom an event was sent, each as a {@link personKey}. */
   usersOf(event: EventRow): readonly string[] {
     return [...(this.#sent.users.get(identityOf(event)) ?? [])];
   }

@@ -215,7 +215,7 @@ export class Restore {
     return { manifest, migrations, identity };
   }
 
-  /** @throws {Refused} with ClickHouse's reason */
+  /** @throws {Refused} with what is wrong with the backup */
   async #carryOut(
     scratch: ClickHouseClient,
     statement: Parameters<typeof carryOut>[1],

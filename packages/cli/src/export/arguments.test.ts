@@ -3,6 +3,7 @@ import { parseExportArguments } from './arguments.ts';
 
 test('a start alone is enough', () => {
   expect(parseExportArguments(['startDate=2026-03-01'], '/home/ada')).toEqual({
+    subject: 'events',
     file: '/home/ada/events.ndjson',
     format: 'ndjson',
     url: new URL('http://127.0.0.1:4001'),
@@ -16,6 +17,7 @@ test('every option is followed, and a value may hold an equals sign', () => {
   const options = ['--out', 'x.csv', '--format', 'csv', '--url', 'https://out.example/x', '--key', 'k'];
   const parameters = ['startDate=2026-03-01', 'event=a=b', 'properties.amount[gte]=10'];
   expect(parseExportArguments([...options, '--give-up-after', '0', ...parameters], '/home/ada')).toEqual({
+    subject: 'events',
     file: '/home/ada/x.csv',
     format: 'csv',
     url: new URL('https://out.example/x'),
@@ -27,6 +29,17 @@ test('every option is followed, and a value may hold an equals sign', () => {
     ]),
     giveUpAfterMs: 0,
   });
+});
+
+test('users and organizations need no start, and have no other format', () => {
+  expect(parseExportArguments(['users', 'properties.plan=pro'], '/home/ada')).toMatchObject({
+    ...{ subject: 'users', file: '/home/ada/users.ndjson', format: 'ndjson' },
+    parameters: new Map([['properties.plan', 'pro']]),
+  });
+  expect(parseExportArguments(['organizations'], '/').file).toBe('/organizations.ndjson');
+  expect(() => parseExportArguments(['users', '--format', 'csv', 'cursor=x', 'users'], '/')).toThrow(
+    /^--format of users must be ndjson\.\ncursor is set .*\nusers is not .*$/,
+  );
 });
 
 test('every error is named', () => {

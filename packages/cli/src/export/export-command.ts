@@ -8,9 +8,10 @@ import { count, type ProgressState, percentage, rate, showProgress, timeLeft } f
 import { RecentTrouble } from '../transfer/recent-trouble.ts';
 import { type ExportArguments, exportHelp, parseExportArguments } from './arguments.ts';
 import { PartFile } from './part-file.ts';
-import { Export, type ExportCounts, type ExportEnd } from './run-export.ts';
+import { EntitiesExport } from './run-entities-export.ts';
+import { Export, type ExportCounts, type ExportEnd, type ExportOptions } from './run-export.ts';
 
-/** Writes all events that match to a file. */
+/** Writes all events, users or organizations that match to a file. */
 export const exportCommand: Command = {
   help: exportHelp,
   run: (args, { env, cwd }) => exportEvents(parseExportArguments(args, cwd), env),
@@ -24,13 +25,14 @@ async function exportEvents(given: ExportArguments, env: Environment): Promise<n
   );
   if (exists) throw new ArgumentsError(`${given.file} exists already.`);
   // Parts of one export end at the same time.
-  const parameters = new Map([['endDate', new Date().toISOString()], ...given.parameters]);
+  const ends = given.subject === 'events' ? [['endDate', new Date().toISOString()] as const] : [];
+  const parameters = new Map([...ends, ...given.parameters]);
   const options = { ...given, parameters };
   const signal = interruption();
   await using part = await PartFile.open(options.file);
   const trouble = new RecentTrouble();
   const onRetry = (reason: string) => trouble.note(reason);
-  const job = new Export({ ...options, key, part, signal, onRetry });
+  const job = jobOf(options, { key, part, signal, onRetry });
   const startedAt = performance.now();
   const seconds = () => (performance.now() - startedAt) / 1_000;
   const progress = showProgress(process.stderr, () => progressOf(job.counts, options, seconds(), trouble.reason));
@@ -39,6 +41,13 @@ async function exportEvents(given: ExportArguments, env: Environment): Promise<n
   console.log(summarise(job.counts, end, options, seconds()));
   if (end.kind === 'interrupted') return 130;
   return end.kind === 'complete' ? 0 : 1;
+}
+
+function jobOf(options: ExportArguments, more: Pick<ExportOptions, 'key' | 'part' | 'signal' | 'onRetry'>) {
+  const { subject } = options;
+  return subject === 'events'
+    ? new Export({ ...options, ...more })
+    : new EntitiesExport({ ...options, ...more, subject });
 }
 
 /** Returns which part of the time between startDate and endDate has been exported. */
@@ -51,14 +60,14 @@ function doneOf({ lastMs }: ExportCounts, parameters: ReadonlyMap<string, string
 
 function progressOf(
   counts: ExportCounts,
-  { parameters, format }: ExportArguments,
+  { parameters, format, subject }: ExportArguments,
   seconds: number,
   trouble: string | undefined,
 ): ProgressState {
   const done = doneOf(counts, parameters);
   const text = [
     ...percentage(done),
-    ...(format === 'ndjson' ? [`${count(counts.events)} events`] : []),
+    ...(format === 'ndjson' ? [`${count(counts.events)} ${subject}`] : []),
     `${count(Math.round(counts.bytes / 1_048_576))} MiB`,
     ...timeLeft(done, seconds),
     ...(trouble === undefined ? [] : [`waiting: ${trouble}`]),
@@ -66,14 +75,20 @@ function progressOf(
   return { done, text: text.join(', ') };
 }
 
-function summarise(counts: ExportCounts, end: ExportEnd, { file, format }: ExportArguments, seconds: number): string {
-  const events = format === 'ndjson' ? `${count(counts.events)} events, ` : '';
+function summarise(
+  counts: ExportCounts,
+  end: ExportEnd,
+  { file, format, subject }: ExportArguments,
+  seconds: number,
+): string {
+  const events = format === 'ndjson' ? `${count(counts.events)} ${subject}, ` : '';
+  const again = subject === 'events' ? `Run it again to continue ${file}.part.` : 'Run it again: it begins anew.';
   switch (end.kind) {
     case 'complete':
       return `${file} is complete: ${events}${count(counts.bytes)} bytes in ${seconds.toFixed(1)} s (${count(rate(counts.bytes / 1_048_576, seconds))} MiB/s).`;
     case 'interrupted':
-      return `Interrupted. Run it again to continue ${file}.part.`;
+      return `Interrupted. ${again}`;
     case 'stopped':
-      return `Stopped: ${end.reason.replace(/\.$/, '')}.\nRun it again to continue ${file}.part.`;
+      return `Stopped: ${end.reason.replace(/\.$/, '')}.\n${again}`;
   }
 }

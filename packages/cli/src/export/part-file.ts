@@ -29,7 +29,7 @@ export class PartFile implements AsyncDisposable {
   }
 
   /** Appends bytes as they come. What came before a failure stays. */
-  async append(chunks: AsyncIterable<Buffer>): Promise<void> {
+  async append(chunks: AsyncIterable<Buffer> | Iterable<Buffer>): Promise<void> {
     // A stream of the handle would keep it from being closed.
     for await (const chunk of chunks) await this.#handle.appendFile(chunk);
   }

@@ -57,25 +57,13 @@ export class Export {
   }
 
   async run(): Promise<ExportEnd> {
-    const { part, giveUpAfterMs, signal, onRetry } = this.#options;
     // A filter that few events match keeps the service silent for long. The system notices when the connection is dead.
     const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0 });
-    for (const delayMs of backoff(RETRY_MS_FIRST, RETRY_MS_MAX)) {
-      try {
-        await this.#receive(dispatcher);
-        await part.finish();
-        return { kind: 'complete' };
-      } catch (error) {
-        if (signal.aborted) return { kind: 'interrupted' };
-        const reason = reasonOf(error);
-        if (error instanceof Refused) return { kind: 'stopped', reason };
-        onRetry(reason);
-        const leftMs = this.#progressAt + giveUpAfterMs - performance.now();
-        if (leftMs <= 0) return { kind: 'stopped', reason };
-        await sleep(Math.min(delayMs, leftMs), signal);
-      }
-    }
-    throw new Error('unreachable: the delays have no end');
+    return await untilComplete(
+      this.#options,
+      () => this.#receive(dispatcher),
+      () => this.#progressAt,
+    );
   }
 
   /** Receives what the file lacks. */
@@ -106,15 +94,8 @@ export class Export {
 
   /** Appends the response to the file. */
   async #request(dispatcher: Agent, after: string | undefined): Promise<void> {
-    const { url, key, part, signal } = this.#options;
-    const { statusCode, body } = await request(url.origin + this.#pathOf(after), {
-      ...{ dispatcher, signal, headers: { authorization: `Bearer ${key}` } },
-    });
-    if (statusCode !== 200) {
-      const reason = describeResponse(statusCode, await body.text());
-      if (statusCode < 500 && statusCode !== 408 && statusCode !== 429) throw new Refused(reason);
-      throw new Error(reason);
-    }
+    const { url, part } = this.#options;
+    const body = await requestBody(url.origin + this.#pathOf(after), dispatcher, this.#options);
     await part.append(this.#counted(body));
   }
 
@@ -142,6 +123,50 @@ export class Export {
     if (sent === undefined) throw new Error('the response ended before its last line');
     return sent;
   }
+}
+
+type RetryOptions = Pick<ExportOptions, 'part' | 'giveUpAfterMs' | 'signal' | 'onRetry'>;
+
+/**
+ * Receives what the file lacks, again and again until it is complete.
+ *
+ * @param progressAt returns when something was received the last time, on the clock of `performance`
+ */
+export async function untilComplete(
+  { part, giveUpAfterMs, signal, onRetry }: RetryOptions,
+  receive: () => Promise<void>,
+  progressAt: () => number,
+): Promise<ExportEnd> {
+  for (const delayMs of backoff(RETRY_MS_FIRST, RETRY_MS_MAX)) {
+    try {
+      await receive();
+      await part.finish();
+      return { kind: 'complete' };
+    } catch (error) {
+      if (signal.aborted) return { kind: 'interrupted' };
+      const reason = reasonOf(error);
+      if (error instanceof Refused) return { kind: 'stopped', reason };
+      onRetry(reason);
+      const leftMs = progressAt() + giveUpAfterMs - performance.now();
+      if (leftMs <= 0) return { kind: 'stopped', reason };
+      await sleep(Math.min(delayMs, leftMs), signal);
+    }
+  }
+  throw new Error('unreachable: the delays have no end');
+}
+
+/** Sends a request to query-api. @throws {Refused} when it would be refused again; other errors may pass */
+export async function requestBody(
+  url: string,
+  dispatcher: Agent,
+  { key, signal }: Pick<ExportOptions, 'key' | 'signal'>,
+): Promise<AsyncIterable<Buffer>> {
+  const headers = { authorization: `Bearer ${key}` };
+  const { statusCode, body } = await request(url, { dispatcher, signal, headers });
+  if (statusCode === 200) return body;
+  const reason = describeResponse(statusCode, await body.text());
+  if (statusCode < 500 && statusCode !== 408 && statusCode !== 429) throw new Refused(reason);
+  throw new Error(reason);
 }
 
 async function* oneLine(text: string): AsyncGenerator<Buffer> {

@@ -10,7 +10,8 @@ Sends the lines of FILE to Sluice. FILE may be compressed with gzip; - is standa
 
   --format FORMAT       what the lines are (default native):
       native    the JSON body of POST /v1/public/userGroups, or, if it has a "foreignId", of POST /v1/public/users
-      export    an event as the command export and GET /events/export write it, the oldest first (docs/guide/export.md)
+      export    an event as the command export and GET /events/export write it, the oldest first, or a user or organization
+                as that command writes it (docs/guide/export.md)
       segment   a call that Segment or RudderStack has archived in object storage (docs/guide/migrate/from-segment.md)
       posthog   an event as a batch export of PostHog writes it (docs/guide/migrate/from-posthog.md)
       trench    a row of Trench's table "events", as FORMAT JSONEachRow prints it (docs/guide/migrate/from-trench.md)

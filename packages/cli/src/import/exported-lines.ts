@@ -8,7 +8,11 @@ import { nativeFormat } from './submission-lines.ts';
 
 type EventRecord = Readonly<Record<string, unknown>>;
 
-const SUBMISSION_PATH = '/v1/public/users';
+const USERS_PATH = '/v1/public/users';
+const ORGANIZATIONS_PATH = '/v1/public/userGroups';
+
+/** What the last line of a file may count. */
+const COUNTED = ['events', 'users', 'organizations'] as const;
 
 /** Fields that a call and an event of a submission have by the same names. */
 const COMMON_FIELDS = [
@@ -20,10 +24,12 @@ const calls = callFormat(readRecord);
 
 /**
  * Events as `GET /events/export` writes them. Each becomes a call that is stored as the same event. An event whose context
- * names an organization that is not its own becomes a submission: a call would get that organization.
+ * names an organization that is not its own becomes a submission: a call would get that organization. So do users and
+ * organizations, as their lists have them: a submission of their properties.
  */
 export const exportFormat: Format = {
   ...calls,
+  unit: 'records',
   hasTrailer: true,
   createGatherer() {
     const gatherer = calls.createGatherer();
@@ -38,18 +44,21 @@ export const exportFormat: Format = {
 };
 
 function isSubmission({ path }: LineToSend): boolean {
-  return path === SUBMISSION_PATH;
+  return path === USERS_PATH || path === ORGANIZATIONS_PATH;
 }
 
 function readRecord(bytes: Buffer, number: number): LineContent {
   const content = readJsonObject(bytes);
   if (content.kind !== 'object') return content;
   const record = content.value;
-  if (record['complete'] === true && typeof record['events'] === 'number') {
-    return { kind: 'trailer', lines: record['events'] };
+  const counted = COUNTED.map((name) => record[name]).find((value) => typeof value === 'number');
+  if (record['complete'] === true && counted !== undefined) return { kind: 'trailer', lines: counted };
+  if (typeof record['foreignId'] === 'string') return entityLine(number, USERS_PATH, 'foreignId', bytes);
+  if (typeof record['foreignUserGroupId'] === 'string') {
+    return entityLine(number, ORGANIZATIONS_PATH, 'foreignUserGroupId', bytes);
   }
   if (typeof record['uuid'] !== 'string' || typeof record['timestamp'] !== 'string') {
-    return refused('has no uuid and timestamp: is it a record of GET /events/export?');
+    return refused('has no uuid and timestamp: is it a record of an export?');
   }
   const members = jsonMembers(bytes);
   if (record['type'] === 'track' && namesOtherOrganization(record)) return submissionLine(number, members);
@@ -79,7 +88,15 @@ function submissionLine(number: number, members: JsonMembers): LineToSend {
     ]),
   );
   return {
-    ...{ kind: 'line', number, path: SUBMISSION_PATH, body, events: 1 },
+    ...{ kind: 'line', number, path: USERS_PATH, body, events: 1 },
+    ...{ orderKey: undefined, idempotencyKey: undefined },
+  };
+}
+
+/** The properties of a user or an organization. When it was seen is not sent: it follows from the events. */
+function entityLine(number: number, path: string, idName: string, bytes: Buffer): LineToSend {
+  return {
+    ...{ kind: 'line', number, path, body: jsonObject(picked(jsonMembers(bytes), [idName, 'properties'])), events: 0 },
     ...{ orderKey: undefined, idempotencyKey: undefined },
   };
 }

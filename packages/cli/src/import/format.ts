@@ -25,7 +25,7 @@ export interface ImportRequest {
 /** What the lines of a file are, and how they are sent. */
 export interface Format {
   /** What is counted. */
-  readonly unit: 'submissions' | 'calls';
+  readonly unit: 'submissions' | 'calls' | 'records';
   /** Whether a complete file ends with a line that says how many lines it has. Default: false. */
   readonly hasTrailer?: boolean;
   readLine(bytes: Buffer, number: number): LineContent;

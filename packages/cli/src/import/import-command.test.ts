@@ -24,3 +24,13 @@ test('a folder, and a file that is not there, are wrong arguments', async () => 
   await expect(run('.', dir.path)).rejects.toThrow(`${dir.path} is a folder`);
   await expect(run('none', dir.path)).rejects.toThrow('no such file');
 });
+
+test('a file of another format is a wrong argument, which says the right one', async () => {
+  await using dir = await makeTempDir();
+  await writeFile(join(dir.path, 'events.ndjson'), '{"complete":true,"events":0}\n');
+  await expect(run('events.ndjson', dir.path)).rejects.toThrow(
+    new ArgumentsError(
+      'Line 1 is a line of an export of Sluice, and not what --format native means: it can be imported with --format export. Nothing was sent.',
+    ),
+  );
+});

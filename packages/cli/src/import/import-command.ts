@@ -1,3 +1,4 @@
+import { ArgumentsError } from '@sluice/shared/command-line';
 import type { Command, Environment } from '../command.ts';
 import { interruption } from '../interruption.ts';
 import { findKey } from '../transfer/find-key.ts';
@@ -47,9 +48,17 @@ async function importFile(options: ImportArguments, env: Environment): Promise<n
   const seconds = (performance.now() - startedAt) / 1_000;
   progress.stop();
   await refusedLines.close();
+  if (end.kind === 'other_format') throw new ArgumentsError(mistakenFormat(end, format));
   for (const line of summarise({ ...job.counts, format, end, seconds, refusedFile })) console.log(line);
   if (end.kind === 'interrupted') return 130;
   return end.kind === 'complete' && job.counts.refused === 0 ? 0 : 1;
+}
+
+function mistakenFormat({ found, line }: Extract<ImportEnd, { kind: 'other_format' }>, format: FormatName): string {
+  const advice = found.format
+    ? `it can be imported with --format ${found.format}`
+    : 'only lines of JSON can be imported (an export with --format ndjson)';
+  return `Line ${count(line)} is ${found.what}, and not what --format ${format} means: ${advice}. Nothing was sent.`;
 }
 
 interface Summary extends ImportCounts {
@@ -61,7 +70,7 @@ interface Summary extends ImportCounts {
 
 function summarise({ format, end, seconds, refusedFile, accepted, events, refused }: Summary): string[] {
   const { unit } = FORMATS[format];
-  const what = unit === 'calls' ? '' : ` with ${count(events)} events`;
+  const what = unit === 'submissions' ? ` with ${count(events)} events` : '';
   const lines = [
     `${count(accepted)} ${unit}${what} were accepted in ${seconds.toFixed(1)} s ` +
       `(${count(rate(events, seconds))} events/s); ${count(refused)} ${unit} were refused.`,
@@ -71,10 +80,10 @@ function summarise({ format, end, seconds, refusedFile, accepted, events, refuse
   if (end.kind === 'stopped') lines.push(`Stopped at line ${count(end.line)}: ${end.reason}.`);
   if (end.kind !== 'complete') {
     lines.push(
-      unit === 'calls'
-        ? 'Run it again to send the rest. No call is stored twice.'
-        : 'Run it again to send the rest. Events with a timestamp or a UUIDv7 are never stored twice; ' +
-            'others are recognised as repeats for at least five minutes.',
+      unit === 'submissions'
+        ? 'Run it again to send the rest. Events with a timestamp or a UUIDv7 are never stored twice; ' +
+            'others are recognised as repeats for at least five minutes.'
+        : `Run it again to send the rest. No ${unit === 'calls' ? 'call' : 'event'} is stored twice.`,
     );
   }
   return lines;

@@ -424,3 +424,46 @@ test('an address that accepts everything and is not Sluice ends the import', asy
   expect(end).toEqual({ kind: 'stopped', line: 1, reason: expect.stringMatching(/is not Sluice/) });
   expect(counts.accepted).toBe(0);
 });
+
+const LINES: Readonly<Record<FormatName, object>> = {
+  native: { foreignId: 'ada', events: [{ event: 'e' }] },
+  export: {
+    ...{ uuid: '018f3c5e-7b1a-7cc0-9d5e-0242ac120002', type: 'track', event: 'e', userId: 'ada', groupId: null },
+    ...{ properties: {}, timestamp: '2026-03-01T12:00:00.000Z', receivedAt: '2026-03-01T12:00:00.000Z' },
+  },
+  segment: { ...call(1), receivedAt: '2026-03-01T12:00:00.000Z' },
+  posthog: {
+    ...{ uuid: '018f3c5e-7b1a-7cc0-9d5e-0242ac120002', event: 'e', distinct_id: 'ada', properties: '{}' },
+    ...{ timestamp: '2026-03-01T12:00:00.000000+00:00', created_at: '2026-03-01T12:00:00.000000+00:00' },
+  },
+  trench: {
+    ...{ uuid: '018f3c5e-7b1a-7cc0-9d5e-0242ac120002', type: 'track', event: 'e', user_id: 'ada' },
+    ...{ properties: '{}', timestamp: '2026-03-01 12:00:00.000000', parsed_at: '2026-03-01 12:00:00.000000' },
+  },
+};
+const NAMES = Object.keys(LINES) as FormatName[];
+
+test.each(NAMES.flatMap((format) => NAMES.filter((one) => one !== format).map((found) => [found, format] as const)))(
+  'a file of the format %s is recognised when it is imported as %s, and nothing is sent',
+  async (found, format) => {
+    const { end, counts } = await runImport(`\nnonsense\n${JSON.stringify(LINES[found])}\n`, { format });
+    expect(end).toMatchObject({ kind: 'other_format', line: 3, found: { format: found } });
+    expect([counts.accepted, received.length]).toEqual([0, 0]);
+  },
+);
+
+test.each([
+  ['an export without an event', '{"complete":true,"events":0}\n', 'export'],
+  ['CSV', '"uuid","type","event"\n"a","track","e"\n', undefined],
+  ['Parquet', 'PAR1\0\0\n', undefined],
+])('%s is recognised', async (_what, content, format) => {
+  const { end } = await runImport(content, { format: 'native' });
+  expect(end).toMatchObject({ kind: 'other_format', line: 1, found: { format } });
+});
+
+test.each(NAMES)('a file of the format %s is imported also where it continues with lines of others', async (format) => {
+  await runImport([LINES[format], ...Object.values(LINES)].map((line) => `${JSON.stringify(line)}\n`).join(''), {
+    format,
+  });
+  expect(received.length).toBeGreaterThan(0);
+});

@@ -1,8 +1,10 @@
 import type { Batch, Format, Gatherer } from './format.ts';
+import { FORMATS } from './formats.ts';
 import type { LineToSend } from './line-content.ts';
 import { type Line, readLines } from './lines.ts';
 import { OrderedPool } from './ordered-pool.ts';
 import type { ImportCounts } from './progress.ts';
+import { type RecognisedLine, recogniseLine } from './recognised-line.ts';
 import type { RefusedLines } from './refused-lines.ts';
 import { FatalResponse, GivenUp, type Sender } from './sender.ts';
 
@@ -27,7 +29,9 @@ export type ImportEnd =
   /** All lines up to `line` were accepted or refused, and perhaps some after it. */
   | { readonly kind: 'interrupted'; readonly line: number }
   /** `reason` is a phrase for people, `line` the first line that was neither accepted nor refused. */
-  | { readonly kind: 'stopped'; readonly reason: string; readonly line: number };
+  | { readonly kind: 'stopped'; readonly reason: string; readonly line: number }
+  /** The file has lines of another format, of which `line` is the first. Nothing was sent. */
+  | { readonly kind: 'other_format'; readonly found: RecognisedLine; readonly line: number };
 
 /** An import of every line of `chunks`. It sends lines that set properties of the same entity in their order. */
 export class Import {
@@ -39,6 +43,8 @@ export class Import {
   readonly #ended: AbortSignal;
   readonly #gatherer: Gatherer;
   readonly #pool: OrderedPool;
+  /** Whether a line had the form of the format, so that the file is what it is said to be. */
+  #isOfFormat = false;
   #lineNumber = 0;
   /** Without blank ones. */
   #lines = 0;
@@ -65,6 +71,8 @@ export class Import {
     try {
       for await (const line of readLines(chunks, LINE_BYTES_MAX)) {
         if (signal.aborted) break;
+        const found = this.#otherFormat(line);
+        if (found) return { kind: 'other_format', found, line: line.number };
         await this.#take(line);
       }
       if (!signal.aborted) await this.#enqueue(this.#gatherer.rest());
@@ -76,6 +84,13 @@ export class Import {
     }
     if (signal.aborted) return { kind: 'interrupted', line: this.#firstOpen() - 1 };
     return this.#isComplete ? { kind: 'complete' } : { kind: 'stopped', reason: CUT_OFF, line: this.#firstOpen() };
+  }
+
+  /** What a line of another format is, before the first that is sent. */
+  #otherFormat({ bytes }: Line): RecognisedLine | undefined {
+    if (this.#isOfFormat || !bytes) return undefined;
+    const found = recogniseLine(bytes);
+    return found && (!found.format || FORMATS[found.format] !== this.#options.format) ? found : undefined;
   }
 
   async #take({ number, bytes }: Line): Promise<void> {
@@ -91,6 +106,7 @@ export class Import {
     }
     this.#lines += 1;
     if (content.kind === 'refused') return this.#refuse(number, content.reason);
+    this.#isOfFormat = true;
     this.#open.add(number);
     await this.#enqueue(this.#gatherer.add(content));
   }

@@ -53,14 +53,15 @@ function errorsOf(checked: readonly Checked[]): string[] {
   const known = checked.flatMap(({ server, state }): (KnownServer & { server: Server })[] =>
     state instanceof Error ? [] : [{ name: server.name, server, state }],
   );
-  const counts = known.flatMap(({ state }) => [...state.topicPartitions.values()]);
+  // A growth of the partitions may be under way on some of them. While no database says a number, that of the writers counts.
+  const recorded = known.flatMap(({ state }) => [...state.topicPartitions.values()]);
+  const counts = recorded.length > 0 ? recorded : checked.map(({ config }) => config.KAFKA_PARTITIONS);
   const serving = checked.map(({ server }) => server).filter(({ serves }) => serves);
   return [
     ...known.flatMap(({ server, state }) => ownerErrors(ownerOf(server), state.identity)),
     ...sharedDatabases(known),
     ...readingErrors(checked.map(({ server }) => server)),
-    // A growth of the partitions may be under way on some of them.
-    ...(counts.length === 0 ? [] : endErrors(serving, Math.max(...counts))),
+    ...endErrors(serving, Math.max(...counts)),
   ];
 }
 

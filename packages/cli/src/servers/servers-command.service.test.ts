@@ -123,6 +123,17 @@ describe('check', () => {
     expect(await a1.read(`SELECT name FROM system.databases WHERE name = '${a1.database}_new'`)).toEqual([]);
   });
 
+  test('compares the ranges with KAFKA_PARTITIONS while no database says over how many partitions rows are spread', async () => {
+    await using servers = await startServers(engines, ['a1']);
+    const path = await servers.writeFile({ a1: { url: NOWHERE, partitions: '0-8' } });
+    const check = (KAFKA_PARTITIONS: string) => servers.sluice(['servers', 'check', path], { KAFKA_PARTITIONS });
+    expect(await check('8')).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('servers: the ranges end with partition 8, and the last of the topics is 7\n'),
+    });
+    expect(await check('9')).toMatchObject({ code: 0 });
+  });
+
   test('names every error of a file, and one that is missing', async () => {
     await using folder = await makeTempDir();
     await using servers = await startServers(engines, []);

@@ -27,7 +27,8 @@ export function isWithin(range: PartitionRange | undefined, other: PartitionRang
   return isInRange(other, range.first) && isInRange(other, range.last);
 }
 
-interface Ranged {
+/** A server, with the partitions that it has; undefined: all. */
+export interface Ranged {
   readonly name: string;
   readonly partitions: PartitionRange | undefined;
 }

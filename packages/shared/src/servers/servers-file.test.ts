@@ -105,6 +105,25 @@ describe('a file is refused, with all of its errors,', () => {
     expect(errors(a1, { ...a1, name: 'a2', database: 'other' })).toEqual([]);
   });
 
+  test('also where a member is unknown or wrong: it hides no other error', () => {
+    const unknown = { ...a1, partitions: '0-23', colour: 'red' };
+    expect(errors(unknown, { ...a2, name: 'a1', partitions: '20-47', database: 'a b' })).toEqual([
+      'servers.0: Unrecognized key: "colour"',
+      'servers.1.database: must be a plain identifier',
+      'servers.1.name: a1 is that of servers.0 as well',
+      'servers.1.group: sluice-writer.a1 is that of servers.0 as well',
+      'servers: a1 (0-23) and a1 (20-47) share partitions; ranges must be equal, or have none in common',
+    ]);
+    expect(errorsOf(JSON.stringify({ version: 1, servers: [{ ...a1, partitions: '4-7' }] }))).toEqual([
+      'the file: Unrecognized key: "version"',
+      'servers: no server that is read has the partitions 0-3',
+    ]);
+    // Which partitions a server has is not known here.
+    expect(errors({ ...a1, partitions: '4' }, { ...b1, partitions: '8-9' })).toEqual([
+      'servers.0.partitions: must be a range such as 0-23',
+    ]);
+  });
+
   test('that leaves partitions out, or has some twice', () => {
     const share = 'share partitions; ranges must be equal, or have none in common';
     expect(errors({ ...a1, partitions: '4-23' }, { ...b1, partitions: '30-47' })).toEqual([

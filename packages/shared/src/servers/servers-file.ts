@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { clickHouseAddress, clickHouseDatabase } from '../config.ts';
-import { distinctRanges, type PartitionRange, parseRange, rangeErrors } from './partition-range.ts';
+import { distinctRanges, type PartitionRange, parseRange, type Ranged, rangeErrors } from './partition-range.ts';
 
 /** The usual ports of ClickHouse's native protocol. */
 const NATIVE_PORT = 9_000;
@@ -35,6 +35,9 @@ const serverEntry = z.strictObject({
 });
 
 const serversFile = z.strictObject({ servers: z.array(serverEntry).min(1, 'must name a server') });
+
+/** The same, whatever the entries have. */
+const looseFile = z.looseObject({ servers: z.array(z.record(z.string(), z.unknown())) });
 
 /** A ClickHouse server that is fed by a consumer group of its own. */
 export interface Server {
@@ -81,19 +84,56 @@ export function parseServersFile(text: string, defaults: ServerDefaults): readon
     throw new ServersFileError(['the file is not JSON']);
   }
   const result = serversFile.safeParse(content);
-  if (!result.success) {
-    throw new ServersFileError(
-      result.error.issues.map(({ path, message }) => `${path.join('.') || 'the file'}: ${message}`),
-    );
-  }
-  const servers = result.data.servers.map((entry) => serverOf(entry, defaults));
-  const errors = [...repetitions(servers), ...rangeErrors(servers.filter(({ serves }) => serves))];
-  if (errors.length > 0) throw new ServersFileError(errors);
-  return servers;
+  const errors = [
+    ...(result.error?.issues ?? []).map(({ path, message }) => `${path.join('.') || 'the file'}: ${message}`),
+    ...errorsBetween(content, defaults),
+  ];
+  if (!result.success || errors.length > 0) throw new ServersFileError(errors);
+  return result.data.servers.map((entry) => serverOf(entry, defaults));
+}
+
+/**
+ * Returns what is wrong between the entries of a file: as much of it as the valid members say, so that a mistake in one of them
+ * hides no other one.
+ */
+function errorsBetween(content: unknown, defaults: ServerDefaults): string[] {
+  const entries = looseFile.safeParse(content).data?.servers ?? [];
+  if (entries.length === 0) return [];
+  const valid = entries.map((entry) => validMembers(entry, defaults));
+  const serving = valid.flatMap((server, index) =>
+    server.serves === true ? [{ name: server.name ?? `servers.${index}`, partitions: server.partitions }] : [],
+  );
+  const areKnown = valid.every(({ serves, partitions }) => serves !== undefined && partitions !== 'wrong');
+  return [...repetitions(valid), ...(areKnown ? rangeErrors(serving as Ranged[]) : [])];
+}
+
+/** The members of an entry that are valid, or have a default. */
+type ValidMembers = {
+  readonly [Member in 'name' | 'url' | 'database' | 'group' | 'serves']: Server[Member] | undefined;
+} & { readonly partitions: PartitionRange | undefined | 'wrong' };
+
+function validMembers(entry: Readonly<Record<string, unknown>>, defaults: ServerDefaults): ValidMembers {
+  const { name, url, database, group, partitions, serves } = serverEntry.shape;
+  const range = partitions.safeParse(entry['partitions']);
+  const ownName = name.safeParse(entry['name']).data;
+  const ownGroup = group.safeParse(entry['group']);
+  const ownDatabase = database.safeParse(entry['database']);
+  return {
+    name: ownName,
+    url: url.safeParse(entry['url']).data,
+    database: ownDatabase.success ? (ownDatabase.data ?? defaults.database) : undefined,
+    group: ownGroup.success ? (ownGroup.data ?? (ownName && groupOf(ownName, defaults))) : undefined,
+    serves: serves.safeParse(entry['serves']).data,
+    partitions: range.success ? range.data : 'wrong',
+  };
+}
+
+function groupOf(name: string, defaults: ServerDefaults): string {
+  return `${defaults.group}.${name}`;
 }
 
 function serverOf(entry: z.output<typeof serverEntry>, defaults: ServerDefaults): Server {
-  const { name, url, database = defaults.database, group = `${defaults.group}.${name}`, partitions, serves } = entry;
+  const { name, url, database = defaults.database, group = groupOf(name, defaults), partitions, serves } = entry;
   const { protocol, hostname } = new URL(url);
   const { nativeTls = protocol === 'https:' } = entry;
   const { native = `${hostname}:${nativeTls ? NATIVE_TLS_PORT : NATIVE_PORT}` } = entry;
@@ -115,18 +155,28 @@ export function readingErrors(servers: readonly Server[]): string[] {
 }
 
 /** Returns an error for each name, group and database that two servers have. */
-function repetitions(servers: readonly Server[]): string[] {
+function repetitions(servers: readonly ValidMembers[]): string[] {
   return [
     ...repeated(servers, 'name', ({ name }) => name),
     ...repeated(servers, 'group', ({ group }) => group),
-    ...repeated(servers, 'url', ({ url, database }) => `${new URL(url).host} (database ${database})`),
+    ...repeated(
+      servers,
+      'url',
+      ({ url, database }) => url && database && `${new URL(url).host} (database ${database})`,
+    ),
   ];
 }
 
-function repeated(servers: readonly Server[], name: string, keyOf: (server: Server) => string): string[] {
+/** @param keyOf returns what must differ; undefined where it is not known */
+function repeated(
+  servers: readonly ValidMembers[],
+  name: string,
+  keyOf: (server: ValidMembers) => string | undefined,
+): string[] {
   const first = new Map<string, number>();
   return servers.flatMap((server, index) => {
     const key = keyOf(server);
+    if (key === undefined) return [];
     const other = first.get(key);
     if (other === undefined) first.set(key, index);
     return other === undefined ? [] : [`servers.${index}.${name}: ${key} is that of servers.${other} as well`];

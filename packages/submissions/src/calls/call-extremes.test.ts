@@ -92,7 +92,7 @@ async function read(form: CallForm, calls: readonly string[], context: string) {
   let version = NOW * 1_000;
   const options = {
     ...{ callBytesMax: 20_000, propertiesMax: 5, now: () => NOW, form, workspace: 'w' },
-    ...{ idempotencyKey: undefined, client: 'other' },
+    ...{ idempotencyKey: undefined, client: 'other', keys: [] },
     versions: () => {
       version += 1;
       return version;

@@ -81,7 +81,7 @@ function typeOf({ type }: JsonObject): CallType {
   return known;
 }
 
-/** Returns the user that a `userId` names; `undefined` when it is no identifier. */
+/** Returns whom a `userId` or an `anonymousId` names; `undefined` when it is no identifier. */
 export function userIdOf(userId: unknown): string | undefined {
   try {
     return identifierOf('userId', userId, IDENTIFIER_LENGTH_MAX);

@@ -12,7 +12,7 @@ import { fitsRecord, ROW_BYTES_MAX } from '../rows/row-size.ts';
 import { type Call, type CallError, type CallForm, InvalidCall, type RejectionReason } from './call.ts';
 import { type CallOutline, parseBatchContext } from './call-outline.ts';
 import { type CallParserOptions, parseCall } from './call-parser.ts';
-import { findUserId } from './find-user-id.ts';
+import { type CallPerson, findPerson } from './find-person.ts';
 import { messageUuid } from './message-uuid.ts';
 import { rejectedCallRow } from './rejected-call.ts';
 
@@ -73,8 +73,8 @@ async function collectAll(
       for (const row of result) collector.add(row);
       continue;
     }
-    const userId = await findUserId(outline.body, result.slice, options.form, pause);
-    collector.add(reader.rejectedRow(result, userId));
+    const person = await findPerson(outline.body, result.slice, options.form, pause);
+    collector.add(reader.rejectedRow(result, person));
     rejected.push({ index, ...result.error, reason: result.reason });
   }
   return rejected;
@@ -154,9 +154,9 @@ class CallRowsReader {
   }
 
   /** Returns the row of a call that cannot be taken. */
-  rejectedRow({ slice, version, error }: RejectedSlice, userId: string | undefined): OutgoingRow {
+  rejectedRow({ slice, version, error }: RejectedSlice, person: CallPerson): OutgoingRow {
     const { form, workspace, client, keys } = this.#options;
-    const rejection = { slice, form, reason: error.message, userId, workspace, client, version, keys };
+    const rejection = { slice, form, reason: error.message, person, workspace, client, version, keys };
     return rejectedCallRow(this.#outline, rejection);
   }
 

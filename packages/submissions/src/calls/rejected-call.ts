@@ -5,6 +5,7 @@ import type { OutgoingRow } from '../rows/row-collector.ts';
 import { fitsRecord } from '../rows/row-size.ts';
 import { CALL_TYPES, type CallForm } from './call.ts';
 import type { CallOutline } from './call-outline.ts';
+import type { CallPerson } from './find-person.ts';
 import { withoutKeys } from './without-keys.ts';
 
 /** Of a larger call, or one with a larger context of its batch, only the beginning is kept, in bytes. */
@@ -19,6 +20,7 @@ const rejectedCall = z.object({
   /** The client library that sent it. Rows of older versions have none. */
   client: z.string().optional(),
   user_id: z.string().optional(),
+  anonymous_id: z.string().optional(),
   /** The type that the route said. */
   type: z.enum(CALL_TYPES).optional(),
   /** How the call is written. Default: as a client of Segment or RudderStack writes it. */
@@ -40,8 +42,8 @@ export interface Rejection {
   readonly slice: JsonSlice;
   readonly form: CallForm;
   readonly reason: string;
-  /** The user of the call, as far as it names one: a deletion of the user erases what is kept of the call. */
-  readonly userId: string | undefined;
+  /** A deletion of the user, or of the visitor where it names no user, erases what is kept of the call. */
+  readonly person: CallPerson;
   readonly workspace: string;
   /** The client library that sent it. */
   readonly client: string | undefined;
@@ -78,15 +80,17 @@ function cutLine(
 }
 
 function lineOf(
-  { reason, userId, form, workspace, client, version, keys }: Omit<Rejection, 'slice'>,
+  { reason, person, form, workspace, client, version, keys }: Omit<Rejection, 'slice'>,
   call: string,
   context: string | undefined,
   cut?: true,
 ): string {
+  const unlessKey = (id: string | undefined) => (id !== undefined && keys.includes(id) ? undefined : id);
   const row: RejectedCall = {
     workspace_id: workspace,
     client,
-    user_id: userId !== undefined && keys.includes(userId) ? undefined : userId,
+    user_id: unlessKey(person.userId),
+    anonymous_id: unlessKey(person.anonymousId),
     type: form === 'batch' || form === 'posthog' ? undefined : form,
     format: form === 'posthog' ? form : undefined,
     call,

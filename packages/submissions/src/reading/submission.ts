@@ -68,9 +68,14 @@ const timestamp = z
       'ISO 8601, in UTC when it has no zone; from 2000-01-01 to one day from now. Default: the time inside a UUIDv7, else the time of receipt.',
   });
 
-/** The query parameters of a user's deletion. */
+/** The query parameters of a deletion: exactly one of the identifiers. */
 export const deletionParameters = {
-  foreignId: identifier('The user; an unknown one is accepted as well. Write a plus as `%2B`, and a space as `%20`.'),
+  foreignId: identifier(
+    'The user; an unknown one is accepted as well. Write a plus as `%2B`, and a space as `%20`.',
+  ).optional(),
+  anonymousId: identifier(
+    'Instead of `foreignId`: the anonymous visitor. Its events without a user are deleted, those of a user stay.',
+  ).optional(),
   before: timestamp
     .meta({
       description:

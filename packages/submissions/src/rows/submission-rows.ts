@@ -55,11 +55,11 @@ export async function collectRows(
 }
 
 /**
- * Creates the row that deletes a user. Every partition of `events` gets a copy, so that an event that follows it in its
+ * Creates the row that deletes a user or a visitor, who is named as `deleted-person.ts` says. Every partition of `events` gets a copy, so that an event that follows it in its
  * partition was accepted after it: an event that is sent again after its user was deleted is then new, not a repeat.
  */
-export function deletionRow(userId: string, workspace: string, version: number): OutgoingRow {
-  const row = changeRow('user', userId, { workspace, version, idempotencyKey: undefined }, 'delete', randomUUIDv7());
+export function deletionRow(person: string, workspace: string, version: number): OutgoingRow {
+  const row = changeRow('user', person, { workspace, version, idempotencyKey: undefined }, 'delete', randomUUIDv7());
   return { topic: 'events', kind: 'changes', hash: 'all', line: JSON.stringify(row) };
 }
 

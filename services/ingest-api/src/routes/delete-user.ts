@@ -1,3 +1,4 @@
+import { visitorOf } from '@sluice/shared/deleted-person';
 import { invalidRequest, Problem } from '@sluice/shared/http/problem';
 import { deletionParameters } from '@sluice/submissions/reading/submission';
 import { RowCollector } from '@sluice/submissions/rows/row-collector';
@@ -10,18 +11,15 @@ import type { RowPublisher } from '../kafka/row-publisher.ts';
 import { publishRows } from './publish-rows.ts';
 import type { VersionClock } from './version-clock.ts';
 
+const given = z
+  .array(z.string())
+  .length(1, 'must be given once')
+  .transform(([text]) => text);
+
 const deletionQuery = z.strictObject({
-  foreignId: z
-    .array(z.string(), { error: 'is required' })
-    .length(1, 'must be given once')
-    .transform(([id]) => id)
-    .pipe(deletionParameters.foreignId),
-  before: z
-    .array(z.string())
-    .length(1, 'must be given once')
-    .transform(([time]) => time)
-    .pipe(deletionParameters.before)
-    .optional(),
+  foreignId: given.pipe(deletionParameters.foreignId).optional(),
+  anonymousId: given.pipe(deletionParameters.anonymousId).optional(),
+  before: given.pipe(deletionParameters.before).optional(),
 });
 
 export interface DeleteUserOptions {
@@ -32,23 +30,31 @@ export interface DeleteUserOptions {
   readonly partitionCount: number;
 }
 
-/** `DELETE /v1/users?foreignId=…`: responds 202 once Kafka has the deletion. A user who does not exist is no error. */
+/**
+ * `DELETE /v1/users?foreignId=…`, or `?anonymousId=…` for an anonymous visitor: responds 202 once Kafka has the deletion. One who
+ * does not exist is no error.
+ */
 export function registerDeleteUser(app: FastifyInstance, options: DeleteUserOptions): void {
   const { admission, publisher, versions, partitionCount } = options;
   app.delete('/v1/users', { onRequest: admission.admit('delete') }, async (request, reply) => {
     const query = deletionQuery.safeParse(request.query);
-    const issues = [...(query.error?.issues ?? []), ...plusErrors(request.url)];
+    const issues = [
+      ...(query.error?.issues ?? []),
+      ...personErrors(request.query as object),
+      ...plusErrors(request.url),
+    ];
     if (!query.success || issues.length > 0) throw invalidRequest(issues);
-    const { foreignId, before } = query.data;
+    const { foreignId, anonymousId, before } = query.data;
+    const person = foreignId ?? visitorOf(anonymousId ?? '');
     const { workspace } = request.apiKey;
     const collector = new RowCollector(partitionCount, admission.rowMemory(request));
     const version = Math.min(versions.next(), before === undefined ? Number.POSITIVE_INFINITY : before * 1_000);
-    collector.add(deletionRow(foreignId, workspace, version));
+    collector.add(deletionRow(person, workspace, version));
     await publishRows(publisher, request, collector.finish()).catch((error) => {
       throw error instanceof Problem && error.code === 'event_log_unavailable' ? incomplete(version, error) : error;
     });
     reply.code(202);
-    return await reply.send({ status: 'accepted', foreignId });
+    return await reply.send({ status: 'accepted', foreignId, anonymousId });
   });
 }
 
@@ -59,6 +65,20 @@ function incomplete(version: number, cause: Problem): Problem {
     cause,
     `The event log may not have the whole deletion. Send it again with before=${before}: then what is accepted meanwhile stays.`,
   );
+}
+
+/** Returns an error unless exactly one of the two identifiers is given. */
+function personErrors(query: object): z.core.$ZodIssue[] {
+  const ofUser = Object.hasOwn(query, 'foreignId');
+  if (ofUser !== Object.hasOwn(query, 'anonymousId')) return [];
+  return ofUser
+    ? [{ code: 'custom', path: ['anonymousId'], message: 'must not stand beside foreignId', input: undefined }]
+    : [
+        {
+          ...{ code: 'invalid_type', expected: 'string', path: ['foreignId'] },
+          ...{ message: 'is required, or anonymousId', input: undefined },
+        },
+      ];
 }
 
 /**

@@ -1,3 +1,4 @@
+import { visitorOf } from '@sluice/shared/deleted-person';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { type Ingest, post, startIngest } from '../testing/ingest.ts';
@@ -40,6 +41,15 @@ test('DELETE responds 202, also for an unknown user, and every partition of the 
   expect(messages.map(({ partition }) => partition).sort()).toEqual([0, 1, 2]);
   for (const { rows } of messages)
     expect(rows).toMatchObject([{ kind: 'user', id: 'böb 😀', operation: 'delete', workspace_id: 'test' }]);
+});
+
+test('DELETE of an anonymous visitor is a deletion in every partition of the events, which names no user', async () => {
+  const response = await remove('?anonymousId=a%2B1');
+  expect([response.statusCode, response.json()]).toEqual([202, { status: 'accepted', anonymousId: 'a+1' }]);
+  const deletions = async () =>
+    (await ingest.read('events', 0)).flatMap(({ rows }) => rows.filter(({ id }) => id === visitorOf('a+1')));
+  await eventually(async () => (await deletions()).length).toBe(3);
+  expect((await deletions())[0]).toMatchObject({ kind: 'user', operation: 'delete', workspace_id: 'test' });
 });
 
 test('DELETE covers what was accepted up to before, and never what is yet to come', async () => {
@@ -90,6 +100,8 @@ test.each([
   ['?foreignId=a&foreignId=b', 'foreignId'],
   [`?foreignId=${'x'.repeat(513)}`, 'foreignId'],
   ['?foreignId=a&colour=red', 'colour'],
+  ['?foreignId=a&anonymousId=a', 'anonymousId'],
+  ['?anonymousId=', 'anonymousId'],
   ['?foreignId=%ff', '%ff'],
   ['?foreignId=jane+x@example.com', 'foreignId'],
 ])('DELETE refuses %j', async (query, path) => {

@@ -1,3 +1,4 @@
+import { visitorOf } from '@sluice/shared/deleted-person';
 import { createDocumentChecker } from '@sluice/shared/testing/openapi';
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
 import { type QueryService, startQuery } from '../testing/query-service.ts';
@@ -136,6 +137,9 @@ test('what names a deleted user is hidden at once, and what came since is not', 
   await query.insert('pending_deletions', [{ workspace_id: 'f', user_id: 'jane', version: 100 }]);
   expect((await list('', 'admin-f')).toSorted()).toEqual(['other', 'since']);
   expect(await query.get('/dead-letters/before', 'admin-f')).toMatchObject({ status: 404 });
+  await query.insert('dead_letters', [letter('of a visitor', { row: row('f', { anonymous_id: 'v' }) })]);
+  await query.insert('pending_deletions', [{ workspace_id: 'f', user_id: visitorOf('v'), version: 100 }]);
+  expect((await list('', 'admin-f')).toSorted()).toEqual(['other', 'since']);
 });
 
 test.each([

@@ -3,7 +3,7 @@ import { z } from 'zod';
 /** Describes `DELETE /users`. */
 export const DELETE_USER = {
   operationId: 'deleteUser',
-  summary: 'Delete a user, its properties and its events',
+  summary: 'Delete a user, its properties and its events, or an anonymous visitor and its events',
   description:
     'Passed on to ingest-api, whose `DELETE /v1/users` it is: for pages that reach query-api alone, such as the console.',
   tag: 'users',
@@ -11,7 +11,8 @@ export const DELETE_USER = {
   codes: ['event_log_unavailable', 'deletions_not_available'],
   requestParams: {
     query: z.object({
-      foreignId: z.string().meta({ description: 'The identifier. A plus is `%2B`, and a space `%20`.' }),
+      foreignId: z.string().optional().meta({ description: 'The user. A plus is `%2B`, and a space `%20`.' }),
+      anonymousId: z.string().optional().meta({ description: 'Instead of `foreignId`: the anonymous visitor.' }),
       before: z
         .string()
         .optional()
@@ -23,7 +24,13 @@ export const DELETE_USER = {
       description: 'The event log has the deletion.',
       content: {
         'application/json': {
-          schema: z.object({ status: z.literal('accepted'), foreignId: z.string() }).meta({ id: 'AcceptedDeletion' }),
+          schema: z
+            .object({
+              status: z.literal('accepted'),
+              foreignId: z.string().optional(),
+              anonymousId: z.string().optional(),
+            })
+            .meta({ id: 'AcceptedDeletion', description: 'With the identifier that the request has.' }),
           example: { status: 'accepted', foreignId: 'jane' },
         },
       },

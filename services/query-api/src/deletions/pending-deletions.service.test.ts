@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { visitorOf } from '@sluice/shared/deleted-person';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
 import type { Sql } from '../clickhouse/sql.ts';
@@ -69,6 +70,29 @@ test('several deletions of several users each hide the events of their user', as
   expect(await uuids('')).toEqual(idsOf([after, ...others]));
 });
 
+test('a deletion of a visitor hides its events without a user, in lists, totals, counts and exports', async () => {
+  const ofUser = anEvent({ anonymousId: 'ada', userId: 'bob' });
+  const later = anEvent({ anonymousId: 'ada', receivedAtUs: deletedAtUs + 1 });
+  await query.store('a', [ofUser, later]);
+  const row = { workspace_id: 'a', user_id: visitorOf('ada'), version: deletedAtUs, stored_at: 1 };
+  await query.insert('pending_deletions', [row]);
+  await wait(DELETIONS_FORGOTTEN_MS);
+  const [bob, ofGroup] = others;
+  const shown = [before, atOnce, future, after, bob, ofGroup, ofUser, later].filter((event) => event !== undefined);
+  expect(await uuids('')).toEqual(idsOf(shown));
+  expect(await uuids('anonymousId=ada')).toEqual(idsOf([ofUser, later]));
+  const [name] = (await query.get('/events/names?startDate=2020-01-01')).body.results;
+  expect(name).toMatchObject({ event: 'e', count: shown.length });
+  const request = { url: '/events/export?startDate=2020-01-01', headers: { authorization: 'Bearer a' } };
+  const { body: text } = await query.app.inject(request);
+  expect(text).toContain(`{"complete":true,"events":${shown.length}}`);
+  // With deletions of users beside it.
+  await deleteAda();
+  await wait(DELETIONS_FORGOTTEN_MS);
+  const left = [after, bob, ofGroup, ofUser, later].filter((event) => event !== undefined);
+  expect(await uuids('')).toEqual(idsOf(left));
+});
+
 test('pages by cursor leave no gap where events are hidden', async () => {
   await deleteAda();
   await wait(DELETIONS_FORGOTTEN_MS);
@@ -94,6 +118,8 @@ test('while deletions are pending, a page and a total read few rows', async () =
   const rows = 200_000;
   await storeMany(query, 'a', rows);
   await deleteAda();
+  const visitor = { workspace_id: 'a', user_id: visitorOf('nobody'), version: deletedAtUs, stored_at: 1 };
+  await query.insert('pending_deletions', [visitor]);
   const hidden = (await new PendingDeletions({ all: async () => [['a']] }).hiddenCondition('a'))?.(LOCAL_TABLES);
   const newest = parseEventsRequest({}, 'a');
   expect(await rowsRead(countQuery(LOCAL_TABLES, newest, hidden))).toBeLessThan(rows / 10);

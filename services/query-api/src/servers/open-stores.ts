@@ -1,7 +1,7 @@
 import type { Login } from '@sluice/shared/clickhouse/connection';
 import { FollowedFile } from '@sluice/shared/followed-file';
 import type { Logger } from '@sluice/shared/log';
-import { distinctRanges } from '@sluice/shared/servers/partition-range';
+import { distinctRanges, endErrors } from '@sluice/shared/servers/partition-range';
 import {
   parseServersFile,
   readingErrors,
@@ -94,13 +94,18 @@ function openServers(
     path,
     parse(text) {
       const servers = parseServersFile(text, defaults);
-      const errors = [...readingErrors(servers), ...loginErrors(servers, config)];
+      const errors = [
+        ...readingErrors(servers),
+        ...loginErrors(servers, config),
+        // What the servers that are read now say: by another number, none of the file would be read.
+        ...(pool.partitionCount === undefined ? [] : endErrors(serving(servers), pool.partitionCount)),
+      ];
       if (errors.length > 0) throw new ServersFileError(errors);
       return servers;
     },
     onContent(servers) {
       logger.info({ path, servers: servers.map(({ name }) => name) }, 'ClickHouse servers loaded');
-      givenUp.expect(servers.filter(({ serves }) => serves).map(({ name }) => name));
+      givenUp.expect(serving(servers).map(({ name }) => name));
       pool.setServers(servers);
     },
     onInvalid: (reason) =>
@@ -131,9 +136,13 @@ const NOT_ASKED = {
   keptFrom: async () => undefined,
 };
 
+function serving(servers: readonly Server[]): readonly Server[] {
+  return servers.filter(({ serves }) => serves);
+}
+
 /** A server logs in to others with a password alone. */
 function loginErrors(servers: readonly Server[], config: QueryConfig): string[] {
-  const ranges = distinctRanges(servers.filter(({ serves }) => serves));
+  const ranges = distinctRanges(serving(servers));
   if (ranges.length === 1 || config.CLICKHOUSE_CERT_FILE === undefined) return [];
   return ['servers: where they have ranges, query-api needs a password in place of CLICKHOUSE_CERT_FILE'];
 }

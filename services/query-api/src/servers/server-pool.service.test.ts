@@ -2,8 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expectInTime } from '@sluice/shared/testing/until';
 import { afterEach, expect, inject, test } from 'vitest';
+import { metric } from '../testing/load.ts';
 import { type Mirror, type Mirrors, startMirrors, valuesByServer } from '../testing/mirrors.ts';
-import { anEvent } from '../testing/query-service.ts';
+import { anEvent, DELETIONS_FORGOTTEN_MS } from '../testing/query-service.ts';
 
 let service: (Mirrors & { readonly a1: Mirror; readonly a2: Mirror }) | undefined;
 
@@ -254,6 +255,21 @@ test('a change of the file is in force within a second; what is not valid change
   await eventually(() => readBy(mirrors)).toBe('a2');
   await mirrors.writeFile(['a1']);
   await eventually(() => readBy(mirrors)).toBe('a1');
+});
+
+test('a file whose ranges contradict the number of partitions that the servers say is not put in force', async () => {
+  const mirrors = await startTwo();
+  await mirrors.a1.insert('topic_partitions', [{ topic: 't', partitions: 8 }]);
+  const isValid = () => metric(mirrors, 'sluice_servers_file_valid');
+  // A request waits for a poll that is no older than half a second.
+  await delay(DELETIONS_FORGOTTEN_MS);
+  expect(await readBy(mirrors)).toBe('a1');
+  await mirrors.writeFile(['a1'], '0-8');
+  await eventually(isValid).toBe(0);
+  expect(await readBy(mirrors)).toBe('a1');
+  await mirrors.writeFile(['a2']);
+  await eventually(isValid).toBe(1);
+  await eventually(() => readBy(mirrors)).toBe('a2');
 });
 
 test('a request that has begun goes on at a server that is taken out of the file, and those after it read another one', async () => {

@@ -93,6 +93,13 @@ export class ServerPool implements StreamStores, Component {
     return this.#migrations;
   }
 
+  /** Over how many partitions rows are spread, as the servers have said; undefined while none has. */
+  get partitionCount(): number | undefined {
+    const counts = this.#servers.flatMap(({ lastState }) => lastState?.partitionCount ?? []);
+    // A growth of the partitions may be under way on some of them.
+    return counts.length === 0 ? undefined : Math.max(...counts);
+  }
+
   /** Replaces the servers by those of a new file. Those that are the same stay connected. */
   setServers(servers: readonly Server[]): void {
     const serving = servers.filter(({ serves }) => serves);

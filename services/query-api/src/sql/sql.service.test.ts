@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
+import { visitorOf } from '@sluice/shared/deleted-person';
 import { sleep } from '@sluice/shared/retry';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -73,6 +74,22 @@ test('what one workspace has asked decides nothing for another one in the same g
       expect(found).toEqual(user === `of-${workspace}` ? [{ user_id: user }] : []);
     }
   }
+});
+
+test('events of a deleted visitor are in no result, and those of users with its anonymous id are', async () => {
+  const event = { timestampMs: START, receivedAtUs: START * 1_000, anonymousId: 'v' };
+  await service.store('h', [
+    anEvent(event),
+    anEvent({ ...event, userId: 'jane' }),
+    anEvent({ ...event, anonymousId: 'w' }),
+  ]);
+  const deletion = { workspace_id: 'h', user_id: visitorOf('v'), version: START * 1_000, stored_at: START };
+  await service.insert('pending_deletions', [deletion]);
+  await sleep(DELETIONS_FORGOTTEN_MS);
+  expect(await service.rows('SELECT user_id, anonymous_id FROM events ORDER BY anonymous_id', 'h')).toEqual([
+    { user_id: 'jane', anonymous_id: 'v' },
+    { user_id: '', anonymous_id: 'w' },
+  ]);
 });
 
 test('of a user who came back, what was set once before the deletion is hidden, and what was set once after it is not', async () => {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { mergeParts } from '@sluice/shared/clickhouse/testing/merge-parts';
+import { visitorOf } from '@sluice/shared/deleted-person';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
 import { tokenOf } from '../cursor.ts';
@@ -92,14 +93,19 @@ test('a client gets all events of a large import, and more than one query reads 
   await expectEvents(stream, events);
 });
 
-test('events of deleted users are not sent, and those of users who came back are', async () => {
+test('events of deleted users and visitors are not sent, and those of users who came back are', async () => {
   const { lastEventId } = await streams.open();
-  const user = randomUUID();
+  const [user, visitor] = [randomUUID(), randomUUID()];
   const hidden = anEvent({ userId: user, receivedAtUs: 1e15 });
+  const ofVisitor = anEvent({ anonymousId: visitor, receivedAtUs: 1e15 });
   const back = anEvent({ userId: user, receivedAtUs: 3e15 });
   const other = anEvent({ userId: 'other' });
-  await query.store('a', [hidden, back, other]);
-  await query.insert('pending_deletions', [{ workspace_id: 'a', user_id: user, version: 2e15, stored_at: 1 }]);
+  await query.store('a', [hidden, ofVisitor, back, other]);
+  const deletion = { workspace_id: 'a', version: 2e15, stored_at: 1 };
+  await query.insert('pending_deletions', [
+    { ...deletion, user_id: user },
+    { ...deletion, user_id: visitorOf(visitor) },
+  ]);
   // A deletion is in force within a second.
   await eventually(async () => (await query.get(`/events?userId=${user}`)).body.total, PATIENCE).toBe(1);
   await expectEvents(await streams.open('', { lastEventId }), [back, other]);

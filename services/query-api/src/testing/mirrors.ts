@@ -49,8 +49,8 @@ export interface Mirror extends Pick<QueryService, 'insert' | 'store'> {
 /** The app over several mirrors. */
 export interface Mirrors extends TestApp {
   readonly mirrors: readonly Mirror[];
-  /** Replaces the file of servers by one with these mirrors. */
-  writeFile(names: readonly string[]): Promise<void>;
+  /** Replaces the file of servers by one with these mirrors. @param partitions of each; default: all */
+  writeFile(names: readonly string[], partitions?: string): Promise<void>;
 }
 
 /**
@@ -67,10 +67,10 @@ export async function startMirrors<Name extends string>(
   const databases = await Promise.all(names.map(() => createDatabase(url)));
   const mirrors = names.map((name, index) => createMirror(name, databases[index]?.config as never));
   const groupOf = (name: string) => (name === names[0] ? 'g' : `g.${name}`);
-  const write = async (some: readonly string[]) => {
+  const write = async (some: readonly string[], partitions?: string) => {
     const servers = mirrors
       .filter(({ name }) => some.includes(name))
-      .map(({ name, database }) => ({ name, url, database, group: groupOf(name) }));
+      .map(({ name, database }) => ({ name, url, database, group: groupOf(name), partitions }));
     await writeFile(path, JSON.stringify({ servers }));
   };
   await write(names);

@@ -1,3 +1,4 @@
+import { type EventPerson, personOf } from '@sluice/shared/deleted-person';
 import { decodePosition, isAtLeast, type StreamPosition } from '../stream/stream-position.ts';
 import type { LogLine } from './delivery-log.ts';
 import type { Message } from './http-sender.ts';
@@ -99,8 +100,9 @@ function deliveryOf(messages: readonly EventMessage[], isWhole: boolean): Delive
 }
 
 function asDelivered({ data, shownAtMs, receivedAtUs }: EventMessage): DeliveredEvent {
-  const { uuid, timestamp, userId } = JSON.parse(data) as Pick<DeliveredEvent, 'uuid' | 'timestamp' | 'userId'>;
-  return { uuid, timestamp, timestampMs: Date.parse(timestamp), userId, data, shownAtMs, receivedAtUs };
+  const { uuid, timestamp, ...whose } = JSON.parse(data) as Record<'uuid' | 'timestamp', string> & EventPerson;
+  const person = personOf(whose);
+  return { uuid, timestamp, timestampMs: Date.parse(timestamp), person, data, shownAtMs, receivedAtUs };
 }
 
 /** Returns what a receiver is sent for some events. Its id is that of these events: without one of them it is another message. */

@@ -1,3 +1,4 @@
+import { visitorOf } from '@sluice/shared/deleted-person';
 import { sleep } from '@sluice/shared/retry';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
@@ -59,7 +60,7 @@ test.each([
   ['a', 'hidden', false],
   ['b', 'erased', true],
 ])(
-  'events of a user are not sent that were read before the deletion was stored (workspace %s: they are %s)',
+  'events of a user or visitor are not sent that were read before the deletion was stored (workspace %s: they are %s)',
   async (workspace, _, isErased) => {
     const { receiver, answer } = await holdingReceiver();
     await using _receiver = receiver;
@@ -68,7 +69,9 @@ test.each([
     const [kept, last] = [anEvent({ userId: 'v' }), anEvent()];
     await query.store(workspace, [first]);
     await isFirstHeld(receiver);
-    await storeRead(workspace, [...others, kept]);
+    const ofVisitor = anEvent({ anonymousId: 'u' });
+    await storeRead(workspace, [...others, ofVisitor, kept]);
+    await deleteUser(workspace, visitorOf('u'), isErased);
     await deleteUser(workspace, 'u', isErased);
     // The user came back.
     const again = anEvent({ userId: 'u', receivedAtUs: (Date.now() + 60_000) * 1_000 });

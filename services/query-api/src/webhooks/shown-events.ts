@@ -12,7 +12,8 @@ const USERS_CHARACTERS_MAX = 100_000;
 /** What decides whether an event may be sent. */
 export interface SendableEvent extends EventNote {
   readonly timestampMs: number;
-  readonly userId: string | null;
+  /** Its user or visitor, as a deletion names them; undefined where it has neither. */
+  readonly person: string | undefined;
 }
 
 export interface ShownEventsOptions {
@@ -23,7 +24,7 @@ export interface ShownEventsOptions {
 
 /**
  * Decides again, just before events are sent, which of them are still shown: between the read and the attempt the receiver may have
- * taken its time. Users are looked up among all deletions: the events in memory may have been erased meanwhile, and then the
+ * taken its time. Users and visitors are looked up among all deletions: the events in memory may have been erased meanwhile, and then the
  * deletion is not pending any more. The look-up takes a slot of the workspace, as its pages do.
  */
 export class ShownEvents {
@@ -52,17 +53,17 @@ export class ShownEvents {
     store: RequestStore,
   ): Promise<readonly Event[]> {
     const { config, queryRunner } = this.#options;
-    const ofUsers = events.filter(({ userId }) => userId !== null);
+    const ofPersons = events.filter(({ person }) => person !== undefined);
     const isOld = ({ shownAtMs }: Event) => performance.now() - shownAtMs > DELETIONS_FRESH_MS;
-    if (!ofUsers.some(isOld)) return events;
+    if (!ofPersons.some(isOld)) return events;
     const budget = new TimeBudget(config.QUERY_TIMEOUT_MS);
     const queries = new RequestQueries(queryRunner, { workspace, store }, budget);
-    const users = new Set(ofUsers.map(({ userId }) => userId as string));
+    const persons = new Set(ofPersons.map(({ person }) => person as string));
     const deletions = await Promise.all(
-      inLookUps([...users]).map((some) => withDeletions(queries, some, async () => undefined)),
+      inLookUps([...persons]).map((some) => withDeletions(queries, some, async () => undefined)),
     );
-    const isDeleted = ({ userId, receivedAtUs }: Event) =>
-      userId !== null && deletions.some(([, known]) => known.hide(userId, receivedAtUs));
+    const isDeleted = ({ person, receivedAtUs }: Event) =>
+      person !== undefined && deletions.some(([, known]) => known.hide(person, receivedAtUs));
     return events.filter((event) => !isDeleted(event));
   }
 }

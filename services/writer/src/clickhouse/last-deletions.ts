@@ -1,4 +1,4 @@
-/** Where a statement has the users whose deletions it looks up. */
+/** Where a statement has the users and visitors whose deletions it looks up. */
 interface Users {
   /** The column with their identifiers. */
   readonly column: string;
@@ -6,7 +6,8 @@ interface Users {
   readonly from: string;
 }
 
-export const USERS_OF_EVENTS: Users = { column: 'user_id', from: 'staged_events' };
+/** Of an event without a user, its visitor (`deleted-person.ts` in packages/shared). */
+export const USERS_OF_EVENTS: Users = { column: 'person', from: 'staged_events' };
 export const USERS_OF_CHANGES: Users = { column: 'id', from: "staged_changes WHERE kind = 'user'" };
 
 /**

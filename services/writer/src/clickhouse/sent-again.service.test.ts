@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { PERSON_SQL, visitorOf } from '@sluice/shared/deleted-person';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { batchOf, changeRow, createTestStore, eventRow, NOON, type TestStore } from '../testing/store.ts';
@@ -47,38 +48,45 @@ interface Found {
 async function visible(uuid: string): Promise<Found[]> {
   return await db.read<Found>(`
     SELECT received_at, timestamp FROM events
-    LEFT JOIN (SELECT workspace_id, user_id, max(version) AS version FROM user_deletions GROUP BY ALL) AS deletions
-      USING (workspace_id, user_id)
+    LEFT JOIN (SELECT workspace_id AS workspace, user_id AS person, max(version) AS version FROM user_deletions GROUP BY ALL) AS deletions
+      ON workspace = workspace_id AND person = ${PERSON_SQL}
     WHERE uuid = '${uuid}' AND toUnixTimestamp64Micro(received_at) > version`);
 }
 
-/** For whom an event is sent again, after the user that it was sent for first was deleted. */
-const SECOND_USERS = {
-  'the same user': (user: string) => user,
-  'another user': () => randomUUID(),
-  nobody: () => '',
+type Person = Pick<EventRow, 'user_id' | 'anonymous_id'>;
+
+/** For whom an event is sent again, after the user or visitor that it was sent for first was deleted. */
+const SECOND_PERSONS = {
+  'the same user': (first: Person) => first,
+  'the same visitor': (first: Person) => first,
+  'another user': (first: Person) => ({ ...first, user_id: randomUUID() }),
+  nobody: (): Person => ({}),
 };
 
-describe.each<[string, keyof typeof SECOND_USERS, boolean]>([
-  ['stamped on receipt', 'the same user', true],
-  ['with a timestamp of its own', 'the same user', false],
-  ['stamped on receipt', 'another user', true],
-  ['with a timestamp of its own', 'nobody', false],
-])('an event %s that is sent again after the deletion of its user, for %s', (_, whom, stamped) => {
+describe.each<[string, keyof typeof SECOND_PERSONS, boolean, 'user' | 'visitor']>([
+  ['stamped on receipt', 'the same user', true, 'user'],
+  ['with a timestamp of its own', 'the same user', false, 'user'],
+  ['stamped on receipt', 'another user', true, 'user'],
+  ['with a timestamp of its own', 'nobody', false, 'user'],
+  ['stamped on receipt', 'the same visitor', true, 'visitor'],
+  ['with a timestamp of its own', 'another user', false, 'visitor'],
+])('an event %s that is sent again for %s after the deletion (%#)', (_, whom, stamped, of) => {
   test.each(ORDERS)('is visible once: batches $first, $deletion and $second', async (order) => {
-    const [uuid, user_id] = [randomUUID(), randomUUID()];
-    const secondUser = SECOND_USERS[whom](user_id);
+    const [uuid, id] = [randomUUID(), randomUUID()];
+    const first: Person = of === 'user' ? { user_id: id } : { anonymous_id: id };
+    const second = SECOND_PERSONS[whom](first);
     const sentAt = (seconds: number): EventRow =>
       eventRow({
         workspace_id: WORKSPACE,
         uuid,
-        user_id: seconds > 50 ? secondUser : user_id,
+        ...(seconds > 50 ? second : first),
         received_at: NOON * 1_000 + seconds * SECOND_US,
         timestamp: NOON + (stamped ? seconds * 1_000 : 0),
         ...(stamped && { stamped: 1 }),
       });
     const version = NOON * 1_000 + 50 * SECOND_US;
-    const deletion = changeRow({ workspace_id: WORKSPACE, id: user_id, operation: 'delete', version });
+    const person = of === 'user' ? id : visitorOf(id);
+    const deletion = changeRow({ workspace_id: WORKSPACE, id: person, operation: 'delete', version });
     const expected = [{ received_at: '2026-03-01 12:01:40.000000' }];
 
     await storeInOrder(order, sentAt(0), deletion, sentAt(100));
@@ -115,6 +123,28 @@ test('rows that are left out because of a deletion are counted', async () => {
   const events = [event, eventRow(received(version + 1)), eventRow({ workspace_id: WORKSPACE })];
   expect(await db.store(batchOf(events, late))).toMatchObject({ rows: 6, userDeleted: 3 });
   expect(await db.store(batchOf([], late))).toMatchObject({ rows: 3, userDeleted: 2 });
+});
+
+test('events of a deleted visitor that arrive late are dropped and counted, and show that their organization exists', async () => {
+  const [visitor, organization] = [randomUUID(), randomUUID()];
+  const version = NOON * 1_000;
+  const event = (row: Partial<EventRow>) =>
+    eventRow({ workspace_id: WORKSPACE, anonymous_id: visitor, group_id: organization, received_at: version, ...row });
+  const deletion = changeRow({ workspace_id: WORKSPACE, id: visitorOf(visitor), operation: 'delete', version });
+  const others = [
+    event({ user_id: 'of a user' }),
+    event({ anonymous_id: 'other' }),
+    event({ received_at: version + 1 }),
+  ];
+  expect(await db.store(batchOf([event({}), ...others], [deletion]))).toMatchObject({ rows: 5, userDeleted: 1 });
+  expect(await db.store(batchOf([event({})]))).toMatchObject({ rows: 1, userDeleted: 1 });
+  const stored = `SELECT toString(uuid) AS uuid FROM events WHERE group_id = '${organization}' ORDER BY events.uuid`;
+  expect((await db.read<{ uuid: string }>(stored)).map(({ uuid }) => uuid).sort()).toEqual(
+    others.map(({ uuid }) => uuid).sort(),
+  );
+  expect(
+    await db.read(`SELECT DISTINCT kind FROM entities WHERE id = '${organization}' AND kind = 'organization'`),
+  ).toHaveLength(1);
 });
 
 test('rows that arrive after the deletion of their user leave no trace of the user', async () => {

@@ -1,3 +1,4 @@
+import { PERSON_SQL } from '@sluice/shared/deleted-person';
 import { EVENT_IDENTIFIERS, type IdentifierColumn } from '@sluice/shared/event-identifiers';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import type { Statement } from './statement.ts';
@@ -8,6 +9,8 @@ interface StagingTable {
   readonly columns: Readonly<Record<string, string>>;
   /** What every row meets, by the name that a dead letter gives as its reason. */
   readonly constraints: Readonly<Record<string, string>>;
+  /** Columns that ClickHouse computes from the others, each with its type and expression. */
+  readonly computed: Readonly<Record<string, string>>;
 }
 
 const IDENTIFIER_COLUMNS = Object.fromEntries(EVENT_IDENTIFIERS.map(({ column }) => [column, 'String'])) as Record<
@@ -37,6 +40,8 @@ const EVENTS = {
     complete: "workspace_id != '' AND event != '' AND received_at > '2000-01-01'",
     timestamp_in_range: "timestamp >= '2000-01-01' AND timestamp < '2100-01-01'",
   },
+  // As a deletion names it.
+  computed: { person: `String MATERIALIZED ${PERSON_SQL}` },
 };
 
 /** The table `staged_changes`. */
@@ -57,6 +62,7 @@ const CHANGES = {
     known_kind: "kind IN ('user', 'organization')",
     known_operation: "operation IN ('seen', 'set', 'set_once', 'remove', 'delete')",
   },
+  computed: {},
 };
 
 const STAGING_TABLES = { events: EVENTS, changes: CHANGES } as const satisfies Record<string, StagingTable>;
@@ -80,9 +86,9 @@ export const STAGING_STATEMENTS = {
 } as const satisfies Readonly<Record<string, Statement>>;
 
 function createStatement(kind: StagedKind): Statement {
-  const { columns, constraints } = STAGING_TABLES[kind];
+  const { columns, constraints, computed } = STAGING_TABLES[kind];
   const checks = Object.entries(constraints).map(([name, check]) => `CONSTRAINT ${name} CHECK ${check}`);
-  const parts = [...columnDefinitions(columns), ...checks];
+  const parts = [...columnDefinitions({ ...columns, ...computed }), ...checks];
   return {
     name: `stage-${kind}`,
     sql: `CREATE TEMPORARY TABLE staged_${kind} (\n  ${parts.join(',\n  ')}\n)\nENGINE = Memory`,

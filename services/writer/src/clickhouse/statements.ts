@@ -51,9 +51,11 @@ const FILES = [
   // Erasing deleted users.
   'find-due-erasures',
   'find-deleted-rows',
+  'find-events-of-visitors',
   'find-removals',
   'end-failed-removals',
   'erase-events',
+  'erase-events-of-visitors',
   'erase-properties',
   'erase-sightings',
   'find-mixed-users',

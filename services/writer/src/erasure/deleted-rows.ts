@@ -1,3 +1,4 @@
+import { anonymousIdOf, isVisitor, visitorOf } from '@sluice/shared/deleted-person';
 import type { ClickHouseSession } from '../clickhouse/session.ts';
 import { STATEMENTS } from '../clickhouse/statements.ts';
 import type { DueErasure } from './erasure-passes.ts';
@@ -6,13 +7,14 @@ import { requireNoRemovals } from './removals.ts';
 /** In the order in which they run. */
 const ERASE_STATEMENTS = {
   events: STATEMENTS['erase-events'],
+  'events-of-visitors': STATEMENTS['erase-events-of-visitors'],
   properties: STATEMENTS['erase-properties'],
   sightings: STATEMENTS['erase-sightings'],
   entities: STATEMENTS['erase-entities'],
   'dead-letters': STATEMENTS['erase-dead-letters'],
 } as const;
 
-/** Where rows of one deleted user are stored. `partition` is a partition of the table `events`, or empty. */
+/** Where rows of one deleted user or visitor are stored. `partition` is a partition of the table `events`, or empty. */
 interface DeletedRows {
   readonly workspace_id: string;
   readonly user_id: string;
@@ -56,7 +58,8 @@ export async function eraseRows(
       proceed();
       await requireNoRemovals(session);
       const replaced = source === 'entities' ? await replaceMixedRows(session, pass) : {};
-      await session.run(statement, { ...parameters, partition, ...replaced });
+      const own = source === 'events-of-visitors' ? visitorsOf(pass) : parameters;
+      await session.run(statement, { ...own, partition, ...replaced });
     }
   }
 }
@@ -75,7 +78,18 @@ async function replaceMixedRows(session: ClickHouseSession, pass: readonly DueEr
 }
 
 async function findDeletedRows(session: ClickHouseSession, pass: readonly DueErasure[]): Promise<DeletedRows[]> {
-  return await session.read<DeletedRows>(STATEMENTS['find-deleted-rows'], parametersOf(pass));
+  const rows = await session.read<DeletedRows>(STATEMENTS['find-deleted-rows'], parametersOf(pass));
+  return [...rows, ...(await findEventsOfVisitors(session, pass))];
+}
+
+async function findEventsOfVisitors(session: ClickHouseSession, pass: readonly DueErasure[]): Promise<DeletedRows[]> {
+  const parameters = visitorsOf(pass);
+  if (parameters.visitors.length === 0) return [];
+  type Found = Pick<DeletedRows, 'workspace_id' | 'partition'> & { readonly anonymous_id: string };
+  const found = await session.read<Found>(STATEMENTS['find-events-of-visitors'], parameters);
+  return found.map(({ workspace_id, partition, anonymous_id }) => {
+    return { workspace_id, partition, user_id: visitorOf(anonymous_id), source: 'events-of-visitors' };
+  });
 }
 
 function parametersOf(pass: readonly DueErasure[]) {
@@ -84,6 +98,13 @@ function parametersOf(pass: readonly DueErasure[]) {
     users: pass.map((deletion) => deletion.user_id),
     versions: pass.map((deletion) => deletion.deleted_version),
   };
+}
+
+/** The visitors among those of a pass, as events name them. */
+function visitorsOf(pass: readonly DueErasure[]) {
+  const deletions = pass.filter(({ user_id }) => isVisitor(user_id));
+  const { workspaces, users, versions } = parametersOf(deletions);
+  return { workspaces, visitors: users.map(anonymousIdOf), versions };
 }
 
 function userKey({ workspace_id, user_id }: Pick<DueErasure, 'workspace_id' | 'user_id'>): string {

@@ -3,6 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { mergeParts } from '@sluice/shared/clickhouse/testing/merge-parts';
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
+import { visitorOf } from '@sluice/shared/deleted-person';
 import { createLogger } from '@sluice/shared/log';
 import type { ChangeRow } from '@sluice/shared/rows';
 import { eventually } from '@sluice/shared/testing/eventually';
@@ -101,6 +102,38 @@ test('what was set once before a deletion is erased, and what was set once after
     { id: 'other', property: `at ${DELETED_US - 5}` },
     { id: 'other', property: `at ${DELETED_US + 5}` },
   ]);
+});
+
+test('of a deleted visitor the events and dead letters without a user are erased, and what came after the deletion stays', async () => {
+  const before = { anonymous_id: 'v', received_at: DELETED_US };
+  const gone = [eventRow(before), eventRow({ ...before, timestamp: NOON - 60 * 86_400_000 })];
+  const kept = [
+    eventRow({ ...before, user_id: 'jane' }),
+    eventRow({ ...before, received_at: DELETED_US + 1 }),
+    eventRow({ ...before, workspace_id: 'other' }),
+    eventRow({ received_at: DELETED_US, anonymous_id: 'w' }),
+    eventRow({ received_at: DELETED_US, user_id: 'v' }),
+    eventRow({ received_at: DELETED_US }),
+  ];
+  await db.store(batchOf([...gone, ...kept]));
+  const letter = (id: string, row: object) => ({ id, kind: 'rejected', format: '1', row: JSON.stringify(row) });
+  const row = { workspace_id: 'test', received_at: DELETED_US };
+  await db.client.insert({
+    table: 'dead_letters',
+    values: [
+      letter('gone', { ...row, anonymous_id: 'v' }),
+      letter('of a user', { ...row, anonymous_id: 'v', user_id: 'jane' }),
+      { ...letter('cut off', {}), row: JSON.stringify({ ...row, anonymous_id: 'v', call: '{' }).slice(0, -3) },
+      letter('of nobody', row),
+    ],
+    format: 'JSONEachRow',
+  });
+  await db.store(batchOf([], [deletionOf(visitorOf('v')), deletionOf(visitorOf('nobody'))]));
+  erasure.start();
+  await eventually(() => count(NOT_ERASED)).toBe(0);
+  const uuids = (await db.read<{ uuid: string }>('SELECT uuid FROM events')).map(({ uuid }) => uuid);
+  expect(uuids.sort()).toEqual(kept.map(({ uuid }) => uuid).sort());
+  expect(await db.read('SELECT id FROM dead_letters ORDER BY id')).toEqual([{ id: 'of a user' }, { id: 'of nobody' }]);
 });
 
 test('only the deletion is left of a deleted user, and what came after it of a user who came back', async () => {
@@ -564,7 +597,7 @@ test('what ClickHouse reads to find due deletions does not grow with those that 
   const [, lookUpSql = ''] = STATEMENTS['find-deletions'].sql.split('ENGINE = Memory AS\n');
   const lookUp = () => rowsRead(lookUpSql);
   const staged = "ENGINE = Memory AS SELECT 'test' AS workspace_id, toString(number * 300) AS";
-  await db.client.command({ query: `CREATE TABLE staged_events ${staged} user_id FROM numbers(20)` });
+  await db.client.command({ query: `CREATE TABLE staged_events ${staged} person FROM numbers(20)` });
   const change = "'user' AS kind, 'seen' AS operation, toUInt64(1) AS version";
   await db.client.command({ query: `CREATE TABLE staged_changes ${staged} id, ${change} FROM numbers(20)` });
   await mergeParts(db.client, 'user_deletions');

@@ -1,4 +1,5 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { PERSON_SQL } from '@sluice/shared/deleted-person';
 import { ClickHouseSession } from '@sluice/writer/clickhouse/session';
 import { type ComparedTable, type Cut, checksumsOf, DELETIONS_LEFT_OUT, rowsOf } from './compared-tables.ts';
 
@@ -40,7 +41,7 @@ GROUP BY workspace_id, user_id`;
 
 // The first condition is that of the text index.
 const SAME_UUID = `
-SELECT toString(workspace_id) AS workspace, toString(uuid) AS uuid, user_id AS user, group_id AS organization FROM events
+SELECT toString(workspace_id) AS workspace, toString(uuid) AS uuid, ${PERSON_SQL} AS user, group_id AS organization FROM events
 WHERE substring(toString(uuid), 31) IN arrayMap(one -> substring(one, 31), {uuids:Array(String)})
   AND (toString(workspace_id), toString(uuid)) IN arrayZip({workspaces:Array(String)}, {uuids:Array(String)})`;
 

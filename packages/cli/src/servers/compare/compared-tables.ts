@@ -1,10 +1,11 @@
 import { acceptedSql } from '@sluice/shared/clickhouse/property-versions';
+import { PERSON_SQL } from '@sluice/shared/deleted-person';
 
 /** A table that two servers have to have alike, as it is compared. */
 export interface ComparedTable {
   readonly name: string;
   /**
-   * A SELECT of its rows, each with `workspace`, `user` (empty where a deletion of a user does not concern it), `key`, `content`
+   * A SELECT of its rows, each with `workspace`, `user` (as a deletion names the user or visitor; empty where none concerns it), `key`, `content`
    * (a hash), `newest` (when the last of what it shows was received) and `accepted` (a deletion hides it up to there), both in
    * microseconds. Parameters: those of {@link Cut}, and `partition` of the table `events`.
    */
@@ -30,7 +31,7 @@ export const EVENTS: ComparedTable = {
   name: 'events',
   rows: `
     SELECT
-      toString(workspace_id) AS workspace, user_id AS user, (timestamp, uuid) AS key, cityHash64(*) AS content,
+      toString(workspace_id) AS workspace, ${PERSON_SQL} AS user, (timestamp, uuid) AS key, cityHash64(*) AS content,
       toUnixTimestamp64Micro(received_at) AS newest, toUnixTimestamp64Micro(received_at) AS accepted
     FROM events
     WHERE _partition_id = {partition:String}

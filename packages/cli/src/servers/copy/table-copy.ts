@@ -1,4 +1,5 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { PERSON_SQL } from '@sluice/shared/deleted-person';
 import { sleep } from '@sluice/shared/retry';
 import { readNumber } from '../../backup/read-number.ts';
 import { type CopyLog, IS_NEWEST_RUN } from './copy-log.ts';
@@ -98,8 +99,9 @@ export class TableCopy {
         ORDER BY ${key}
       ) AS copied
       LEFT JOIN (
-        SELECT workspace_id, user_id, max(version) AS deleted FROM pending_deletions GROUP BY workspace_id, user_id
-      ) AS pending USING (workspace_id, user_id)
+        SELECT workspace_id AS workspace, user_id AS person, max(version) AS deleted
+        FROM pending_deletions GROUP BY workspace, person
+      ) AS pending ON workspace = workspace_id AND person = ${PERSON_SQL}
       WHERE toUnixTimestamp64Micro(received_at) > deleted AND ${IS_NEWEST_RUN}`;
     await this.#insert('events', sql, { partition });
     return await this.countEvents(partition);

@@ -3,7 +3,7 @@ SELECT
   (
     SELECT count()
     FROM staged_events
-    INNER JOIN deletions USING (workspace_id, user_id)
+    INNER JOIN deletions ON deletions.workspace_id = staged_events.workspace_id AND deletions.user_id = person
     WHERE toUnixTimestamp64Micro(received_at) <= deleted_version
   ) AS events,
   (

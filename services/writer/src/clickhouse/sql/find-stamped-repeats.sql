@@ -2,7 +2,12 @@
 -- recognised by their uuid, around the time of the stamped events of the batch. Only those that are timed by their
 -- receipt count, as each stamped one is: protocol/repeats.ts says why.
 INSERT INTO originals
-SELECT workspace_id, timestamp, uuid, user_id, received_at
+SELECT
+  workspace_id,
+  timestamp,
+  uuid,
+  if(user_id = '', concat('\xEF\xBF\xBF', anonymous_id), user_id) AS person,
+  received_at
 FROM events
 WHERE timestamp BETWEEN fromUnixTimestamp64Milli({first_stamped:Int64}, 'UTC') - INTERVAL 10 MINUTE
     AND fromUnixTimestamp64Milli({last_stamped:Int64}, 'UTC') + INTERVAL 10 MINUTE

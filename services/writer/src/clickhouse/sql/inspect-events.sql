@@ -1,13 +1,13 @@
 -- What the next statements have to know of the staged events: how many there are, with how many keys, how many partitions of
 -- the table they go to, how many are stamped and when, how many are timed by their receipt and with how many uuids, and
--- whether one of their users was ever deleted, and after the oldest of them was accepted.
+-- whether one of their users or visitors was ever deleted, and after the oldest of them was accepted.
 WITH
   toUnixTimestamp64Milli(timestamp) = intDiv(toUnixTimestamp64Micro(received_at), 1000) AS timed_by_receipt,
   (
     SELECT max(version)
     FROM user_deletions
-    PREWHERE user_hash IN (SELECT cityHash64(user_id) FROM staged_events)
-    WHERE user_id IN (SELECT user_id FROM staged_events)
+    PREWHERE user_hash IN (SELECT cityHash64(person) FROM staged_events)
+    WHERE user_id IN (SELECT person FROM staged_events)
     SETTINGS use_index_for_in_with_subqueries_max_values = 1000
   ) AS last_deletion
 SELECT

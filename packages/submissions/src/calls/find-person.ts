@@ -13,7 +13,8 @@ interface Field {
   readonly bytesMax: number;
 }
 
-const USER_ID = field('userId');
+const USER_ID = [field('userId')];
+const ANONYMOUS_ID = field('anonymousId');
 const DISTINCT_IDS = [field('distinct_id'), field('$distinct_id')];
 const PROPERTIES = field('properties');
 
@@ -21,24 +22,25 @@ function field(name: string): Field {
   return { name, bytes: Buffer.from(JSON.stringify(name)), bytesMax: 6 * name.length + 2 };
 }
 
-/**
- * Returns the user that a call names. The call is not parsed: it may be too large or too deep for that, or no JSON inside.
- * Then what stands before the error counts. `undefined` when it names nobody.
- */
-export async function findUserId(
-  body: Buffer,
-  slice: JsonSlice,
-  form: CallForm,
-  pause: Pause,
-): Promise<string | undefined> {
-  if (form !== 'posthog') return (await findIn(body, slice, [USER_ID], pause)).userId;
-  // posthog-js has it in the properties alone. Of somebody who is not identified it names no user, and does no harm.
-  const { userId, properties } = await findIn(body, slice, DISTINCT_IDS, pause);
-  return userId ?? (properties && (await findIn(body, properties, DISTINCT_IDS, pause)).userId);
+/** Whom a call names, as far as it does. */
+export interface CallPerson {
+  readonly userId?: string | undefined;
+  readonly anonymousId?: string | undefined;
 }
 
-interface Found {
-  readonly userId?: string | undefined;
+/**
+ * Returns the user and the anonymous id that a call names. The call is not parsed: it may be too large or too deep for that, or
+ * no JSON inside. Then what stands before the error counts.
+ */
+export async function findPerson(body: Buffer, slice: JsonSlice, form: CallForm, pause: Pause): Promise<CallPerson> {
+  if (form !== 'posthog') return await findIn(body, slice, USER_ID, pause);
+  // posthog-js has it in the properties alone. Of somebody who is not identified it names no user, and does no harm.
+  const { userId, properties } = await findIn(body, slice, DISTINCT_IDS, pause);
+  if (userId !== undefined || !properties) return { userId };
+  return { userId: (await findIn(body, properties, DISTINCT_IDS, pause)).userId };
+}
+
+interface Found extends CallPerson {
   readonly properties?: Pick<JsonSlice, 'start' | 'end'> | undefined;
 }
 
@@ -51,6 +53,7 @@ async function findIn(
   const bytes = body.subarray(start, end);
   const cursor = new JsonCursor(bytes);
   let userId: string | undefined;
+  let anonymousId: string | undefined;
   let properties: Found['properties'];
   if (!cursor.atObject) return {};
   try {
@@ -58,16 +61,18 @@ async function findIn(
       const waiting = pause();
       if (waiting) await waiting;
       const isUserId = wanted.some((field) => isName(bytes, name, field));
+      const isAnonymousId = isName(bytes, name, ANONYMOUS_ID);
       const isProperties = isName(bytes, name, PROPERTIES);
       const value = cursor.skip();
       if (isProperties) properties = { start: start + value.start, end: start + value.end };
       // Of a field that comes twice the last one counts.
       if (isUserId) userId = userIdOf(parse(bytes, value)) ?? userId;
+      if (isAnonymousId) anonymousId = userIdOf(parse(bytes, value)) ?? anonymousId;
     }
   } catch (error) {
     if (!(error instanceof MalformedJson)) throw error;
   }
-  return { userId, properties };
+  return { userId, anonymousId, properties };
 }
 
 /** Most names are told by their length: a large call may have a million. */
