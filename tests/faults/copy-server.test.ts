@@ -13,7 +13,7 @@ test('a wiped server is copied under load, and goes on where the copy began, not
   await more();
   await running.writers['a2']?.stop();
   // What it has committed is far behind from now on.
-  await more(400);
+  await more(200);
   await mirrors.wipe();
   expect(await sluice(running, COPY)).toEqual({ code: 0, output: expect.stringContaining('a2 is complete') });
   const positions = await sumOf(read(other, 'SELECT sum(next_offset) FROM writer_positions FINAL'));

@@ -10,7 +10,7 @@ import { readMetric } from '../kit/metrics.ts';
 
 const MEBIBYTE = 1_024 * 1_024;
 /** Every kind of body has been tried several times by then. */
-const RESPONSES = 200;
+const RESPONSES = 100;
 
 const ORDINARY = '{"foreignUserGroupId":"a","events":[{"event":"e"}]}';
 

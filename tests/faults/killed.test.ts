@@ -1,5 +1,5 @@
 import { eventually } from '@sluice/shared/testing/eventually';
-import { inject, test } from 'vitest';
+import { test } from 'vitest';
 import { ownClickHouse, ownKafka } from '../kit/engines.ts';
 import { startLoad } from '../kit/load.ts';
 import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
@@ -36,21 +36,4 @@ test('each process is killed once under load: what was accepted is stored once, 
     await kill();
   }
   await expectExactlyOnce(pipeline, clickhouse.url, await load.stop());
-});
-
-test('with every row on at least two of three brokers, the loss of one loses and doubles nothing, and ingest goes on', async () => {
-  await using kafka = await ownKafka({ brokers: 3 });
-  const clickhouseUrl = inject('clickhouseUrl');
-  await using pipeline = await startPipeline({
-    kafkaBrokers: kafka.brokers,
-    clickhouseUrl,
-    name: 'replicated',
-    env: { KAFKA_REPLICATION_FACTOR: '3' },
-  });
-  await using load = startLoad({ pipeline, urls: () => [pipeline.services['ingest-api'].url], concurrency: 4 });
-  await eventually(load.acceptedSoFar).toBeGreaterThan(50);
-  await kafka.kill9(1);
-  const before = load.acceptedSoFar();
-  await eventually(load.acceptedSoFar).toBeGreaterThan(before + 100);
-  await expectExactlyOnce(pipeline, clickhouseUrl, await load.stop());
 });

@@ -27,7 +27,7 @@ test('every service is restarted, one process after the other, under load: every
 
   for (const instances of [ingests, writers, queries]) {
     for (const index of [0, 1] as const) {
-      await untilBothGoOn(load, readers, { accepted: 200, answered: 20 });
+      await untilBothGoOn(load, readers, { accepted: 100, answered: 10 });
       expect(await instances[index].stop()).toBe(0);
       instances[index] = await running.replace(instances[index]);
     }

@@ -47,7 +47,7 @@ export async function startCopiedMirrors(name: string): Promise<CopiedMirrors> {
   const owned = started.move();
   return {
     ...{ one, other, running, load, servers },
-    async more(events = 200) {
+    async more(events = 100) {
       const before = load.acceptedSoFar();
       await eventually(load.acceptedSoFar).toBeGreaterThan(before + events);
     },

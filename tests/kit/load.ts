@@ -12,7 +12,7 @@ export interface LoadOptions {
   /** The same seed submits the same things. Default 1. */
   readonly seed?: number;
   /**
-   * The longest pause of a client between two requests, in milliseconds. Default 400: without pauses, a load would take
+   * The longest pause of a client between two requests, in milliseconds. Default 700: without pauses, a load would take
    * all processors and show no more. A client pauses at least as long as its last request took, up to a second, so that
    * a busy machine gets a smaller load.
    */
@@ -138,7 +138,7 @@ export function startLoad({
   urls,
   concurrency,
   seed = 1,
-  pauseMs = 400,
+  pauseMs = 700,
   name = newName(),
   setsOnce = true,
 }: LoadOptions): Load {

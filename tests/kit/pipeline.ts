@@ -317,15 +317,13 @@ function environment(options: PipelineOptions, { keysFile, serversFile, database
     KAFKA_SESSION_TIMEOUT_MS: '6000',
     CLICKHOUSE_DATABASE: database,
     API_KEYS_FILE: keysFile,
-    ERASURE_INTERVAL_MS: '300',
+    ERASURE_INTERVAL_MS: '1000',
     ERASURE_DELAY_MS: '5001',
     ERASURE_GATHER_MS: '0',
     STATEMENT_TIMEOUT_MS: '5000',
     // A busy machine must not turn a response into another one.
     QUERY_TIMEOUT_MS: '60000',
     COUNT_TIMEOUT_MS: '30000',
-    // Hundreds of tests wait for their rows.
-    BATCH_AGE_MS: '300',
     ...options.env,
   };
 }

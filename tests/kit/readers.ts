@@ -10,7 +10,7 @@ export interface ReadersOptions {
   /** Each is read by a client of its own, all the time. */
   readonly paths: readonly string[];
   /**
-   * How long each client waits between two requests, in milliseconds. Default 400: without pauses, they would take all processors. It
+   * How long each client waits between two requests, in milliseconds. Default 800: without pauses, they would take all processors. It
    * waits at least twice as long as its last request took, so that a busy machine has less to do.
    */
   readonly pauseMs?: number;
@@ -37,7 +37,7 @@ export interface Readers extends AsyncDisposable {
   stop(): Promise<readonly FailedRead[]>;
 }
 
-export function startReaders({ pipeline, urls, paths, pauseMs = 400 }: ReadersOptions): Readers {
+export function startReaders({ pipeline, urls, paths, pauseMs = 800 }: ReadersOptions): Readers {
   const headers = { authorization: `Bearer ${pipeline.key}` };
   const failed: FailedRead[] = [];
   let reading = true;

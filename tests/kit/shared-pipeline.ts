@@ -37,7 +37,8 @@ export async function sharedPipeline(): Promise<Pipeline> {
     kafkaBrokers: inject('kafkaBrokers'),
     clickhouseUrl: inject('clickhouseUrl'),
     name: `shared${process.pid}`,
-    env: { CORS_ORIGINS: PAGE_ORIGINS.join(',') },
+    // Dozens of files wait for their rows.
+    env: { CORS_ORIGINS: PAGE_ORIGINS.join(','), BATCH_AGE_MS: '300' },
     envOf: { 'query-api': { ...WEBHOOKS_ENV, API_KEYS_CHANGEABLE: 'true' } },
   });
   try {

@@ -193,7 +193,7 @@ test('a property filter finds what JSON.stringify says it should, and nothing el
         await expectSameAsReference(documents, [...known, ...further].filter(isValid));
       },
     ),
-    { numRuns: 25 },
+    { numRuns: 12 },
   );
 });
 
@@ -216,7 +216,7 @@ test('every operator finds what the contract says it should, and nothing else, i
         await expectSameAsReference(documents, filters.filter(isValid), column);
       },
     ),
-    { numRuns: 30 },
+    { numRuns: 15 },
   );
 });
 
