@@ -133,6 +133,13 @@ test('an address as long as ClickHouse takes is read, and a longer one is refuse
   await expect(rowsOf(reader, request(sql, { params: values(11) }))).rejects.toThrow(QueryTooLong);
 });
 
+test('a header may be as long as a value, and ClickHouse refuses a longer one', async () => {
+  const reader = readerOf(inject('clickhouseUrl'));
+  const withHeader = (length: number) => request('SELECT 1', { headers: { 'x-sluice-a': 'v'.repeat(length) } });
+  expect(await rowsOf(reader, withHeader(VALUE_CHARACTERS_MAX))).toEqual([[1]]);
+  await expect(rowsOf(reader, withHeader(VALUE_CHARACTERS_MAX + 1))).rejects.toThrow();
+});
+
 test('a query goes on a new connection when the server has just closed the idle one', async () => {
   const { url, clients } = await proxy((client, server, index) => {
     server.pipe(client);

@@ -4,7 +4,7 @@ import type { QueryOutcome } from '../metrics.ts';
 import { overloaded, RETRY_AFTER_SECONDS } from '../overloaded.ts';
 import { MemoryRefused } from '../request-memory.ts';
 import { SlotRefused } from './query-slots.ts';
-import { ClickHouseException, ConnectionFailure, QueryTooLong } from './read-failures.ts';
+import { ClickHouseException, ConnectionFailure, DeletionsUnknown, QueryTooLong } from './read-failures.ts';
 
 /** What a query may read, take and hold, and how long and deep its text may be. */
 const TOO_EXPENSIVE = new ErrorCodes(
@@ -92,6 +92,9 @@ export function isOutOfMemory(error: unknown): boolean {
   return error instanceof ClickHouseException && OUT_OF_MEMORY.has(error.code) && !isServerOutOfMemory(error);
 }
 
+const UNREACHABLE = 'The event store cannot be reached; try again.';
+const DELETIONS_UNKNOWN = 'The event store that can be reached does not have the latest deletions yet; try again.';
+
 /** Returns the error response to a request whose query failed. It reveals neither the query nor the server. */
 export function queryProblem(outcome: Exclude<QueryOutcome, 'ok' | 'invalid'>, cause: unknown): Problem {
   switch (outcome) {
@@ -106,7 +109,7 @@ export function queryProblem(outcome: Exclude<QueryOutcome, 'ok' | 'invalid'>, c
       return overloaded(cause);
     case 'unavailable':
     case 'cancelled':
-      return new Problem('store_unavailable', 'The event store cannot be reached; try again.', {
+      return new Problem('store_unavailable', cause instanceof DeletionsUnknown ? DELETIONS_UNKNOWN : UNREACHABLE, {
         retryAfter: RETRY_AFTER_SECONDS,
         cause,
       });

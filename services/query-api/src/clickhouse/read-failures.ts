@@ -14,6 +14,9 @@ export class ConnectionFailure extends Error {
   override readonly name = 'ConnectionFailure';
 }
 
+/** It is not known which users of the workspace are deleted: the server lacks deletions that others have. */
+export class DeletionsUnknown extends ConnectionFailure {}
+
 /** The query is longer than ClickHouse, or a proxy in front of it, takes: it fails each time. */
 export class QueryTooLong extends Error {
   override readonly name = 'QueryTooLong';

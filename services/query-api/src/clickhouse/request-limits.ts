@@ -5,7 +5,7 @@ import { QueryTooLong } from './read-failures.ts';
 /** `http_max_uri_size`: the path of a request with its query string, in characters. */
 export const ADDRESS_CHARACTERS_MAX = 1_024 * 1_024;
 
-/** `http_max_field_value_size`: a value of the query string, as it is encoded, or of a form, in characters. */
+/** `http_max_field_value_size`: a value of the query string, as it is encoded, of a form, or of a header, in characters. */
 export const VALUE_CHARACTERS_MAX = 128 * 1_024;
 
 /** `max_query_size`, as every query pins it: the SQL, in bytes. */

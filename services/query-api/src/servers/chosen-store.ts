@@ -1,13 +1,18 @@
 import type { Login } from '@sluice/shared/clickhouse/connection';
-import { ConnectionFailure } from '../clickhouse/read-failures.ts';
+import { queryStringOf } from '../clickhouse/query-string.ts';
+import { DeletionsUnknown } from '../clickhouse/read-failures.ts';
+import { VALUE_CHARACTERS_MAX } from '../clickhouse/request-limits.ts';
 import type { Store } from '../clickhouse/store.ts';
 import { type Deletion, LOCAL_TABLES, type Tables, tablesOfServers } from '../clickhouse/tables.ts';
 import { hiddenEvents } from '../deletions/hidden-events.ts';
 import type { PolledServer } from './polled-server.ts';
 import type { RecentDeletions } from './recent-deletions.ts';
 
-/** How long texts of deletions may be in one statement, in characters: they are part of its address. */
-const DELETIONS_CHARACTERS_MAX = 32_768;
+/**
+ * By how much the clocks of brokers, writers and ClickHouse servers may differ, in milliseconds: each of two by the two seconds
+ * that ingest-api allows by default (CLOCK_SKEW_MS_MAX), and a second more.
+ */
+export const CLOCKS_MS = 5_000;
 
 /** Between the names of servers in that of a store. It is in no name of a server. */
 const SEPARATOR = '+';
@@ -30,7 +35,7 @@ export function storeOf(servers: readonly PolledServer[], options: ChosenStoreOp
   const [first] = servers;
   if (!first) throw new Error('there is no server');
   const names = servers.map(({ server }) => server.name);
-  const elsewhere = (workspace: string) => missingDeletions(options.recentDeletions, names, workspace);
+  const elsewhere = (workspace: string) => missingDeletions(options.recentDeletions, servers, workspace);
   return {
     name: names.join(SEPARATOR),
     databaseId: servers.map(({ lastState }) => lastState?.identity?.id ?? '').join(SEPARATOR),
@@ -72,10 +77,25 @@ function tablesOf({ server: first }: PolledServer, servers: readonly PolledServe
   });
 }
 
-/** @throws {ConnectionFailure} when there are more than a statement may name: that is over in some seconds */
-function missingDeletions(recent: RecentDeletions, names: readonly string[], workspace: string): Deletion[] {
+/** @throws {DeletionsUnknown} when there are more than a statement may name, or may be listed: that is over in some seconds */
+function missingDeletions(recent: RecentDeletions, servers: readonly PolledServer[], workspace: string): Deletion[] {
+  const names = servers.map(({ server }) => server.name);
+  const isBehind = ({ server, behindMs }: PolledServer) =>
+    performance.now() - behindMs - CLOCKS_MS < recent.unlistedUntil(server.name, workspace);
+  const behind = servers.filter(isBehind).map(({ server }) => server.name);
+  if (behind.length > 0) throw new DeletionsUnknown(`${behind.join(', ')} may lack deletions that other servers have`);
   const missing = recent.missingAt(names, workspace);
-  const characters = missing.reduce((sum, { user }) => sum + user.length + 20, 0);
-  if (characters <= DELETIONS_CHARACTERS_MAX) return missing;
-  throw new ConnectionFailure(`${names.join(', ')} lack ${missing.length} deletions that other servers have`);
+  if (canBeNamed(missing)) return missing;
+  throw new DeletionsUnknown(`${names.join(', ')} lack ${missing.length} deletions that other servers have`);
+}
+
+/** What a deletion takes at least, in characters: its version. */
+const DELETION_CHARACTERS_MIN = 16;
+
+/** Whether ClickHouse takes deletions as parameters of a statement. */
+function canBeNamed(deletions: readonly Deletion[]): boolean {
+  if (deletions.length > VALUE_CHARACTERS_MAX / DELETION_CHARACTERS_MIN) return false;
+  const params = { users: deletions.map(({ user }) => user), versions: deletions.map(({ version }) => version) };
+  const values = Object.entries(params).map(([name, value]) => queryStringOf({}, { [name]: value }));
+  return values.every(({ length }) => length <= VALUE_CHARACTERS_MAX);
 }

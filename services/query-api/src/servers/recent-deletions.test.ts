@@ -39,3 +39,18 @@ test('it is forgotten when no poll has brought it for so long that every server 
   recent.add('a', []);
   expect(recent.missingAt(['b'], 'w')).toEqual([{ user: 'bob', version: 7 }]);
 });
+
+test('where a poll has not listed all deletions of a workspace, what others lack is known from its oldest on', () => {
+  const now = 10_000;
+  const recent = new RecentDeletions(60_000, () => now);
+  recent.add('a', [deletion('ada', 5)], new Map([['w', 3_000]]));
+  expect(recent.unlistedUntil('b', 'w')).toBe(7_000);
+  // It has its own, and lists all of the other workspace.
+  expect(recent.unlistedUntil('a', 'w')).toBe(Number.NEGATIVE_INFINITY);
+  expect(recent.unlistedUntil('b', 'v')).toBe(Number.NEGATIVE_INFINITY);
+  recent.add('c', [], new Map([['w', 2_000]]));
+  expect([recent.unlistedUntil('b', 'w'), recent.unlistedUntil('c', 'w')]).toEqual([8_000, 7_000]);
+  recent.add('c', []);
+  recent.add('a', []);
+  expect(recent.unlistedUntil('b', 'w')).toBe(Number.NEGATIVE_INFINITY);
+});

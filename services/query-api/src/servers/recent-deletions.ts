@@ -1,5 +1,5 @@
 import type { Deletion } from '../clickhouse/tables.ts';
-import type { RecentDeletion } from './server-state.ts';
+import type { RecentDeletion, ServerState } from './server-state.ts';
 
 /** How long the statements of a batch may take that stores a deletion, in milliseconds. */
 const STORING_MS = 90_000;
@@ -26,6 +26,8 @@ export class RecentDeletions {
   readonly #now: () => number;
   /** By workspace and user. */
   readonly #entries = new Map<string, Map<string, Entry>>();
+  /** Of each server and workspace: until when it may have stored more than its last poll has listed, on the clock of `performance`. */
+  readonly #unlisted = new Map<string, ReadonlyMap<string, number>>();
 
   /** @param keptMs how long one is kept after a poll has brought it; no server that is read is that far behind */
   constructor(keptMs: number, now: () => number = performance.now.bind(performance)) {
@@ -33,8 +35,18 @@ export class RecentDeletions {
     this.#now = now;
   }
 
-  /** Notes what a poll of a server has brought. */
-  add(server: string, deletions: readonly RecentDeletion[]): void {
+  /**
+   * Notes what a poll of a server has brought.
+   *
+   * @param unlistedMs that of its {@link ServerState}. Default: it has listed all
+   */
+  add(
+    server: string,
+    deletions: readonly RecentDeletion[],
+    unlistedMs: ServerState['unlistedMs'] = new Map<string, number>(),
+  ): void {
+    const now = this.#now();
+    this.#unlisted.set(server, new Map([...unlistedMs].map(([workspace, ms]) => [workspace, now - ms])));
     for (const { workspace, user, version } of deletions) {
       const ofWorkspace = this.#entries.get(workspace) ?? new Map<string, Entry>();
       this.#entries.set(workspace, ofWorkspace);
@@ -53,6 +65,15 @@ export class RecentDeletions {
     return [...(this.#entries.get(workspace) ?? [])].flatMap(([user, { version, servers: having }]) =>
       servers.every((server) => having.has(server)) ? [] : [{ user, version }],
     );
+  }
+
+  /**
+   * Returns until when other servers may have stored deletions of a workspace that no poll has listed, on the clock of `performance`:
+   * a server that has what was sent until then has these as well.
+   */
+  unlistedUntil(server: string, workspace: string): number {
+    const times = [...this.#unlisted].map(([other, until]) => (other === server ? undefined : until.get(workspace)));
+    return Math.max(Number.NEGATIVE_INFINITY, ...times.filter((time) => time !== undefined));
   }
 
   #forgetOld(): void {

@@ -222,7 +222,8 @@ test('a user is hidden as soon as any server has the deletion, in pages, totals,
 
 test('deletions that a statement cannot name all have requests wait, and bring nobody back', async () => {
   const mirrors = await startTwo();
-  const long = 'x'.repeat(500);
+  // In an address each of these characters is nine.
+  const long = '\u6771'.repeat(150);
   const pending = Array.from({ length: 100 }, (_, index) => ({
     ...{ workspace_id: 'a', user_id: `${long}${index}`, version: 5, stored_at: Date.now() },
   }));
@@ -232,6 +233,44 @@ test('deletions that a statement cannot name all have requests wait, and bring n
   expect(await readBy(mirrors)).toBe('503');
   await mirrors.a1.insert('pending_deletions', pending);
   await eventually(() => readBy(mirrors)).toBe('a1');
+});
+
+test('many deletions of one workspace bring no user of another back, and none of its own', async () => {
+  const mirrors = await startTwo();
+  // The first server has what was sent forty seconds ago, and is still read.
+  await mirrors.a1.progress(40_000);
+  await mirrors.a2.progress();
+  for (const { store } of mirrors.mirrors) {
+    for (const workspace of ['a', 'b']) await store(workspace, [anEvent({ event: 'of ada', userId: 'ada' })]);
+  }
+  const read = async (workspace: string) => {
+    const { status, body } = await mirrors.get('/events?event=of ada&limit=0', workspace);
+    return status === 200 ? body.total : JSON.stringify(body);
+  };
+  expect([await read('a'), await read('b')]).toEqual([1, 1]);
+  const now = Date.now();
+  const version = now * 1_000;
+  const rows = [
+    { workspace_id: 'a', user_id: 'ada', version, stored_at: now - 30_000 },
+    { workspace_id: 'b', user_id: 'ada', version, stored_at: now - 20_000 },
+  ];
+  await mirrors.a2.insert('pending_deletions', rows);
+  await mirrors.a2.clickHouse.command({
+    query: `INSERT INTO pending_deletions
+      SELECT 'b', toString(number), 5, fromUnixTimestamp64Milli({at:Int64}) FROM numbers(10001)`,
+    query_params: { at: now - 10_000 },
+  });
+  await eventually(async () => [await read('a'), await read('b')]).toEqual([0, 0]);
+  mirrors.a2.behaviour = 'refuses';
+  expect(await read('a')).toBe(0);
+  expect(await read('b')).toContain('does not have the latest deletions yet');
+  // Its own record says that it has what was sent until now.
+  await mirrors.a1.insert('pending_deletions', rows.slice(1));
+  await mirrors.a1.clickHouse.command({
+    query: `INSERT INTO pending_deletions SELECT 'b', toString(number), 5, now64(3) FROM numbers(10001)`,
+  });
+  await mirrors.a1.progress();
+  await eventually(() => read('b')).toBe(0);
 });
 
 test('the shortest retention of any server counts', async () => {

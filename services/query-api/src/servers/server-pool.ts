@@ -250,7 +250,8 @@ export class ServerPool implements StreamStores, Component {
     const { connect, poll } = this.#options;
     const connected = new PolledServer({
       ...{ server, reader: connect(server), poll },
-      onState: ({ server: { name } }, { recentDeletions }) => this.#recent.add(name, recentDeletions),
+      onState: ({ server: { name } }, { recentDeletions, unlistedMs }) =>
+        this.#recent.add(name, recentDeletions, unlistedMs),
     });
     connected.start();
     return connected;

@@ -2,9 +2,11 @@ import { NO_DOWNGRADE } from '@sluice/shared/clickhouse/migrate';
 import type { Row } from '../clickhouse/row-parser.ts';
 import type { Sql } from '../clickhouse/sql.ts';
 
-/** How many workspaces with pending deletions a process remembers, and how many recent deletions it reads at once. */
+/** How many workspaces with pending deletions a process remembers. */
 const WORKSPACES_MAX = 10_000;
-const RECENT_MAX = 10_000;
+
+/** How many recent deletions of one workspace are read at once. */
+const RECENT_OF_WORKSPACE_MAX = 5_000;
 
 /** What a database says of itself, as writers record it. */
 export interface RecordedIdentity {
@@ -40,8 +42,10 @@ export interface ServerState {
   readonly partitionCount: number | undefined;
   /** The workspaces with pending deletions; `undefined` when there are too many to remember. */
   readonly deleting: ReadonlySet<string> | undefined;
-  /** The newest of the deletions that it has stored lately. */
+  /** Of each workspace the newest of the deletions that it has stored lately. */
   readonly recentDeletions: readonly RecentDeletion[];
+  /** Of workspaces with more of them: for how long the oldest one that was read is stored, in milliseconds. */
+  readonly unlistedMs: ReadonlyMap<string, number>;
   /** For how many days the events of workspaces are kept, by {@link ALL_OTHERS} as well. */
   readonly retentionDays: ReadonlyMap<string, number>;
 }
@@ -68,14 +72,23 @@ export function stateQuery(recentMs: number, migrations: number): Sql {
   (SELECT max(partitions) FROM topic_partitions),
   (SELECT groupUniqArray(${WORKSPACES_MAX + 1})(workspace_id) FROM pending_deletions),
   (
-    SELECT groupArray((workspace_id, user_id, newest))
+    SELECT groupArray((
+      workspace_id,
+      arrayMap(deletion -> (deletion.2, deletion.3), listed),
+      if(deletions > length(listed), toUnixTimestamp64Milli(now64(3)) - toUnixTimestamp64Milli(listed[-1].1), -1)
+    ))
     FROM (
-      SELECT workspace_id, user_id, max(version) AS newest
-      FROM pending_deletions
-      WHERE stored_at > now64(3) - toIntervalMillisecond({recent_ms:UInt64})
-      GROUP BY workspace_id, user_id
-      ORDER BY max(stored_at) DESC
-      LIMIT ${RECENT_MAX}
+      SELECT
+        workspace_id,
+        count() AS deletions,
+        arraySlice(arrayReverseSort(groupArray((stored, user_id, newest))), 1, ${RECENT_OF_WORKSPACE_MAX}) AS listed
+      FROM (
+        SELECT workspace_id, user_id, max(version) AS newest, max(stored_at) AS stored
+        FROM pending_deletions
+        WHERE stored_at > now64(3) - toIntervalMillisecond({recent_ms:UInt64})
+        GROUP BY workspace_id, user_id
+      )
+      GROUP BY workspace_id
     )
   ),
   (SELECT groupArray((workspace_id, days)) FROM retention FINAL WHERE days > 0)`,
@@ -90,7 +103,7 @@ type StateRow = readonly [
   behindMs: readonly number[],
   partitionCount: number,
   deleting: readonly string[],
-  recentDeletions: readonly [workspace: string, user: string, version: number][],
+  recent: readonly [workspace: string, deletions: readonly [user: string, version: number][], unlistedMs: number][],
   retention: readonly [workspace: string, days: number][],
 ];
 
@@ -106,7 +119,10 @@ export function asServerState(row: Row): ServerState {
     behindMs: Math.max(0, behindMs ?? Number.POSITIVE_INFINITY),
     partitionCount: partitionCount || undefined,
     deleting: deleting.length > WORKSPACES_MAX ? undefined : new Set(deleting),
-    recentDeletions: recent.map(([workspace, user, version]) => ({ workspace, user, version })),
+    recentDeletions: recent.flatMap(([workspace, deletions]) =>
+      deletions.map(([user, version]) => ({ workspace, user, version })),
+    ),
+    unlistedMs: new Map(recent.flatMap(([workspace, , ms]) => (ms < 0 ? [] : [[workspace, ms] as const]))),
     retentionDays: new Map(retention),
   };
 }

@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import { DeletionsUnknown } from '../clickhouse/read-failures.ts';
+import { VALUE_CHARACTERS_MAX } from '../clickhouse/request-limits.ts';
 import { hiddenEvents } from '../deletions/hidden-events.ts';
 import { shownRows } from './shown-rows.ts';
 
@@ -23,4 +25,16 @@ test('pending deletions, retention, and deletions of other servers are named', a
   expect(JSON.parse(Buffer.from(users, 'base64').toString())).toEqual([['jäne\r\n', 7]]);
   // No header ends inside of it.
   expect(users).toMatch(/^[A-Za-z0-9+/=]+$/);
+});
+
+test('more deletions of other servers than ClickHouse takes in a header are refused before', async () => {
+  // Each character of the name has six in JSON, of which base64 makes eight.
+  const headersOf = (characters: number) =>
+    shownRows('a', {
+      ...NOTHING_HIDDEN,
+      deletionsElsewhere: () => [{ user: '\u0001'.repeat(characters), version: 7 }],
+    });
+  const characters = Math.floor((VALUE_CHARACTERS_MAX - 12) / 8);
+  expect((await headersOf(characters))['x-sluice-deleted-users']?.length).toBeGreaterThan(VALUE_CHARACTERS_MAX - 16);
+  await expect(headersOf(characters + 1)).rejects.toThrow(DeletionsUnknown);
 });

@@ -3,7 +3,7 @@ import type { Row } from '../clickhouse/row-parser.ts';
 import type { Sql } from '../clickhouse/sql.ts';
 import { RequestStore, type Stores } from '../clickhouse/store.ts';
 import type { Tables } from '../clickhouse/tables.ts';
-import { serverNames } from '../servers/chosen-store.ts';
+import { CLOCKS_MS, serverNames } from '../servers/chosen-store.ts';
 import {
   asRecordedProgress,
   type ProgressOfServer,
@@ -28,12 +28,6 @@ import { encodePosition, endOfBlock, type StreamOrigin, type StreamPosition } fr
  *
  * T is a time of the clock of Kafka's brokers or of a writer, and compared with that of ClickHouse.
  */
-
-/**
- * By how much the clocks of brokers, writers and ClickHouse servers may differ, in milliseconds: each of two by the two seconds
- * that ingest-api allows by default (CLOCK_SKEW_MS_MAX), and a second more.
- */
-const CLOCKS_MS = 5_000;
 
 /** How many times one statement has; they are part of its address. */
 const TIMES_MAX = 500;
