@@ -424,4 +424,28 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     breaks: 'Queries may read any number of rows, whatever QUERY_ROWS_READ_MAX is.',
     tests: ['tests/system/tracing.test.ts'],
   },
+  {
+    name: 'compose/webhooks-with-the-password-of-queries',
+    file: 'docker-compose.yml',
+    search: '      CLICKHOUSE_WEBHOOKS_PASSWORD: ${CLICKHOUSE_WEBHOOKS_PASSWORD:-',
+    replacement: '      CLICKHOUSE_WEBHOOKS_PASSWORD: ${CLICKHOUSE_QUERY_PASSWORD:-',
+    breaks: 'Where each account has a password of its own, query-api cannot store webhooks.',
+    tests: ['tests/system/compose.test.ts'],
+  },
+  {
+    name: 'sql/back-and-forth',
+    file: query('sql/statement-size.ts'),
+    search: String.raw`AS(\s+\w+){0,4}\s*\(`,
+    replacement: String.raw`AS\s*(\w+\s*)*\(`,
+    breaks: 'A statement with many words behind the name of a view keeps query-api from doing anything else.',
+    tests: [query('sql/statement-size.test.ts')],
+  },
+  {
+    name: 'sql/message-of-spaces',
+    file: query('sql/sql-error.ts'),
+    search: String.raw`/ ?\(([A-Z0-9_]+)\)$/`,
+    replacement: String.raw`/\s*\(([A-Z0-9_]+)\)$/`,
+    breaks: 'A message full of spaces keeps query-api from doing anything else.',
+    tests: [query('sql/statement-size.test.ts')],
+  },
 ];

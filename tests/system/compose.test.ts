@@ -93,11 +93,31 @@ describe.each(NAMES)('%s', (name) => {
   });
 });
 
+/** Variables of the compose file that are called otherwise in a service: each service has an account of its own. */
+const RENAMED: Readonly<Record<string, string>> = {
+  CLICKHOUSE_WRITER_PASSWORD: 'CLICKHOUSE_PASSWORD of writer',
+  CLICKHOUSE_QUERY_PASSWORD: 'CLICKHOUSE_PASSWORD of query-api',
+};
+
+test('a variable that is given arrives in the service under its name, and in no other variable', () => {
+  const arrived = NAMES.flatMap((name) =>
+    Object.entries(service(name).environment).flatMap(([key, value]) => {
+      const [, variable] = /^\$\{([A-Z_]+):-/.exec(String(value)) ?? [];
+      if (variable === undefined) return [];
+      expect(environmentOf(name, { [variable]: 'given' })[key]).toBe('given');
+      return [[`${key} of ${name}`, RENAMED[variable] ?? `${variable} of ${name}`]];
+    }),
+  );
+  expect(arrived.length).toBeGreaterThanOrEqual(6);
+  for (const [is, should] of arrived) expect(is).toBe(should);
+});
+
 describe('the accounts of ClickHouse', () => {
   const PASSWORDS = {
     CLICKHOUSE_MIGRATE_PASSWORD: 'm m',
     CLICKHOUSE_WRITER_PASSWORD: "w'$w",
     CLICKHOUSE_QUERY_PASSWORD: 'q',
+    CLICKHOUSE_WEBHOOKS_PASSWORD: 'w"h',
   };
 
   test('are created with the passwords that the services have', async () => {
@@ -117,6 +137,9 @@ describe('the accounts of ClickHouse', () => {
     expect(passed('--param_writer_password_sha256')).toBe(hash(writer?.['CLICKHOUSE_PASSWORD']));
     expect(passed('--param_migrate_password_sha256')).toBe(hash(writer?.['CLICKHOUSE_MIGRATE_PASSWORD']));
     expect(passed('--param_query_password_sha256')).toBe(hash(query?.['CLICKHOUSE_PASSWORD']));
+    expect(passed('--param_webhooks_password_sha256')).toBe(hash(query?.['CLICKHOUSE_WEBHOOKS_PASSWORD']));
+    const hashes = args.filter((arg) => /^[0-9a-f]{64}$/.test(arg));
+    expect(hashes.toSorted()).toEqual(Object.values(PASSWORDS).map(hash).toSorted());
     expect(Object.values(PASSWORDS).filter((password) => args.includes(password))).toEqual([]);
     const sql = await readFile(new URL(mountOf('/etc/sluice/')[0] ?? '', ROOT), 'utf8');
     const parameters = [...sql.matchAll(/\{(\w+):/g)].map(([, name]) => `--param_${name}`);

@@ -81,21 +81,25 @@ WHERE position(query_id, '${REQUEST_ID_PREFIX}') > 0 FORMAT TSV`;
 /** How long a query may run on after its request was answered, in milliseconds: ClickHouse looks for a signal now and then. */
 const RUNS_ON_MS_MAX = 5_000;
 
-/** Returns what still runs in ClickHouse of requests that are answered, with the door of each. */
-export async function runsOn(clickhouseUrl: string, products: readonly Product[]): Promise<readonly string[]> {
-  const until = performance.now() + RUNS_ON_MS_MAX;
+/** Returns what still runs in ClickHouse of requests that are answered, with the door of each. @param withinMs default 5,000 */
+export async function runsOn(
+  clickhouseUrl: string,
+  products: readonly Product[],
+  withinMs = RUNS_ON_MS_MAX,
+): Promise<readonly string[]> {
+  const until = performance.now() + withinMs;
   for (;;) {
     const lines = (await readClickHouse(clickhouseUrl, RUNNING)).split('\n').filter((line) => line !== '');
     if (lines.length === 0) return [];
-    if (performance.now() > until) return lines.map((line) => describeQuery(line, products));
+    if (performance.now() > until) return lines.map((line) => describeQuery(line, products, withinMs));
     await delay(100);
   }
 }
 
-function describeQuery(line: string, products: readonly Product[]): string {
+function describeQuery(line: string, products: readonly Product[], withinMs: number): string {
   const [id = '', seconds, query] = line.split('\t');
   const number = Number(id.slice(id.indexOf(REQUEST_ID_PREFIX) + REQUEST_ID_PREFIX.length).split('.')[0]);
   const product = products[number];
   const door = product === undefined ? id : describeProduct(product);
-  return `${door}: a query still runs ${RUNS_ON_MS_MAX / 1_000} s after the response, for ${seconds} s in all: ${query}`;
+  return `${door}: a query still runs ${withinMs / 1_000} s after the response, for ${seconds} s in all: ${query}`;
 }

@@ -93,8 +93,9 @@ export class Draw {
     return this.#create(property ? [action, property] : [action], eventsRequest(action, property), { isTooLarge });
   }
 
-  #calls(user: string, group: string): Submission {
+  #calls(ofUser: string, group: string): Submission {
     const { random, client, now } = this.#options;
+    const user = random.isTrue(0.1) ? '' : ofUser;
     const isTimed = random.isTrue(0.8);
     const events = Array.from({ length: random.below(5) }, () => this.#event(isTimed));
     const action: EventsAction = { kind: 'events', user, group, firstAt: now(), fill: this.#fill(), events };
