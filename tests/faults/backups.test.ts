@@ -96,6 +96,8 @@ const BROKEN: Readonly<Record<string, (copy: string) => Promise<unknown>>> = {
     await using file = await open(await largestFile(join(copy, 'events')), 'r+');
     await file.write(Buffer.from([0xff, 0x00, 0xff]), 0, 3, 60);
   },
+  'the first list of files is cut off': async (copy) => await truncate(join(copy, 'state/.backup'), 300),
+  'another list of files is empty': async (copy) => await truncate(join(copy, 'events/.backup'), 0),
   'a part is missing': async (copy) => await rm(join(copy, 'tables'), { recursive: true }),
   'there is nothing': async (copy) => await rm(copy, { recursive: true }),
   'it is a folder of something else': async (copy) => {
@@ -122,6 +124,8 @@ const REASONS: Readonly<Record<string, RegExp>> = {
   'a file is cut off': /unexpected size/,
   'a file is missing': /No such file/,
   'a byte is another one': /The backup is broken: events, part .*hecksum/s,
+  'the first list of files is cut off': /The backup is broken: .*state\/\.backup, its list of files, is cut off/,
+  'another list of files is empty': /The backup is broken: .*events\/\.backup, its list of files, is cut off/,
   'a part is missing': /no complete backup of Sluice/,
   'there is nothing': /no complete backup of Sluice/,
   'it is a folder of something else': /no complete backup of Sluice/,

@@ -78,6 +78,9 @@ const EXISTS = 'SELECT count() AS number FROM system.databases WHERE name = {dat
 
 const DROP = 'DROP DATABASE IF EXISTS {database:Identifier} SYNC';
 
+/** ClickHouse passes on what its parser of XML says. */
+const UNREADABLE_LIST = /SAXParseException/;
+
 /** What the database has twice while it is replaced is dropped, however large it is. */
 const ANY_SIZE = { max_table_size_to_drop: '0', max_partition_size_to_drop: '0' } as const;
 
@@ -226,6 +229,12 @@ export class Restore {
       return await carryOut(scratch, statement, { signal, onState });
     } catch (error) {
       if (!(error instanceof OperationFailed) || signal.aborted) throw error;
+      if (UNREADABLE_LIST.test(error.message) || error.type === 'BACKUP_DAMAGED') {
+        throw new Refused(
+          `The backup is broken: ${statement.params['path']}/.backup, its list of files, is cut off or is no such list. ` +
+            'Take another backup.',
+        );
+      }
       throw error.type === 'BACKUP_NOT_FOUND' || error.type === 'BACKUP_ENTRY_NOT_FOUND'
         ? new Refused(`${place.name} holds no complete backup of Sluice: ${error.message}`)
         : error;
