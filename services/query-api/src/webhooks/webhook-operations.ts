@@ -84,7 +84,10 @@ export class WebhookOperations {
     const { webhook } = await this.#require(workspace, id);
     if (Object.keys(change).length > 0) await orUnavailable(register.save({ ...webhook, ...given(change) }));
     if (state === 'paused') await orUnavailable(register.setState(webhook.id, 'paused', 'client'));
-    if (state === 'active') await this.#resume(await this.#require(workspace, id));
+    const changed = await this.#require(workspace, id);
+    if (state === 'active') await this.#resume(changed);
+    // What failed says nothing of the new address or the new filter.
+    else if (Object.keys(change).length > 0) await this.#forgetFailures(changed);
     return await this.find(workspace, id);
   }
 
@@ -174,10 +177,15 @@ export class WebhookOperations {
     }));
   }
 
-  async #resume({ webhook, state, progress }: StoredWebhook): Promise<void> {
+  async #resume(stored: StoredWebhook): Promise<void> {
+    await this.#forgetFailures(stored);
+    if (stored.state.state === 'paused')
+      await orUnavailable(this.#options.webhooks.register.setState(stored.webhook.id, 'active', ''));
+  }
+
+  /** The next attempt comes at once, and is the first one. */
+  async #forgetFailures({ webhook, progress }: StoredWebhook): Promise<void> {
     if (progress && progress.attempts > 0) await this.#begin(webhook, {});
-    if (state.state === 'paused')
-      await orUnavailable(this.#options.webhooks.register.setState(webhook.id, 'active', ''));
   }
 
   /** Takes the webhook from the instance that delivers it; the next one begins from here, without failures. */
