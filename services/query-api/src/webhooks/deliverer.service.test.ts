@@ -3,7 +3,7 @@ import { createLogger } from '@sluice/shared/log';
 import { sleep } from '@sluice/shared/retry';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { Registry } from 'prom-client';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { QueryRunner } from '../clickhouse/query-runner.ts';
 import { QueryMetrics, StreamMetrics } from '../metrics.ts';
 import { openStores } from '../servers/open-stores.ts';
@@ -20,6 +20,7 @@ import { ShownEvents } from './shown-events.ts';
 import type { Webhook } from './webhook.ts';
 import { WebhookMetrics } from './webhook-metrics.ts';
 import { WebhookPositions } from './webhook-positions.ts';
+import { WebhookRegister } from './webhook-register.ts';
 import { positionNow } from './webhook-stream.ts';
 
 let query: QueryService;
@@ -64,13 +65,17 @@ beforeAll(async () => {
 });
 afterAll(() => started.disposeAsync());
 
-async function begin(url: string, leaseMsLeft: () => number, given: Partial<DelivererOptions> = {}) {
-  const webhook: Webhook = {
+function webhookTo(url: string): Webhook {
+  return {
     ...{ id: crypto.randomUUID(), workspace: 'a', url, filter: {}, batched: false, secret: 'whsec_AAAA' },
     ...{ previousSecret: '', previousSecretUntilMs: 0, createdAtMs: 0 },
   };
+}
+
+async function begin(url: string, leaseMsLeft: () => number, given: Partial<DelivererOptions> = {}) {
+  const webhook = webhookTo(url);
   const position = await positionNow(streams, webhook);
-  const progress = { epoch: 1, position, sendingTo: '', attempts: 0, failingSinceMs: 0, logLines: 0 };
+  const progress = { epoch: 1, position, sendingTo: '', attempts: 0, failingMs: 0, logLines: 0 };
   return new Deliverer({ ...options, ...given }, { webhook, progress, leaseMsLeft });
 }
 
@@ -155,4 +160,53 @@ test('one that stops has stored what it delivered last', async () => {
     ...{ query_params: { id: deliverer.webhook.id }, format: 'JSONEachRow' },
   });
   expect(await result.json()).toEqual([{ stored: 1 }]);
+});
+
+describe('a webhook is paused after the time for which instances saw it fail', () => {
+  const DAY_MS = 86_400_000;
+  const refuse: Receiver['behaviour'] = (_, response) => response.writeHead(500).end();
+
+  /** Delivers one event from a position that an instance stored whose clock was off. */
+  async function fail(receiver: Receiver, offByMs: number, giveUpMs: number) {
+    receiver.behaviour = refuse;
+    const webhook = webhookTo(receiver.url);
+    const register = new WebhookRegister(query.clickHouse);
+    await register.save(webhook);
+    const clockMs = Date.now() + offByMs;
+    await query.insert('webhook_positions', [
+      {
+        ...{ webhook_id: webhook.id, epoch: 1, sequence: 1, position: await positionNow(streams, webhook) },
+        ...{ attempts: 3, failing_since: clockMs - 1_000, stored_at: clockMs },
+      },
+    ]);
+    await query.store('a', [anEvent()]);
+    const reasons: string[] = [];
+    const pause: DelivererOptions['pause'] = async (_, reason) => void reasons.push(reason);
+    const { progress, failingSinceMs } = (await register.find('a', webhook.id)) ?? {};
+    if (!progress) throw new Error('the webhook is not stored');
+    expect(failingSinceMs).toBe(clockMs - 1_000);
+    const start = { webhook, progress, leaseMsLeft: () => 60_000 };
+    return { deliverer: new Deliverer({ ...options, giveUpMs, pause }, start), register, reasons };
+  }
+
+  test.each([-30, 30])('the clock of the instance before was %i days off: not at once', async (days) => {
+    await using receiver = await Receiver.start();
+    const { deliverer, register, reasons } = await fail(receiver, days * DAY_MS, DAY_MS);
+    await eventually(() => receiver.received.length).toBeGreaterThan(1);
+    await deliverer.stop();
+    expect(reasons).toEqual([]);
+    const { progress } = (await register.find('a', deliverer.webhook.id)) ?? {};
+    expect(progress?.attempts).toBeGreaterThan(3);
+    // A second of the instance before, and the pauses before these attempts.
+    expect(progress?.failingMs).toBeGreaterThan(1_400);
+    expect(progress?.failingMs).toBeLessThan(DAY_MS);
+  });
+
+  test.each([-30, 30])('the clock of the instance before was %i days off: in time', async (days) => {
+    await using receiver = await Receiver.start();
+    const { deliverer, reasons } = await fail(receiver, days * DAY_MS, 2_500);
+    await eventually(() => deliverer.isPaused).toBe(true);
+    expect(reasons).toEqual(['failing']);
+    await deliverer.stop();
+  });
 });

@@ -73,7 +73,7 @@ test('the late position of an instance that lost its lease does not count', asyn
     ...{ previousSecretUntilMs: 0, createdAtMs: 1e12 },
   });
   const progressOf = (epoch: number, position: string): WebhookProgress => ({
-    ...{ epoch, position, sendingTo: '', attempts: 0, failingSinceMs: 0, logLines: 0 },
+    ...{ epoch, position, sendingTo: '', attempts: 0, failingMs: 0, logLines: 0 },
   });
   const [older, newer] = [1, 2].map(() => new WebhookPositions(query.clickHouse, createLogger('test', 'silent')));
   await older?.store(id, progressOf(1, 'first'));

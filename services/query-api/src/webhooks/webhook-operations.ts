@@ -197,7 +197,7 @@ export class WebhookOperations {
     const { position = stored.progress.position } = change;
     const sendingTo = change.position === undefined ? stored.progress.sendingTo : '';
     const { logLines } = stored.progress;
-    const progress = { epoch: lease.epoch, position, sendingTo, attempts: 0, failingSinceMs: 0, logLines };
+    const progress = { epoch: lease.epoch, position, sendingTo, attempts: 0, failingMs: 0, logLines };
     await orUnavailable(positions.store(id, progress));
     // It may have taken longer than the lease: then an instance may have begun from the position before.
     if (!(await orUnavailable(lease.isNewest()))) throw unavailable();
@@ -206,7 +206,7 @@ export class WebhookOperations {
 
   async #storePosition({ id }: Webhook, epoch: number, position: string): Promise<void> {
     const { positions } = this.#options.webhooks;
-    const progress = { epoch, position, sendingTo: '', attempts: 0, failingSinceMs: 0, logLines: 0 };
+    const progress = { epoch, position, sendingTo: '', attempts: 0, failingMs: 0, logLines: 0 };
     await orUnavailable(positions.store(id, progress));
   }
 
@@ -217,14 +217,14 @@ export class WebhookOperations {
   }
 }
 
-function recordOf({ webhook, state, progress }: StoredWebhook): WebhookRecord {
+function recordOf({ webhook, state, progress, failingSinceMs }: StoredWebhook): WebhookRecord {
   const time = (ms: number | undefined) => (ms ? new Date(ms).toISOString() : null);
   const { id, url, filter, batched, previousSecretUntilMs, createdAtMs } = webhook;
   return {
     ...{ id, url, filter, batched, state: state.state, pausedBecause: state.reason || null },
     stateSince: new Date(state.sinceMs).toISOString(),
     failedAttempts: progress?.attempts ?? 0,
-    failingSince: time(progress?.failingSinceMs),
+    failingSince: time(failingSinceMs),
     previousSecretUntil: previousSecretUntilMs > Date.now() ? time(previousSecretUntilMs) : null,
     createdAt: new Date(createdAtMs).toISOString(),
   };

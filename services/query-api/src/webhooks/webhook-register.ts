@@ -15,6 +15,8 @@ SELECT
   states.state AS state, states.reason AS reason, toUnixTimestamp64Milli(states.since) AS since_ms,
   positions.epoch AS epoch, positions.position AS position, positions.sending_to AS sending_to,
   positions.attempts AS attempts, toUnixTimestamp64Milli(positions.failing_since) AS failing_since_ms,
+  -- Both have the clock of the instance that stored the row.
+  greatest(if(positions.attempts > 0, toUnixTimestamp64Milli(positions.stored_at) - failing_since_ms, 0), 0) AS failing_ms,
   positions.log_lines AS log_lines
 FROM webhooks FINAL
 LEFT JOIN (SELECT * FROM webhook_states FINAL WHERE ${OF_SAME}) AS states ON states.webhook_id = webhooks.id
@@ -66,6 +68,7 @@ interface StoredRow {
   readonly sending_to: string;
   readonly attempts: number;
   readonly failing_since_ms: number;
+  readonly failing_ms: number;
   readonly log_lines: number;
 }
 
@@ -169,7 +172,8 @@ function asStored(row: StoredRow): StoredWebhook {
         ? undefined
         : {
             ...{ epoch: row.epoch, position: row.position, sendingTo: row.sending_to, attempts: row.attempts },
-            ...{ failingSinceMs: row.failing_since_ms, logLines: row.log_lines },
+            ...{ failingMs: row.failing_ms, logLines: row.log_lines },
           },
+    failingSinceMs: row.failing_since_ms,
   };
 }
