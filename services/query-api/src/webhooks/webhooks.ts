@@ -10,6 +10,7 @@ import { AllowedAddresses } from './allowed-addresses.ts';
 import { AttemptPlaces } from './attempt-places.ts';
 import { DeliveryLog } from './delivery-log.ts';
 import { HttpSender } from './http-sender.ts';
+import { KnownWebhooks } from './known-webhooks.ts';
 import { ReceiverNames } from './receiver-names.ts';
 import { ShownEvents } from './shown-events.ts';
 import { WebhookDeliveries } from './webhook-deliveries.ts';
@@ -55,7 +56,7 @@ export class Webhooks implements Component {
     const { register, leases, positions, log, sender, places } = this;
     const shown = new ShownEvents({ config, queryRunner, stores });
     this.#deliveries = new WebhookDeliveries({
-      ...{ register, leases, leaseMs, metrics, logger },
+      ...{ known: new KnownWebhooks(client), register, leases, leaseMs, metrics, logger },
       deliverer: {
         ...{ streams, shown, places, sender, positions, log },
         ...{ retryMsMax: config.WEBHOOK_RETRY_MS_MAX, giveUpMs: config.WEBHOOK_GIVE_UP_MS },
