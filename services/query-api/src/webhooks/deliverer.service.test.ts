@@ -1,3 +1,4 @@
+import { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { Problem } from '@sluice/shared/http/problem';
 import { createLogger } from '@sluice/shared/log';
 import { sleep } from '@sluice/shared/retry';
@@ -9,7 +10,7 @@ import { QueryMetrics, StreamMetrics } from '../metrics.ts';
 import { openStores } from '../servers/open-stores.ts';
 import { StreamHubs } from '../stream/stream-hubs.ts';
 import { anEvent, connectReader, type QueryService, startQuery } from '../testing/query-service.ts';
-import { Receiver, WEBHOOKS_ENV } from '../testing/webhooks.ts';
+import { accept, Receiver, WEBHOOKS_ENV } from '../testing/webhooks.ts';
 import { AllowedAddresses } from './allowed-addresses.ts';
 import { AttemptPlaces } from './attempt-places.ts';
 import { Deliverer, type DelivererOptions } from './deliverer.ts';
@@ -52,6 +53,7 @@ beforeAll(async () => {
   options = {
     ...{
       streams,
+      memory: new MemoryBudget(64_000_000),
       shown,
       places: new AttemptPlaces(20),
       sender,
@@ -65,15 +67,19 @@ beforeAll(async () => {
 });
 afterAll(() => started.disposeAsync());
 
-function webhookTo(url: string): Webhook {
+function webhookTo(url: string, workspace = 'a'): Webhook {
   return {
-    ...{ id: crypto.randomUUID(), workspace: 'a', url, filter: {}, batched: false, secret: 'whsec_AAAA' },
+    ...{ id: crypto.randomUUID(), workspace, url, filter: {}, batched: false, secret: 'whsec_AAAA' },
     ...{ previousSecret: '', previousSecretUntilMs: 0, createdAtMs: 0 },
   };
 }
 
-async function begin(url: string, leaseMsLeft: () => number, given: Partial<DelivererOptions> = {}) {
-  const webhook = webhookTo(url);
+async function begin(
+  url: string,
+  leaseMsLeft: () => number,
+  { workspace, ...given }: Partial<DelivererOptions> & { readonly workspace?: string } = {},
+) {
+  const webhook = webhookTo(url, workspace);
   const position = await positionNow(streams, webhook);
   const progress = { epoch: 1, position, sendingTo: '', attempts: 0, failingMs: 0, logLines: 0 };
   return new Deliverer({ ...options, ...given }, { webhook, progress, leaseMsLeft });
@@ -208,5 +214,51 @@ describe('a webhook is paused after the time for which instances saw it fail', (
     await eventually(() => deliverer.isPaused).toBe(true);
     expect(reasons).toEqual(['failing']);
     await deliverer.stop();
+  });
+});
+
+describe('the memory of what waits for receivers', () => {
+  const aLargeEvent = () => anEvent({ properties: JSON.stringify({ text: 'x'.repeat(100_000) }) });
+  const forAMinute = () => 60_000;
+
+  test('is held until the receiver has responded, and all of it released at the end', async () => {
+    const memory = new MemoryBudget(8_000_000);
+    await using receiver = await Receiver.start();
+    const responses: (() => void)[] = [];
+    receiver.behaviour = (received, response) => void responses.push(() => accept(received, response));
+    const deliverer = await begin(receiver.url, forAMinute, { memory });
+    for (let count = 0; count < 3; count += 1) await query.store('a', [aLargeEvent()]);
+    await eventually(() => receiver.received.length).toBe(1);
+    // The event, and the body of its request.
+    await eventually(() => memory.reservedBytes).toBeGreaterThan(200_000);
+    receiver.behaviour = accept;
+    for (const respond of responses) respond();
+    await eventually(() => receiver.received.length).toBe(3);
+    await eventually(() => memory.reservedBytes).toBeLessThan(100_000);
+    await deliverer.stop();
+    expect(memory.reservedBytes).toBe(0);
+  });
+
+  test('that a workspace has used up keeps its webhooks waiting, and not those of others', async () => {
+    const memory = new MemoryBudget(8_000_000);
+    await using receiver = await Receiver.start();
+    await using other = await Receiver.start();
+    const deliverer = await begin(receiver.url, forAMinute, { memory });
+    const ofOther = await begin(other.url, forAMinute, { memory, workspace: 'b' });
+    // Both streams are open.
+    await eventually(() => memory.reservedBytes).toBeGreaterThan(32_000);
+    // Each key of the workspace takes what is left for it.
+    const held = Array.from({ length: 12 }, (_, key) => memory.open({ hash: `key ${key}`, workspace: 'a' }));
+    for (const one of held) while (one.grow(5_000));
+    for (let count = 1; count <= 3; count += 1) {
+      await query.store('a', [aLargeEvent()]);
+      await query.store('b', [aLargeEvent()]);
+      await eventually(() => other.received.length).toBe(count);
+    }
+    expect(receiver.received).toEqual([]);
+    for (const one of held) one.release();
+    await eventually(() => receiver.received.length).toBe(3);
+    for (const one of [deliverer, ofOther]) await one.stop();
+    expect(memory.reservedBytes).toBe(0);
   });
 });

@@ -1,3 +1,4 @@
+import type { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { Problem, type ProblemCode } from '@sluice/shared/http/problem';
 import type { Logger } from '@sluice/shared/log';
 import { atMost, sleep } from '@sluice/shared/retry';
@@ -27,6 +28,8 @@ const IDLE_STORE_MS = 60_000;
 
 export interface DelivererOptions {
   readonly streams: Pick<StreamHubs, 'open'>;
+  /** What waits for receivers is held in it. */
+  readonly memory: Pick<MemoryBudget, 'open'>;
   readonly shown: Pick<ShownEvents, 'among'>;
   readonly places: AttemptPlaces;
   readonly sender: HttpSender;
@@ -144,9 +147,11 @@ export class Deliverer {
     const { signal } = this.#stopping;
     const after = decodePosition(this.#progress.position);
     if (!after) throw new Problem('position_lost', 'The stored position is malformed.');
-    const stream = await WebhookStream.open(this.#options.streams, this.webhook, after);
+    const { streams, memory } = this.#options;
+    const stream = await WebhookStream.open(streams, this.webhook, after, memory);
     try {
       for (;;) {
+        stream.release();
         const next = await gather(stream, this.webhook, this.#progress.sendingTo, signal, (receivedAtMs) => {
           this.#behindSinceMs ||= receivedAtMs;
         });
