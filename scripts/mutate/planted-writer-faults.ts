@@ -283,8 +283,8 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   {
     name: 'mirrors/stamped-repeats-not-looked-up',
     file: writer('clickhouse/staged-batch.ts'),
-    search: "(await this.#staging.wroteRows(STATEMENTS['find-stamped-repeats'], { first_stamped, last_stamped }))",
-    replacement: 'first_stamped > last_stamped',
+    search: 'for (const range of rangesToLookUp(stamped)) {',
+    replacement: 'for (const range of rangesToLookUp(stamped).slice(1)) {',
     breaks: 'A stamped event that another batch has stored already is stored again.',
   },
   {

@@ -80,17 +80,17 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   const queryRunner = new QueryRunner(open.stores, config, metrics, logger);
   const slots = new RequestSlots(config, metrics);
   const reads = { config, queryRunner };
-  const streamMetrics = new StreamMetrics(registry);
   const streams = new StreamHubs({
     config,
     queryRunner,
     stores: open.stores,
     readiness,
-    metrics: streamMetrics,
+    metrics: new StreamMetrics(registry),
     logger,
   });
   const webhookMetrics = new WebhookMetrics(registry);
-  const delivering = { config, streams, queryRunner, stores: open.stores, metrics: webhookMetrics, logger };
+  const budget = createMemoryBudget(config, registry);
+  const delivering = { ...reads, streams, memory: budget, stores: open.stores, metrics: webhookMetrics, logger };
   const webhooks = deps.webhooks && new Webhooks({ ...delivering, client: deps.webhooks });
   const views = deps.webhooks && new Views(deps.webhooks);
   const anonymousWorkspace = config.QUERY_ANONYMOUS_WORKSPACE;
@@ -110,7 +110,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
 
   allowOrigins(app, config.CORS_ORIGINS);
   compressResponses(app);
-  const memory = createRequestMemory(config, registry);
+  const memory = new RequestMemory(budget, config);
   app.register(async (routes) => {
     routes.decorateRequest('workspace', '');
     routes.decorateRequest('keyHash', '');
@@ -147,10 +147,10 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   return app;
 }
 
-function createRequestMemory(config: QueryConfig, registry: Registry): RequestMemory {
+function createMemoryBudget(config: QueryConfig, registry: Registry): MemoryBudget {
   const budget = new MemoryBudget(config.QUERY_PENDING_BYTES_MAX);
   declareMemoryMetrics(registry, config.QUERY_PENDING_BYTES_MAX, () => budget.reservedBytes);
-  return new RequestMemory(budget, config);
+  return budget;
 }
 
 /** Lets pages of these origins read. They send a key in a header, so no cookies are involved. */

@@ -177,6 +177,9 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
       timed_uuids: new Set(timed.map(identityOf)).size,
       first_stamped: smallest(stamped.map(({ timestamp }) => timestamp)),
       last_stamped: Math.max(0, ...stamped.map(({ timestamp }) => timestamp)),
+      stamped_periods: [...new Set(stamped.map(({ timestamp }) => Math.floor(timestamp / (10 * MINUTE_MS))))].sort(
+        (one, other) => one - other,
+      ),
       were_deleted: lastDeletion > 0 ? 1 : 0,
       may_be_deleted: lastDeletion >= oldest ? 1 : 0,
     };

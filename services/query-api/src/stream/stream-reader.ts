@@ -161,7 +161,8 @@ export class StreamReader {
   /** Returns those that take more rows. Once left out, a listener stays so: it would miss the rows in between. */
   async #openOf(listeners: ReadonlySet<StreamListener>): Promise<Set<StreamListener>> {
     const all = [...listeners];
-    if (!all.some(({ isOpen }) => isOpen)) {
+    // Without any, nothing would ever end the wait.
+    if (all.length > 0 && !all.some(({ isOpen }) => isOpen)) {
       const signal = AbortSignal.any([this.#options.signal, AbortSignal.timeout(DRAIN_MS)]);
       setMaxListeners(all.length, signal);
       await Promise.race(all.map((listener) => listener.drained(signal)));

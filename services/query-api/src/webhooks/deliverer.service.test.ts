@@ -1,15 +1,16 @@
+import { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { Problem } from '@sluice/shared/http/problem';
 import { createLogger } from '@sluice/shared/log';
 import { sleep } from '@sluice/shared/retry';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { Registry } from 'prom-client';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { QueryRunner } from '../clickhouse/query-runner.ts';
 import { QueryMetrics, StreamMetrics } from '../metrics.ts';
 import { openStores } from '../servers/open-stores.ts';
 import { StreamHubs } from '../stream/stream-hubs.ts';
 import { anEvent, connectReader, type QueryService, startQuery } from '../testing/query-service.ts';
-import { Receiver, WEBHOOKS_ENV } from '../testing/webhooks.ts';
+import { accept, Receiver, WEBHOOKS_ENV } from '../testing/webhooks.ts';
 import { AllowedAddresses } from './allowed-addresses.ts';
 import { AttemptPlaces } from './attempt-places.ts';
 import { Deliverer, type DelivererOptions } from './deliverer.ts';
@@ -20,6 +21,7 @@ import { ShownEvents } from './shown-events.ts';
 import type { Webhook } from './webhook.ts';
 import { WebhookMetrics } from './webhook-metrics.ts';
 import { WebhookPositions } from './webhook-positions.ts';
+import { WebhookRegister } from './webhook-register.ts';
 import { positionNow } from './webhook-stream.ts';
 
 let query: QueryService;
@@ -51,6 +53,7 @@ beforeAll(async () => {
   options = {
     ...{
       streams,
+      memory: new MemoryBudget(64_000_000),
       shown,
       places: new AttemptPlaces(20),
       sender,
@@ -64,13 +67,21 @@ beforeAll(async () => {
 });
 afterAll(() => started.disposeAsync());
 
-async function begin(url: string, leaseMsLeft: () => number, given: Partial<DelivererOptions> = {}) {
-  const webhook: Webhook = {
-    ...{ id: crypto.randomUUID(), workspace: 'a', url, filter: {}, batched: false, secret: 'whsec_AAAA' },
+function webhookTo(url: string, workspace = 'a'): Webhook {
+  return {
+    ...{ id: crypto.randomUUID(), workspace, url, filter: {}, batched: false, secret: 'whsec_AAAA' },
     ...{ previousSecret: '', previousSecretUntilMs: 0, createdAtMs: 0 },
   };
+}
+
+async function begin(
+  url: string,
+  leaseMsLeft: () => number,
+  { workspace, ...given }: Partial<DelivererOptions> & { readonly workspace?: string } = {},
+) {
+  const webhook = webhookTo(url, workspace);
   const position = await positionNow(streams, webhook);
-  const progress = { epoch: 1, position, sendingTo: '', attempts: 0, failingSinceMs: 0, logLines: 0 };
+  const progress = { epoch: 1, position, sendingTo: '', attempts: 0, failingMs: 0, logLines: 0 };
   return new Deliverer({ ...options, ...given }, { webhook, progress, leaseMsLeft });
 }
 
@@ -155,4 +166,99 @@ test('one that stops has stored what it delivered last', async () => {
     ...{ query_params: { id: deliverer.webhook.id }, format: 'JSONEachRow' },
   });
   expect(await result.json()).toEqual([{ stored: 1 }]);
+});
+
+describe('a webhook is paused after the time for which instances saw it fail', () => {
+  const DAY_MS = 86_400_000;
+  const refuse: Receiver['behaviour'] = (_, response) => response.writeHead(500).end();
+
+  /** Delivers one event from a position that an instance stored whose clock was off. */
+  async function fail(receiver: Receiver, offByMs: number, giveUpMs: number) {
+    receiver.behaviour = refuse;
+    const webhook = webhookTo(receiver.url);
+    const register = new WebhookRegister(query.clickHouse);
+    await register.save(webhook);
+    const clockMs = Date.now() + offByMs;
+    await query.insert('webhook_positions', [
+      {
+        ...{ webhook_id: webhook.id, epoch: 1, sequence: 1, position: await positionNow(streams, webhook) },
+        ...{ attempts: 3, failing_since: clockMs - 1_000, stored_at: clockMs },
+      },
+    ]);
+    await query.store('a', [anEvent()]);
+    const reasons: string[] = [];
+    const pause: DelivererOptions['pause'] = async (_, reason) => reasons.push(reason) > 0;
+    const { progress, failingSinceMs } = (await register.find('a', webhook.id)) ?? {};
+    if (!progress) throw new Error('the webhook is not stored');
+    expect(failingSinceMs).toBe(clockMs - 1_000);
+    const start = { webhook, progress, leaseMsLeft: () => 60_000 };
+    return { deliverer: new Deliverer({ ...options, giveUpMs, pause }, start), register, reasons };
+  }
+
+  test.each([-30, 30])('the clock of the instance before was %i days off: not at once', async (days) => {
+    await using receiver = await Receiver.start();
+    const { deliverer, register, reasons } = await fail(receiver, days * DAY_MS, DAY_MS);
+    await eventually(() => receiver.received.length).toBeGreaterThan(1);
+    await deliverer.stop();
+    expect(reasons).toEqual([]);
+    const { progress } = (await register.find('a', deliverer.webhook.id)) ?? {};
+    expect(progress?.attempts).toBeGreaterThan(3);
+    // A second of the instance before, and the pauses before these attempts.
+    expect(progress?.failingMs).toBeGreaterThan(1_400);
+    expect(progress?.failingMs).toBeLessThan(DAY_MS);
+  });
+
+  test.each([-30, 30])('the clock of the instance before was %i days off: in time', async (days) => {
+    await using receiver = await Receiver.start();
+    const { deliverer, reasons } = await fail(receiver, days * DAY_MS, 2_500);
+    await eventually(() => deliverer.isPaused).toBe(true);
+    expect(reasons).toEqual(['failing']);
+    await deliverer.stop();
+  });
+});
+
+describe('the memory of what waits for receivers', () => {
+  const aLargeEvent = () => anEvent({ properties: JSON.stringify({ text: 'x'.repeat(100_000) }) });
+  const forAMinute = () => 60_000;
+
+  test('is held until the receiver has responded, and all of it released at the end', async () => {
+    const memory = new MemoryBudget(8_000_000);
+    await using receiver = await Receiver.start();
+    const responses: (() => void)[] = [];
+    receiver.behaviour = (received, response) => void responses.push(() => accept(received, response));
+    const deliverer = await begin(receiver.url, forAMinute, { memory });
+    for (let count = 0; count < 3; count += 1) await query.store('a', [aLargeEvent()]);
+    await eventually(() => receiver.received.length).toBe(1);
+    // The event, and the body of its request.
+    await eventually(() => memory.reservedBytes).toBeGreaterThan(200_000);
+    receiver.behaviour = accept;
+    for (const respond of responses) respond();
+    await eventually(() => receiver.received.length).toBe(3);
+    await eventually(() => memory.reservedBytes).toBeLessThan(100_000);
+    await deliverer.stop();
+    expect(memory.reservedBytes).toBe(0);
+  });
+
+  test('that a workspace has used up keeps its webhooks waiting, and not those of others', async () => {
+    const memory = new MemoryBudget(8_000_000);
+    await using receiver = await Receiver.start();
+    await using other = await Receiver.start();
+    const deliverer = await begin(receiver.url, forAMinute, { memory });
+    const ofOther = await begin(other.url, forAMinute, { memory, workspace: 'b' });
+    // Both streams are open.
+    await eventually(() => memory.reservedBytes).toBeGreaterThan(32_000);
+    // Each key of the workspace takes what is left for it.
+    const held = Array.from({ length: 12 }, (_, key) => memory.open({ hash: `key ${key}`, workspace: 'a' }));
+    for (const one of held) while (one.grow(5_000));
+    for (let count = 1; count <= 3; count += 1) {
+      await query.store('a', [aLargeEvent()]);
+      await query.store('b', [aLargeEvent()]);
+      await eventually(() => other.received.length).toBe(count);
+    }
+    expect(receiver.received).toEqual([]);
+    for (const one of held) one.release();
+    await eventually(() => receiver.received.length).toBe(3);
+    for (const one of [deliverer, ofOther]) await one.stop();
+    expect(memory.reservedBytes).toBe(0);
+  });
 });

@@ -1,3 +1,4 @@
+import type { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { Problem, type ProblemCode } from '@sluice/shared/http/problem';
 import type { Logger } from '@sluice/shared/log';
 import { atMost, sleep } from '@sluice/shared/retry';
@@ -27,6 +28,8 @@ const IDLE_STORE_MS = 60_000;
 
 export interface DelivererOptions {
   readonly streams: Pick<StreamHubs, 'open'>;
+  /** What waits for receivers is held in it. */
+  readonly memory: Pick<MemoryBudget, 'open'>;
   readonly shown: Pick<ShownEvents, 'among'>;
   readonly places: AttemptPlaces;
   readonly sender: HttpSender;
@@ -72,6 +75,8 @@ export class Deliverer {
   #progress: WebhookProgress;
   #behindSinceMs = 0;
   #idleStored = performance.now();
+  /** Since when attempts fail, on the clock of `performance`. */
+  #failingFrom: number;
   #isPaused = false;
   /** What the receiver has asked for after its last response. */
   #retryAfterMs: number | undefined;
@@ -80,7 +85,9 @@ export class Deliverer {
     this.#options = options;
     this.#start = start;
     this.#progress = start.progress;
-    this.#behindSinceMs = start.progress.failingSinceMs;
+    const { attempts, failingMs } = start.progress;
+    this.#failingFrom = performance.now() - failingMs;
+    this.#behindSinceMs = attempts > 0 ? Date.now() - failingMs : 0;
     this.#aborted = new Promise((resolve) => {
       this.#stopping.signal.addEventListener('abort', () => resolve());
     });
@@ -140,9 +147,11 @@ export class Deliverer {
     const { signal } = this.#stopping;
     const after = decodePosition(this.#progress.position);
     if (!after) throw new Problem('position_lost', 'The stored position is malformed.');
-    const stream = await WebhookStream.open(this.#options.streams, this.webhook, after);
+    const { streams, memory } = this.#options;
+    const stream = await WebhookStream.open(streams, this.webhook, after, memory);
     try {
       for (;;) {
+        stream.release();
         const next = await gather(stream, this.webhook, this.#progress.sendingTo, signal, (receivedAtMs) => {
           this.#behindSinceMs ||= receivedAtMs;
         });
@@ -163,7 +172,7 @@ export class Deliverer {
     if (!own || !passed || isAtLeast(own, passed)) return;
     this.#behindSinceMs = 0;
     const hasFailed = this.#progress.attempts > 0;
-    this.#progress = { ...this.#progress, position: id, sendingTo: '', attempts: 0, failingSinceMs: 0 };
+    this.#progress = { ...this.#progress, position: id, sendingTo: '', attempts: 0, failingMs: 0 };
     if (!hasFailed && performance.now() - this.#idleStored < IDLE_STORE_MS) return;
     this.#idleStored = performance.now();
     void this.#options.positions.storeSoon(this.webhook.id, this.#progress).catch(() => undefined);
@@ -195,7 +204,7 @@ export class Deliverer {
       position: delivery.end,
       sendingTo: '',
       attempts: 0,
-      failingSinceMs: 0,
+      failingMs: 0,
       logLines,
     };
     const stored = this.#options.positions.storeSoon(this.webhook.id, this.#progress);
@@ -222,12 +231,14 @@ export class Deliverer {
   }
 
   async #noteFailure(attempt: Attempt, logLines: number, delivery: Delivery): Promise<void> {
-    const failingSinceMs = this.#progress.failingSinceMs || Date.now();
+    const attempts = this.#progress.attempts + 1;
+    if (attempts === 1) this.#failingFrom = performance.now();
+    const failingMs = Math.round(performance.now() - this.#failingFrom);
     this.#retryAfterMs = attempt.retryAfterMs;
     const sendingTo = delivery.isWhole ? this.#progress.sendingTo : delivery.end;
-    await this.#store({ sendingTo, attempts: this.#progress.attempts + 1, failingSinceMs, logLines });
+    await this.#store({ sendingTo, attempts, failingMs, logLines });
     if (attempt.status === 410) await this.#pause('gone', attempt.error);
-    else if (Date.now() - failingSinceMs >= this.#options.giveUpMs) await this.#pause('failing', attempt.error);
+    else if (failingMs >= this.#options.giveUpMs) await this.#pause('failing', attempt.error);
   }
 
   #log({ id, type }: ReturnType<typeof messageOf>, events: number, attempt: Attempt): void {

@@ -3,6 +3,7 @@ import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
 import type { Logger } from '@sluice/shared/log';
 import { sleep } from '@sluice/shared/retry';
 import { Deliverer, type DelivererOptions } from './deliverer.ts';
+import type { KnownWebhooks } from './known-webhooks.ts';
 import type { StoredWebhook } from './webhook.ts';
 import type { HeldLease, NewestLease, WebhookLeases } from './webhook-leases.ts';
 import type { WebhookMetrics, WebhookReadings } from './webhook-metrics.ts';
@@ -15,6 +16,7 @@ const POLL_MS_MAX = 1_000;
 const NOT_CREATED = new ErrorCodes('UNKNOWN_TABLE', 'UNKNOWN_DATABASE');
 
 export interface DeliveriesOptions {
+  readonly known: KnownWebhooks;
   readonly register: WebhookRegister;
   readonly leases: WebhookLeases;
   /** How long a lease is in force, in milliseconds. It is renewed after a third of that. */
@@ -41,7 +43,10 @@ export class WebhookDeliveries {
   /** Until when the leases are in force, on the clock of `performance`. */
   #heldUntil = 0;
   #recordedAt = Number.NEGATIVE_INFINITY;
-  #paused: WebhookReadings['paused'] = [];
+  /** What may have changed of webhooks that are delivered here. */
+  readonly #changed = new Set<string>();
+  /** Those that the webhooks were divided among last. */
+  #instances = '';
   /** Ends all deliveries when the leases end. */
   #timer: NodeJS.Timeout | undefined;
 
@@ -51,7 +56,8 @@ export class WebhookDeliveries {
     options.metrics.observe(() => {
       const since = [...this.#deliverers.values()].map(({ behindSinceMs }) => behindSinceMs).filter((ms) => ms > 0);
       const oldest = Math.min(Date.now(), ...since);
-      return { held: this.#deliverers.size, lagSeconds: (Date.now() - oldest) / 1_000, paused: this.#paused };
+      const paused: WebhookReadings['paused'] = [...options.known.paused.values()];
+      return { held: this.#deliverers.size, lagSeconds: (Date.now() - oldest) / 1_000, paused };
     });
   }
 
@@ -95,26 +101,38 @@ export class WebhookDeliveries {
   }
 
   async #poll(): Promise<void> {
-    const { register, leases } = this.#options;
-    const all = await register.list();
-    this.#paused = all.filter((one) => !isActive(one)).map(({ state }) => state.reason);
-    const active = new Map(all.filter(isActive).map((one) => [one.webhook.id, one]));
+    const { known, leases } = this.#options;
+    for (const id of await known.look()) if (this.#deliverers.has(id)) this.#changed.add(id);
+    const { active } = known;
     if (active.size === 0 && this.#held.size === 0) return;
     if (this.#hasLost()) await this.#loseAll();
     const isNew = performance.now() - this.#recordedAt > this.#options.leaseMs;
     await this.#renew();
     // Other instances that are new record themselves now: what is claimed at the next poll stays where it is.
     if (isNew) return;
-    const [newest, instances] = [await leases.newest(), await leases.instances()];
+    const [recent, instances] = [await leases.recent(), await leases.instances()];
     const isMine = (id: string) => this.#chosen(id, instances) === leases.holder;
+    const areSame = instances.join() === this.#instances;
     for (const [id, epoch] of this.#held) {
-      const stored = active.get(id);
-      if (newest.get(id)?.epoch !== epoch || !stored || !isMine(id)) await this.#giveUp(id);
-      else if (this.#deliverers.has(id) && this.#isChanged(id, stored)) await this.#stopDeliverer(id);
+      if (recent.get(id)?.epoch !== epoch || !active.has(id) || !(areSame || isMine(id))) await this.#giveUp(id);
     }
-    const free = [...active.keys()].filter((id) => !this.#held.has(id) && isMine(id) && isFree(newest.get(id)));
-    await this.#claim(free.map((webhook) => ({ webhook, epoch: (newest.get(webhook)?.epoch ?? 0) + 1 })));
+    this.#instances = instances.join();
+    await this.#stopChanged();
+    await this.#claim([...active.keys()].filter((id) => !this.#held.has(id) && isFree(recent.get(id)) && isMine(id)));
     await this.#startAll();
+  }
+
+  /** Those that are still to be delivered begin again, from what is stored now. */
+  async #stopChanged(): Promise<void> {
+    for (const [id, { isPaused }] of this.#deliverers) if (isPaused) await this.#stopDeliverer(id);
+    const changed = [...this.#deliverers].filter(([id]) => this.#changed.has(id));
+    const stored = await this.#read(changed.map(([id]) => id));
+    for (const [id, { webhook }] of changed) {
+      const now = stored.get(id);
+      const isSame = this.#versions.get(id) === now?.rows.state.version;
+      if (!isSame || JSON.stringify(webhook) !== JSON.stringify(now?.webhook)) await this.#stopDeliverer(id);
+    }
+    this.#changed.clear();
   }
 
   /** Leases that are not renewed in time are lost, though nobody may have claimed them yet. */
@@ -124,7 +142,7 @@ export class WebhookDeliveries {
     const begun = performance.now();
     const renewed = this.#leasesOf(this.#held.keys());
     await leases.record(renewed);
-    const newest = await leases.newest();
+    const newest = await leases.newest(renewed.map(({ webhook }) => webhook));
     // One that claimed a webhook before this waits until the lease is over, so it must not be prolonged.
     for (const { webhook, epoch } of renewed) if (newest.get(webhook)?.epoch !== epoch) await this.#giveUp(webhook);
     this.#recordedAt = begun;
@@ -134,11 +152,16 @@ export class WebhookDeliveries {
     this.#timer = setTimeout(() => void this.#loseAll(), this.#heldUntil - performance.now());
   }
 
-  async #claim(claims: readonly HeldLease[]): Promise<void> {
-    if (claims.length === 0) return;
+  async #claim(free: readonly string[]): Promise<void> {
+    if (free.length === 0) return;
     const { leases } = this.#options;
+    const before = await leases.newest(free);
+    const claims = free
+      .filter((webhook) => isFree(before.get(webhook)))
+      .map((webhook) => ({ webhook, epoch: (before.get(webhook)?.epoch ?? 0) + 1 }));
+    if (claims.length === 0) return;
     await leases.claim(claims);
-    const newest = await leases.newest();
+    const newest = await leases.newest(claims.map(({ webhook }) => webhook));
     const lost = claims.filter((claim) => !leases.hasWon(claim, newest.get(claim.webhook)));
     for (const { webhook, epoch } of claims) this.#held.set(webhook, epoch);
     for (const { webhook } of lost) await this.#giveUp(webhook);
@@ -149,12 +172,12 @@ export class WebhookDeliveries {
     const { register, leases, deliverer, metrics, logger } = this.#options;
     const waiting = [...this.#held.keys()].filter((id) => !this.#deliverers.has(id));
     if (waiting.length === 0) return;
-    const newest = await leases.newest();
-    const stored = new Map((await register.list()).filter(isActive).map((one) => [one.webhook.id, one]));
-    for (const id of waiting) {
+    const newest = await leases.newest(waiting);
+    // After the leases: what the holder before has stored last counts.
+    const stored = await this.#read(waiting.filter((id) => newest.get(id)?.isOlderHeld === false));
+    for (const [id, { webhook, state, progress, rows }] of stored) {
       const epoch = this.#held.get(id);
-      const { webhook, progress, rows } = stored.get(id) ?? {};
-      if (!webhook || !progress || !rows || epoch === undefined || newest.get(id)?.isOlderHeld !== false) continue;
+      if (state.state !== 'active' || !progress || epoch === undefined) continue;
       const { version } = rows.state;
       const pause: DelivererOptions['pause'] = (one, reason) => register.pause(one, version, reason);
       this.#versions.set(id, version);
@@ -176,10 +199,10 @@ export class WebhookDeliveries {
     return this.#held.size > 0 && performance.now() >= this.#heldUntil;
   }
 
-  #isChanged(id: string, { webhook, rows }: StoredWebhook): boolean {
-    const deliverer = this.#deliverers.get(id);
-    if (!deliverer || deliverer.isPaused || this.#versions.get(id) !== rows.state.version) return true;
-    return JSON.stringify(deliverer.webhook) !== JSON.stringify(webhook);
+  /** Returns what is stored of webhooks that are to be delivered. */
+  #read(ids: Iterable<string>): Promise<ReadonlyMap<string, StoredWebhook>> {
+    const { known, register } = this.#options;
+    return register.byIds(new Map([...ids].map((id) => [id, known.active.get(id) ?? ''])));
   }
 
   async #giveUp(id: string): Promise<void> {
@@ -222,10 +245,6 @@ function accountRemedy(error: unknown): string | undefined {
   const { type = '' } = error as { readonly type?: string };
   if (!['AUTHENTICATION_FAILED', 'ACCESS_DENIED'].includes(type)) return undefined;
   return 'create the account of CLICKHOUSE_WEBHOOKS_USER, or give it its rights: run deploy/clickhouse/accounts.sql of this version with webhooks_password_sha256 (docs/operate/secure.md#accounts)';
-}
-
-function isActive({ state }: StoredWebhook): boolean {
-  return state.state === 'active';
 }
 
 function isFree(lease: NewestLease | undefined): boolean {

@@ -26,12 +26,12 @@ test('of several instances that claim an epoch at once, one at most has won, and
       ['a', 'b', 'c', 'd'].map(async (holder) => {
         const leases = leasesOf(holder);
         await leases.claim([claim]);
-        return leases.hasWon(claim, (await leases.newest(webhook)).get(webhook));
+        return leases.hasWon(claim, (await leases.newest([webhook])).get(webhook));
       }),
     );
     expect(outcomes.filter(Boolean).length).toBeLessThanOrEqual(1);
     won += outcomes.filter(Boolean).length;
-    expect((await leasesOf('e').newest(webhook)).get(webhook)).toMatchObject({ epoch: 1, isHeld: true });
+    expect((await leasesOf('e').newest([webhook])).get(webhook)).toMatchObject({ epoch: 1, isHeld: true });
   }
   expect(won).toBeLessThanOrEqual(10);
 });
@@ -41,7 +41,7 @@ test('a webhook that was taken is not free before it is released, and the lease 
   const own = { webhook, epoch: 1 };
   await holder.claim([own]);
   const taken = await other.take(webhook);
-  const newest = async () => (await other.newest(webhook)).get(webhook);
+  const newest = async () => (await other.newest([webhook])).get(webhook);
   expect(await newest()).toMatchObject({ epoch: taken.epoch, isHeld: true, isOlderHeld: true });
   // Not even for deliveries of its own instance.
   expect(other.hasWon({ webhook, epoch: taken.epoch }, await newest())).toBe(false);
@@ -57,7 +57,10 @@ test('a webhook that was taken is not free before it is released, and the lease 
 test('a lease ends by itself, and an instance that stops gives up its own at once', async () => {
   const [webhook, leases] = [randomUUID(), leasesOf('short', 1)];
   await leases.record([{ webhook, epoch: 3 }]);
-  await eventually(async () => (await leases.newest(webhook)).get(webhook)).toMatchObject({ epoch: 3, isHeld: false });
+  await eventually(async () => (await leases.newest([webhook])).get(webhook)).toMatchObject({
+    epoch: 3,
+    isHeld: false,
+  });
   const long = leasesOf('long');
   await long.record([]);
   expect(await long.instances()).toContain('long');
@@ -73,7 +76,7 @@ test('the late position of an instance that lost its lease does not count', asyn
     ...{ previousSecretUntilMs: 0, createdAtMs: 1e12 },
   });
   const progressOf = (epoch: number, position: string): WebhookProgress => ({
-    ...{ epoch, position, sendingTo: '', attempts: 0, failingSinceMs: 0, logLines: 0 },
+    ...{ epoch, position, sendingTo: '', attempts: 0, failingMs: 0, logLines: 0 },
   });
   const [older, newer] = [1, 2].map(() => new WebhookPositions(query.clickHouse, createLogger('test', 'silent')));
   await older?.store(id, progressOf(1, 'first'));

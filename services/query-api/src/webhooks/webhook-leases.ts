@@ -5,14 +5,13 @@ import { sleep } from '@sluice/shared/retry';
 /** Stands for the instances themselves in the table of leases. */
 const INSTANCES = '00000000-0000-0000-0000-000000000000';
 
-/** The named webhook alone, or all of them. */
-const OF_WEBHOOK = `({webhook:String} = '' OR webhook_id = toUUIDOrZero({webhook:String}))`;
+/** The leases of webhooks that meet a condition. */
+const leasesOf = (which: string) => `
+    SELECT webhook_id, epoch, holder, argMax(expires_at, recorded_at) > now64(3) AS is_in_force
+    FROM webhook_leases WHERE webhook_id != {instances:UUID} AND ${which} GROUP BY webhook_id, epoch, holder`;
 
-/**
- * Of each webhook the highest epoch, who has claimed it, and whether a lease of it, or of an older epoch, is in force. The epoch
- * of a position counts as well: rows of leases expire.
- */
-const NEWEST_LEASES = `
+/** Of each webhook the highest epoch, who has claimed it, and whether a lease of it, or of an older epoch, is in force. */
+const newestOf = (leases: string) => `
 SELECT
   toString(webhook_id) AS webhook, max(epoch) AS newest_epoch,
   groupUniqArrayIf(holder, epoch = newest AND holder != '') AS holders,
@@ -20,14 +19,20 @@ SELECT
   max(is_in_force AND epoch < newest) AS is_older_held
 FROM (
   SELECT *, max(epoch) OVER (PARTITION BY webhook_id) AS newest
-  FROM (
-    SELECT webhook_id, epoch, holder, argMax(expires_at, recorded_at) > now64(3) AS is_in_force
-    FROM webhook_leases WHERE webhook_id != {instances:UUID} AND ${OF_WEBHOOK} GROUP BY webhook_id, epoch, holder
-    UNION ALL
-    SELECT webhook_id, epoch, '' AS holder, 0 AS is_in_force FROM webhook_positions FINAL WHERE ${OF_WEBHOOK}
-  )
+  FROM (${leases})
 )
 GROUP BY webhook_id`;
+
+const ALL_LEASES = newestOf(leasesOf('true'));
+
+/** The epoch of a position counts as well: rows of leases expire. */
+const BY_IDS = newestOf(`${leasesOf('webhook_id IN {webhooks:Array(UUID)}')}
+    UNION ALL
+    SELECT webhook_id, epoch, '' AS holder, 0 AS is_in_force
+    FROM webhook_positions FINAL WHERE webhook_id IN {webhooks:Array(UUID)}`);
+
+/** How many are read by their ids at once, which stand in the address of the request. */
+const IDS_MAX = 1_000;
 
 const LIVE_INSTANCES = `
 SELECT holder
@@ -92,15 +97,19 @@ export class WebhookLeases {
     this.#leaseMs = leaseMs;
   }
 
-  /** Returns the newest lease of each webhook that ever had one, by its id; of one webhook alone if it is named. */
-  async newest(webhook = ''): Promise<ReadonlyMap<string, NewestLease>> {
-    const query_params = { instances: INSTANCES, webhook };
-    const result = await this.#client.query({ query: NEWEST_LEASES, query_params, format: 'JSONEachRow' });
-    const leases = (await result.json<LeaseRow>()).map((row) => ({
-      ...{ webhook: row.webhook, epoch: row.newest_epoch, holders: row.holders },
-      ...{ isHeld: row.is_held === 1, isOlderHeld: row.is_older_held === 1 },
-    }));
-    return new Map(leases.map((lease) => [lease.webhook, lease]));
+  /** Returns the newest lease of each of these webhooks, by its id, if it ever had one. */
+  async newest(webhooks: readonly string[]): Promise<ReadonlyMap<string, NewestLease>> {
+    const found = new Map<string, NewestLease>();
+    for (let read = 0; read < webhooks.length; read += IDS_MAX) {
+      const leases = await this.#read(BY_IDS, { webhooks: webhooks.slice(read, read + IDS_MAX) });
+      for (const lease of leases) found.set(lease.webhook, lease);
+    }
+    return found;
+  }
+
+  /** Returns the newest lease of each webhook that has had one lately, by its id. All that are in force are among them. */
+  async recent(): Promise<ReadonlyMap<string, NewestLease>> {
+    return new Map((await this.#read(ALL_LEASES, {})).map((lease) => [lease.webhook, lease]));
   }
 
   /** Returns the instances that deliver. */
@@ -138,15 +147,24 @@ export class WebhookLeases {
   async take(webhook: string): Promise<TakenLease> {
     const own = new WebhookLeases(this.#client, randomUUID(), this.#leaseMs);
     for (let count = 0; count < CLAIMS_MAX; count += 1) {
-      const claim = { webhook, epoch: ((await own.newest(webhook)).get(webhook)?.epoch ?? 0) + 1 };
+      const claim = { webhook, epoch: ((await own.newest([webhook])).get(webhook)?.epoch ?? 0) + 1 };
       await own.claim([claim]);
-      const isNewest = async () => own.hasWon(claim, (await own.newest(webhook)).get(webhook));
+      const isNewest = async () => own.hasWon(claim, (await own.newest([webhook])).get(webhook));
       const release = () => own.release([claim]);
       if (await isNewest()) return { epoch: claim.epoch, isNewest, release };
       await release();
       await sleep(Math.random() * CLAIM_PAUSE_MS_MAX);
     }
     throw new Error(`others claim the webhook ${webhook} all the time`);
+  }
+
+  async #read(query: string, given: Record<string, unknown>): Promise<readonly NewestLease[]> {
+    const query_params = { ...given, instances: INSTANCES };
+    const result = await this.#client.query({ query, query_params, format: 'JSONEachRow' });
+    return (await result.json<LeaseRow>()).map((row) => ({
+      ...{ webhook: row.webhook, epoch: row.newest_epoch, holders: row.holders },
+      ...{ isHeld: row.is_held === 1, isOlderHeld: row.is_older_held === 1 },
+    }));
   }
 
   async #insert(leases: readonly HeldLease[], leaseMs: number): Promise<void> {

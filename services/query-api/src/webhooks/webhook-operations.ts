@@ -85,6 +85,8 @@ export class WebhookOperations {
     const stored = found(await orUnavailable(register.change(workspace, id, changed)));
     if (state === 'paused') await orUnavailable(register.setState(workspace, id, 'paused', 'client'));
     if (state === 'active') await this.#resume(stored);
+    // What failed says nothing of the new address or the new filter.
+    else if (Object.keys(change).length > 0) await this.#forgetFailures(stored);
     return await this.find(workspace, id);
   }
 
@@ -174,12 +176,18 @@ export class WebhookOperations {
     }));
   }
 
-  async #resume({ webhook, state, progress }: StoredWebhook): Promise<void> {
-    const { id, workspace } = webhook;
+  async #resume(stored: StoredWebhook): Promise<void> {
+    const wasFailing = await this.#forgetFailures(stored);
+    const { workspace, id } = stored.webhook;
+    if (wasFailing || stored.state.state === 'paused')
+      await orUnavailable(this.#options.webhooks.register.setState(workspace, id, 'active', ''));
+  }
+
+  /** The next attempt comes at once, and is the first one. Returns whether there were failures. */
+  async #forgetFailures({ webhook, progress }: StoredWebhook): Promise<boolean> {
     const isFailing = progress !== undefined && progress.attempts > 0;
     if (isFailing) await this.#begin(webhook, {});
-    if (isFailing || state.state === 'paused')
-      await orUnavailable(this.#options.webhooks.register.setState(workspace, id, 'active', ''));
+    return isFailing;
   }
 
   /** Takes the webhook from the instance that delivers it; the next one begins from here, without failures. */
@@ -191,7 +199,7 @@ export class WebhookOperations {
     const { position = stored.progress.position } = change;
     const sendingTo = change.position === undefined ? stored.progress.sendingTo : '';
     const { logLines } = stored.progress;
-    const progress = { epoch: lease.epoch, position, sendingTo, attempts: 0, failingSinceMs: 0, logLines };
+    const progress = { epoch: lease.epoch, position, sendingTo, attempts: 0, failingMs: 0, logLines };
     await orUnavailable(positions.store(id, progress));
     // It may have taken longer than the lease: then an instance may have begun from the position before.
     if (!(await orUnavailable(lease.isNewest()))) throw unavailable();
@@ -200,7 +208,7 @@ export class WebhookOperations {
 
   async #storePosition({ id }: Webhook, epoch: number, position: string): Promise<void> {
     const { positions } = this.#options.webhooks;
-    const progress = { epoch, position, sendingTo: '', attempts: 0, failingSinceMs: 0, logLines: 0 };
+    const progress = { epoch, position, sendingTo: '', attempts: 0, failingMs: 0, logLines: 0 };
     await orUnavailable(positions.store(id, progress));
   }
 
@@ -215,14 +223,14 @@ function found(stored: StoredWebhook | undefined): StoredWebhook {
   return stored;
 }
 
-function recordOf({ webhook, state, progress }: StoredWebhook): WebhookRecord {
+function recordOf({ webhook, state, progress, failingSinceMs }: StoredWebhook): WebhookRecord {
   const time = (ms: number | undefined) => (ms ? new Date(ms).toISOString() : null);
   const { id, url, filter, batched, previousSecretUntilMs, createdAtMs } = webhook;
   return {
     ...{ id, url, filter, batched, state: state.state, pausedBecause: state.reason || null },
     stateSince: new Date(state.sinceMs).toISOString(),
     failedAttempts: progress?.attempts ?? 0,
-    failingSince: time(progress?.failingSinceMs),
+    failingSince: time(failingSinceMs),
     previousSecretUntil: previousSecretUntilMs > Date.now() ? time(previousSecretUntilMs) : null,
     createdAt: new Date(createdAtMs).toISOString(),
   };

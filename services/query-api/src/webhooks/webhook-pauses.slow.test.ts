@@ -133,3 +133,33 @@ test('a Retry-After that is longer than the longest delay counts as that', async
   await eventually(() => receiver.received.length).toBe(2);
   await manage(query, 'DELETE', path);
 });
+
+test('a webhook that waits for its next attempt makes it at once when its address or filter is changed, and only then', async () => {
+  await using receiver = await Receiver.start();
+  await using api = await startWebhooks(database, { WEBHOOK_DELIVERY: 'false' });
+  const gone = 'http://127.0.0.1:9/';
+  const [moved, filtered, waiting] = [
+    await subscribe(api, gone),
+    await subscribe(api, receiver.url),
+    await subscribe(api, receiver.url),
+  ];
+  await api.clickHouse.command({
+    query: `INSERT INTO webhook_positions (webhook_id, epoch, sequence, position, attempts, failing_since)
+      SELECT webhook_id, 1, 1, position, 20, now64(3) FROM webhook_positions FINAL WHERE webhook_id IN {ids:Array(UUID)}`,
+    query_params: { ids: [moved, filtered, waiting].map((path) => path.split('/').at(-1)) },
+  });
+  const event = anEvent();
+  await api.store('a', [event]);
+  // After 20 failures the next attempt comes in half an hour at the earliest.
+  await using query = await startWebhooks(database, { WEBHOOK_RETRY_MS_MAX: '3600000' });
+  await eventually(() => metric(query, 'sluice_webhooks_held')).toBe(3);
+  const url = `${receiver.url}/new`;
+  expect((await manage(query, 'PATCH', moved, { url })).body).toMatchObject({
+    ...{ url, failedAttempts: 0, failingSince: null },
+  });
+  await eventually(() => receiver.uuids).toEqual([event.uuid]);
+  await manage(query, 'PATCH', filtered, { filter: { event: 'e' } });
+  await eventually(() => receiver.uuids).toEqual([event.uuid, event.uuid]);
+  expect((await manage(query, 'GET', waiting)).body).toMatchObject({ failedAttempts: 20 });
+  for (const path of [moved, filtered, waiting]) await manage(query, 'DELETE', path);
+});

@@ -151,11 +151,14 @@ export class WebhookPositions {
     const counted = known?.epoch === epoch ? known : { epoch, sequence: 0 };
     counted.sequence += 1;
     this.#sequences.set(webhook, counted);
+    const { attempts, failingMs } = progress;
+    const nowMs = Date.now();
     return [
       {
         ...{ webhook_id: webhook, epoch, sequence: counted.sequence, position: progress.position },
-        ...{ sending_to: progress.sendingTo, attempts: progress.attempts, failing_since: progress.failingSinceMs },
-        log_lines: progress.logLines,
+        ...{ sending_to: progress.sendingTo, attempts, log_lines: progress.logLines },
+        // Their difference is what was counted, whatever the clock says.
+        ...{ failing_since: attempts > 0 ? nowMs - failingMs : 0, stored_at: nowMs },
       },
     ];
   }

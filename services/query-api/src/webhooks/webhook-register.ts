@@ -5,11 +5,13 @@ import { changeStored, insertInPlaceOf, type Replaced, versionAfter } from '../r
 import { fittingIds, type ListPage, type SizedRow } from '../whole-lists.ts';
 import type { PauseReason, StoredWebhook, Webhook, WebhookState } from './webhook.ts';
 
-/** Leaves out what is stored of the webhooks of other workspaces. */
-const OF_SAME = `{workspace:String} = '' OR webhook_id IN (SELECT id FROM webhooks WHERE workspace_id = {workspace:String})`;
-
-/** The webhooks that are not deleted, with their newest states and positions. The conditions are true for an empty parameter. */
-const STORED_WEBHOOKS = `
+/**
+ * The webhooks that are not deleted, with their newest states and positions.
+ *
+ * @param which a condition on the keys of webhooks, so that ClickHouse reads no others
+ * @param ofThem the same one on the keys of what is stored of them
+ */
+const storedWebhooks = (which: string, ofThem: string) => `
 SELECT
   toString(webhooks.id) AS id, workspace_id AS workspace, url, filter, batched, secret, previous_secret,
   toUnixTimestamp64Milli(previous_secret_until) AS previous_secret_until_ms,
@@ -18,14 +20,27 @@ SELECT
   states.state AS state, states.reason AS reason, toUnixTimestamp64Micro(states.since) AS since_us,
   positions.epoch AS epoch, positions.position AS position, positions.sending_to AS sending_to,
   positions.attempts AS attempts, toUnixTimestamp64Milli(positions.failing_since) AS failing_since_ms,
+  -- Both have the clock of the instance that stored the row.
+  greatest(if(positions.attempts > 0, toUnixTimestamp64Milli(positions.stored_at) - failing_since_ms, 0), 0) AS failing_ms,
   positions.log_lines AS log_lines
-FROM webhooks FINAL
-LEFT JOIN (SELECT * FROM webhook_states FINAL WHERE ${OF_SAME}) AS states ON states.webhook_id = webhooks.id
-LEFT JOIN (SELECT * FROM webhook_positions FINAL WHERE ${OF_SAME}) AS positions ON positions.webhook_id = webhooks.id
-WHERE NOT is_deleted
-  AND ({workspace:String} = '' OR workspace_id = {workspace:String})
-  AND (empty({ids:Array(String)}) OR has({ids:Array(String)}, toString(webhooks.id)))
+FROM (SELECT * FROM webhooks FINAL PREWHERE ${which} WHERE NOT is_deleted) AS webhooks
+LEFT JOIN (SELECT * FROM webhook_states FINAL WHERE ${ofThem}) AS states ON states.webhook_id = webhooks.id
+LEFT JOIN (SELECT * FROM webhook_positions FINAL WHERE ${ofThem}) AS positions ON positions.webhook_id = webhooks.id
 ORDER BY created_at, id`;
+
+/** Of a workspace; all of them where `ids` is empty. */
+const OF_WORKSPACE = storedWebhooks(
+  `workspace_id = {workspace:String} AND (empty({ids:Array(String)}) OR has({ids:Array(String)}, toString(id)))`,
+  `webhook_id IN (SELECT id FROM webhooks WHERE workspace_id = {workspace:String})`,
+);
+
+const BY_IDS = storedWebhooks(
+  'workspace_id IN {workspaces:Array(String)} AND id IN {ids:Array(UUID)}',
+  'webhook_id IN {ids:Array(UUID)}',
+);
+
+/** How many are read by their ids at once, which stand in the address of the request. */
+const IDS_MAX = 500;
 
 const SIZES = `
 SELECT toString(id) AS id, length(url) + length(filter) AS bytes
@@ -38,14 +53,24 @@ LIMIT {rows_max:UInt32}`;
 const COUNT = `
 SELECT toUInt32(count()) AS count FROM webhooks FINAL WHERE workspace_id = {workspace:String} AND NOT is_deleted`;
 
+/**
+ * Removes rows for good. `DELETE FROM` marks them in their parts, and while there are marks, ClickHouse reads every row for what
+ * {@link KnownWebhooks} looks at each second.
+ */
+const remove = (table: string, which: string) =>
+  `ALTER TABLE ${table} DELETE WHERE ${which} SETTINGS mutations_sync = 2`;
+
+const OF_DELETED = 'webhook_id IN (SELECT id FROM webhooks WHERE is_deleted)';
+
 /** Nothing of what is removed counts any more: the row of the deletion is newer than every other one of its webhook. */
 const PURGE = [
-  'DELETE FROM webhooks WHERE NOT is_deleted AND id IN (SELECT id FROM webhooks WHERE is_deleted)',
-  ...['webhook_states', 'webhook_positions', 'webhook_leases', 'webhook_deliveries'].map(
-    (table) => `DELETE FROM ${table} WHERE webhook_id IN (SELECT id FROM webhooks WHERE is_deleted)`,
+  remove('webhooks', 'NOT is_deleted AND id IN (SELECT id FROM webhooks WHERE is_deleted)'),
+  remove('webhook_states', OF_DELETED),
+  ...['webhook_positions', 'webhook_leases', 'webhook_deliveries'].map(
+    (table) => `DELETE FROM ${table} WHERE ${OF_DELETED}`,
   ),
   // Last, since the others are removed by it; and late, since a change or a delivery may have been under way.
-  'DELETE FROM webhooks WHERE is_deleted AND changed_at < now64(6) + toIntervalDay(36525) - toIntervalHour(1)',
+  remove('webhooks', 'is_deleted AND changed_at < now64(6) + toIntervalDay(36525) - toIntervalHour(1)'),
 ] as const;
 
 /** How much later than now the row of a deletion is dated, in milliseconds: no change that comes later is above it. */
@@ -70,6 +95,7 @@ interface StoredRow {
   readonly sending_to: string;
   readonly attempts: number;
   readonly failing_since_ms: number;
+  readonly failing_ms: number;
   readonly log_lines: number;
 }
 
@@ -83,9 +109,28 @@ export class WebhookRegister {
     this.#purge = new Purge(client, PURGE);
   }
 
-  /** Returns the webhooks of a workspace, oldest first; without a workspace those of all. */
-  list(workspace = ''): Promise<readonly StoredWebhook[]> {
-    return this.#read(workspace, []);
+  /** Returns the webhooks of a workspace, oldest first. */
+  list(workspace: string): Promise<readonly StoredWebhook[]> {
+    return this.#read(OF_WORKSPACE, { workspace, ids: [] });
+  }
+
+  /**
+   * Returns webhooks of any workspaces, by their ids; it leaves out those that are not there.
+   *
+   * @param workspaces theirs, by their ids
+   */
+  async byIds(workspaces: ReadonlyMap<string, string>): Promise<ReadonlyMap<string, StoredWebhook>> {
+    const found = new Map<string, StoredWebhook>();
+    const all = [...workspaces];
+    for (let read = 0; read < all.length; read += IDS_MAX) {
+      const some = all.slice(read, read + IDS_MAX);
+      const query_params = {
+        ids: some.map(([id]) => id),
+        workspaces: [...new Set(some.map(([, workspace]) => workspace))],
+      };
+      for (const stored of await this.#read(BY_IDS, query_params)) found.set(stored.webhook.id, stored);
+    }
+    return found;
   }
 
   /** Returns webhooks of a workspace, oldest first, and whether there are more. */
@@ -99,7 +144,10 @@ export class WebhookRegister {
     const sizes = await this.#client.query({ query: SIZES, query_params, format: 'JSONEachRow' });
     const rows = await sizes.json<SizedRow>();
     const ids = fittingIds(rows, limit);
-    return { webhooks: ids.length === 0 ? [] : await this.#read(workspace, ids), hasMore: ids.length < rows.length };
+    return {
+      webhooks: ids.length === 0 ? [] : await this.#read(OF_WORKSPACE, { workspace, ids }),
+      hasMore: ids.length < rows.length,
+    };
   }
 
   async count(workspace: string): Promise<number> {
@@ -108,7 +156,7 @@ export class WebhookRegister {
   }
 
   async find(workspace: string, id: string): Promise<StoredWebhook | undefined> {
-    const [found] = await this.#read(workspace, [id.toLowerCase()]);
+    const [found] = await this.#read(OF_WORKSPACE, { workspace, ids: [id.toLowerCase()] });
     return found;
   }
 
@@ -202,9 +250,8 @@ export class WebhookRegister {
     await this.#client.insert({ table: 'webhooks', values, format: 'JSONEachRow' });
   }
 
-  async #read(workspace: string, ids: readonly string[]): Promise<readonly StoredWebhook[]> {
-    const query_params = { workspace, ids };
-    const result = await this.#client.query({ query: STORED_WEBHOOKS, query_params, format: 'JSONEachRow' });
+  async #read(query: string, query_params: Record<string, unknown>): Promise<readonly StoredWebhook[]> {
+    const result = await this.#client.query({ query, query_params, format: 'JSONEachRow' });
     return (await result.json<StoredRow>()).map(asStored);
   }
 }
@@ -240,7 +287,8 @@ function asStored(row: StoredRow): StoredWebhook {
         ? undefined
         : {
             ...{ epoch: row.epoch, position: row.position, sendingTo: row.sending_to, attempts: row.attempts },
-            ...{ failingSinceMs: row.failing_since_ms, logLines: row.log_lines },
+            ...{ failingMs: row.failing_ms, logLines: row.log_lines },
           },
+    failingSinceMs: row.failing_since_ms,
   };
 }

@@ -1,4 +1,6 @@
+import type { MemoryBudget, Reservation } from '@sluice/shared/http/memory-budget';
 import { sleep } from '@sluice/shared/retry';
+import { reserve } from '../request-memory.ts';
 import type { StreamHubs } from '../stream/stream-hubs.ts';
 import { type EventNote, NOTE, type StreamListener } from '../stream/stream-listener.ts';
 import { parseStreamRequest } from '../stream/stream-parameters.ts';
@@ -11,6 +13,13 @@ export type StreamMessage =
   | { readonly kind: 'position'; readonly id: string }
   | { readonly kind: 'problem'; readonly code: string }
   | { readonly kind: 'end' };
+
+/** What a stream takes before it has events: its objects, and the filter as text and as SQL. */
+const STREAM_BYTES = 16 * 1_024;
+const MEMORY_PER_FILTER = 8;
+
+/** How many times a delivery holds its events: as they came, and in its body. */
+const COPIES = 2;
 
 /** Before the first event. */
 const UNKNOWN: EventNote = { shownAtMs: Number.NEGATIVE_INFINITY, receivedAtUs: 0 };
@@ -51,31 +60,52 @@ function messageOf(type: string, id: string, data: readonly string[], note: Even
 /** The stored events of a webhook, from a position on. It reads what `GET /events/stream` would send, within this process. */
 export class WebhookStream {
   readonly #listener: StreamListener;
+  readonly #memory: Reservation | undefined;
   readonly #messages: AsyncGenerator<StreamMessage, void, undefined>;
+  /** Of the events that {@link next} has returned since {@link release}. */
+  #heldBytes = 0;
   #next: Promise<StreamMessage> | undefined;
   #unread: StreamMessage | undefined;
 
-  private constructor(listener: StreamListener) {
+  private constructor(listener: StreamListener, memory: Reservation | undefined) {
     this.#listener = listener;
+    this.#memory = memory;
     this.#messages = messagesOf(listener.body);
   }
 
   /**
    * @param after where it begins; default: now
+   * @param budget the memory of all requests: the webhooks of a workspace share in it as one key of the workspace does. Default:
+   * nothing is reserved
    * @throws {Problem} `position_lost`, `store_unavailable`, `overloaded`, or `invalid_request` when the filter is not valid any more
    */
-  static async open(streams: Pick<StreamHubs, 'open'>, webhook: Webhook, after?: StreamId): Promise<WebhookStream> {
-    const parameters = Object.fromEntries(Object.entries(webhook.filter).map(([name, value]) => [name, [value]]));
-    const { selection, key, weight } = parseStreamRequest(parameters, undefined, webhook.workspace);
-    const request = { selection, key, weight, isInternal: true, isAllowed: () => true };
-    return new WebhookStream(await streams.open(request, after));
+  static async open(
+    streams: Pick<StreamHubs, 'open'>,
+    { filter, workspace }: Webhook,
+    after?: StreamId,
+    budget?: Pick<MemoryBudget, 'open'>,
+  ): Promise<WebhookStream> {
+    const parameters = Object.fromEntries(Object.entries(filter).map(([name, value]) => [name, [value]]));
+    const { selection, key, weight } = parseStreamRequest(parameters, undefined, workspace);
+    const memory = budget?.open({ hash: `webhooks of ${workspace}`, workspace });
+    try {
+      reserve(memory, STREAM_BYTES + MEMORY_PER_FILTER * key.length);
+      const unsentBytes = () => COPIES * (stream ? stream.#heldBytes : 0);
+      const common = { selection, key, weight, isInternal: true, isAllowed: () => true, unsentBytes };
+      let stream: WebhookStream | undefined;
+      stream = new WebhookStream(await streams.open({ ...common, ...(memory && { memory }) }, after), memory);
+      return stream;
+    } catch (error) {
+      memory?.release();
+      throw error;
+    }
   }
 
   /** Returns the next message; `undefined` when there is none within so many milliseconds, or the signal aborts. */
   async next(waitMs: number, signal: AbortSignal): Promise<StreamMessage | undefined> {
     const unread = this.#unread;
     this.#unread = undefined;
-    if (unread) return unread;
+    if (unread) return this.#hold(unread);
     this.#next ??= this.#read();
     const waiting = new AbortController();
     const message = await Promise.race([
@@ -83,17 +113,30 @@ export class WebhookStream {
       sleep(Math.max(0, waitMs), AbortSignal.any([signal, waiting.signal])).then(() => undefined),
     ]);
     waiting.abort();
-    if (message) this.#next = undefined;
-    return message;
+    if (!message) return undefined;
+    this.#next = undefined;
+    return this.#hold(message);
   }
 
   /** The next call of {@link next} returns this message again. */
   unread(message: StreamMessage): void {
     this.#unread = message;
+    this.#heldBytes -= bytesOf(message);
+  }
+
+  /** The events of before are delivered, and no longer held. */
+  release(): void {
+    this.#heldBytes = 0;
   }
 
   close(): void {
     this.#listener.body.destroy();
+    this.#memory?.release();
+  }
+
+  #hold(message: StreamMessage): StreamMessage {
+    this.#heldBytes += bytesOf(message);
+    return message;
   }
 
   async #read(): Promise<StreamMessage> {
@@ -105,6 +148,10 @@ export class WebhookStream {
       return { kind: 'end' };
     }
   }
+}
+
+function bytesOf(message: StreamMessage): number {
+  return message.kind === 'event' ? message.data.length : 0;
 }
 
 /** Returns the position at which the order of storage ends now. @throws {Problem} as {@link WebhookStream.open} */

@@ -40,8 +40,11 @@ export interface WebhookProgress {
   readonly sendingTo: string;
   /** Failed attempts since the last delivery. */
   readonly attempts: number;
-  /** Since when attempts fail, in milliseconds since 1970; 0 while they do not. */
-  readonly failingSinceMs: number;
+  /**
+   * For how long attempts had failed at the last one, in milliseconds; 0 while they do not. Instances that deliver count it, so
+   * no clock that is set, and no time without an instance, changes it.
+   */
+  readonly failingMs: number;
   /** How many lines the log of deliveries has got. */
   readonly logLines: number;
 }
@@ -54,6 +57,8 @@ export interface StoredWebhook {
   readonly rows: { readonly webhook: Replaced; readonly state: Replaced };
   /** Undefined before its first position is stored. */
   readonly progress: WebhookProgress | undefined;
+  /** Since when attempts fail, by the clock of the last one, in milliseconds since 1970; 0 while they do not. */
+  readonly failingSinceMs: number;
 }
 
 /** How long the secret before signs as well, in milliseconds. */

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import type { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import type { Component } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
 import type { QueryRunner } from '../clickhouse/query-runner.ts';
@@ -10,6 +11,7 @@ import { AllowedAddresses } from './allowed-addresses.ts';
 import { AttemptPlaces } from './attempt-places.ts';
 import { DeliveryLog } from './delivery-log.ts';
 import { HttpSender } from './http-sender.ts';
+import { KnownWebhooks } from './known-webhooks.ts';
 import { ReceiverNames } from './receiver-names.ts';
 import { ShownEvents } from './shown-events.ts';
 import { WebhookDeliveries } from './webhook-deliveries.ts';
@@ -23,6 +25,8 @@ export interface WebhooksOptions {
   /** With the account that stores the state of webhooks. */
   readonly client: ClickHouseClient;
   readonly streams: StreamHubs;
+  /** That of all requests. */
+  readonly memory: Pick<MemoryBudget, 'open'>;
   readonly queryRunner: Pick<QueryRunner, 'all'>;
   readonly stores: Stores;
   readonly metrics: WebhookMetrics;
@@ -41,7 +45,7 @@ export class Webhooks implements Component {
   readonly places: AttemptPlaces;
   readonly #deliveries: WebhookDeliveries | undefined;
 
-  constructor({ config, client, streams, queryRunner, stores, metrics, logger }: WebhooksOptions) {
+  constructor({ config, client, streams, memory, queryRunner, stores, metrics, logger }: WebhooksOptions) {
     const { WEBHOOK_LEASE_MS: leaseMs, WEBHOOK_TIMEOUT_MS: timeoutMs } = config;
     this.addresses = new AllowedAddresses(config.WEBHOOK_ALLOW_NETWORKS);
     this.register = new WebhookRegister(client);
@@ -55,9 +59,9 @@ export class Webhooks implements Component {
     const { register, leases, positions, log, sender, places } = this;
     const shown = new ShownEvents({ config, queryRunner, stores });
     this.#deliveries = new WebhookDeliveries({
-      ...{ register, leases, leaseMs, metrics, logger },
+      ...{ known: new KnownWebhooks(client), register, leases, leaseMs, metrics, logger },
       deliverer: {
-        ...{ streams, shown, places, sender, positions, log },
+        ...{ streams, memory, shown, places, sender, positions, log },
         ...{ retryMsMax: config.WEBHOOK_RETRY_MS_MAX, giveUpMs: config.WEBHOOK_GIVE_UP_MS },
       },
     });

@@ -1,9 +1,10 @@
+import type { StampedTimes } from '../protocol/repeats.ts';
 import type { BatchContents } from '../protocol/steps.ts';
 import type { ClickHouseSession } from './session.ts';
 import { STATEMENTS } from './statements.ts';
 
 /** The result of inspect-events. */
-interface StagedEvents {
+interface StagedEvents extends StampedTimes {
   readonly events: number;
   /** How many different events there are, by workspace, timestamp and uuid. */
   readonly keys: number;
@@ -13,9 +14,6 @@ interface StagedEvents {
   /** Those that are timed by their receipt, as stamped ones are, and how many different workspaces and uuids they have. */
   readonly timed_events: number;
   readonly timed_uuids: number;
-  /** The times of the first and the last stamped event, in milliseconds since 1970. */
-  readonly first_stamped: number;
-  readonly last_stamped: number;
   /** Whether one of their users was ever deleted: 0 or 1. */
   readonly were_deleted: number;
   /** 0 or 1. */
@@ -46,8 +44,7 @@ const NO_EVENTS: StagedEvents = {
   stamped_events: 0,
   timed_events: 0,
   timed_uuids: 0,
-  first_stamped: 0,
-  last_stamped: 0,
+  ...{ first_stamped: 0, last_stamped: 0, stamped_periods: [] },
   were_deleted: 0,
   may_be_deleted: 0,
 };

@@ -16,6 +16,9 @@ beforeAll(async () => {
 });
 afterAll(() => db.close());
 
+/** Of an event that the server stamped when it came. */
+const stampedAt = (timestamp: number) => ({ timestamp, received_at: timestamp * 1_000, stamped: 1 }) as const;
+
 interface Stored {
   uuid: string;
   timestamp: string;
@@ -78,6 +81,32 @@ describe('events', () => {
       const read = results.reduce((sum, { summary }) => sum + Number(summary?.read_rows ?? 0), 0);
       expect(read).toBeGreaterThan(0);
       expect(read).toBeLessThan(5_000);
+    } finally {
+      await database.close();
+    }
+  });
+
+  test('a batch with a stamped event of today and one of months ago reads little of what is between, and finds the repeats of both', async () => {
+    const database = await createTestStore(inject('clickhouseUrl'));
+    try {
+      const old = NOON - 200 * 86_400_000;
+      const originals = [old, NOON].map((timestamp) => eventRow({ workspace_id: 'between', timestamp, stamped: 1 }));
+      await database.store(batchOf(originals));
+      await database.client.command({
+        query: `
+          INSERT INTO events (workspace_id, timestamp, uuid, event, received_at)
+          SELECT 'between', fromUnixTimestamp64Milli(${old} + (number + 1) * 86000, 'UTC') AS time, generateUUIDv4(), 'e', time
+          FROM numbers(200000)`,
+      });
+      const repeats = originals.map(({ timestamp, ...row }) => eventRow({ ...row, ...stampedAt(timestamp + 300_000) }));
+      const others = [old, NOON].map((time) => eventRow({ workspace_id: 'between', ...stampedAt(time + 60_000) }));
+      const command = vi.spyOn(database.writerClient, 'command');
+      await database.store(batchOf([...repeats, ...others]));
+      expect(await database.read('SELECT count() AS events FROM events')).toEqual([{ events: 200_004 }]);
+      const results = await Promise.all(command.mock.results.map(({ value }) => value));
+      const read = results.reduce((sum, { summary }) => sum + Number(summary?.read_rows ?? 0), 0);
+      expect(read).toBeGreaterThan(0);
+      expect(read).toBeLessThan(10_000);
     } finally {
       await database.close();
     }

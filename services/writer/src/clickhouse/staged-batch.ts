@@ -1,7 +1,7 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { DeadLetter } from '../protocol/dead-letter.ts';
 import type { Epoch } from '../protocol/epoch.ts';
-import { repeatsAmong, type Submitted } from '../protocol/repeats.ts';
+import { rangesToLookUp, repeatsAmong, type StampedTimes, type Submitted } from '../protocol/repeats.ts';
 import { countRows, type RowBatch } from '../protocol/row-batch.ts';
 import {
   afterRefusal,
@@ -230,16 +230,23 @@ export class StagedBatch {
   async #findRepeats(): Promise<void> {
     // In a batch without changes this is the first step after loading.
     this.#staged ??= await inspectStagedRows(this.#staging, this.#state);
-    const { events, keys, stamped_events, timed_events, timed_uuids, ...times } = this.#staged.events;
-    const { first_stamped, last_stamped } = times;
+    const { events, keys, stamped_events, timed_events, timed_uuids } = this.#staged.events;
     const hasKeys = await this.#staging.wroteRows(STATEMENTS['find-repeats']);
-    const hasUuids =
-      stamped_events > 0 &&
-      (await this.#staging.wroteRows(STATEMENTS['find-stamped-repeats'], { first_stamped, last_stamped }));
+    const hasUuids = await this.#findStampedRepeats(this.#staged.events);
     if (hasKeys || hasUuids) await this.#staging.run(STATEMENTS['drop-hidden-originals']);
     if (hasKeys) await this.#staging.run(STATEMENTS['drop-stored-repeats']);
     const repeatsItself = events > keys || (stamped_events > 0 && timed_events > timed_uuids);
     if (hasUuids || repeatsItself) await this.#dropRepeats();
+  }
+
+  /** Returns whether it found events that stamped ones may repeat. */
+  async #findStampedRepeats(stamped: StampedTimes): Promise<boolean> {
+    let found = false;
+    for (const range of rangesToLookUp(stamped)) {
+      const isFound = await this.#staging.wroteRows(STATEMENTS['find-stamped-repeats'], { ...range });
+      found ||= isFound;
+    }
+    return found;
   }
 
   /** Drops the staged events that repeat another one of the batch, or a stored one by their uuid. */

@@ -1,6 +1,6 @@
 import fc from '@sluice/shared/testing/fast-check';
 import { describe, expect, test } from 'vitest';
-import { repeatsAmong, type Submitted } from './repeats.ts';
+import { LOOK_UPS_MAX, rangesToLookUp, repeatsAmong, type Submitted, type TimeRange } from './repeats.ts';
 
 const MINUTE_MS = 60_000;
 
@@ -96,4 +96,56 @@ test('many events of one uuid take no longer than others', () => {
   const how = 'own time, which is that of the receipt';
   const own = Array.from({ length: 100_000 }, (_, index): Sent => ({ minute: index / 1_000, how }));
   expect(repeatsAmong(submitted([...own, ...own]))).toHaveLength(100_000);
+});
+
+describe('the look-up of what stamped events may repeat', () => {
+  const PERIOD_MS = 10 * MINUTE_MS;
+
+  function rangesOf(times: readonly number[]): TimeRange[] {
+    const periods = new Set(times.map((time) => Math.floor(time / PERIOD_MS)));
+    return rangesToLookUp({
+      first_stamped: Math.min(...times),
+      last_stamped: Math.max(...times),
+      stamped_periods: [...periods].sort((one, other) => one - other),
+    });
+  }
+
+  const range = (first_stamped: number, last_stamped: number) => ({ first_stamped, last_stamped });
+
+  test('has one range where events are near each other, as long as they need', () => {
+    expect(rangesOf([5])).toEqual([range(5, 5)]);
+    expect(rangesOf([PERIOD_MS - 1, 2 * PERIOD_MS, 4 * PERIOD_MS])).toEqual([range(PERIOD_MS - 1, 4 * PERIOD_MS)]);
+    expect(rangesToLookUp({ first_stamped: 0, last_stamped: 0, stamped_periods: [] })).toEqual([]);
+  });
+
+  test('leaves out what is between events that are far apart', () => {
+    const [old, later, now] = [3, 1_000 * PERIOD_MS + 4, 30_000 * PERIOD_MS + 5];
+    const ofLater = range(1_000 * PERIOD_MS, 1_001 * PERIOD_MS - 1);
+    expect(rangesOf([old, later, now])).toEqual([range(old, PERIOD_MS - 1), ofLater, range(30_000 * PERIOD_MS, now)]);
+  });
+
+  test('has few ranges, which read the smallest gaps', () => {
+    // Each gap is wider than the one before.
+    const times = Array.from({ length: 40 }, (_, index) => (3 * index + index * index) * PERIOD_MS);
+    const ranges = rangesOf(times);
+    expect(ranges).toHaveLength(LOOK_UPS_MAX);
+    expect(ranges[0]?.last_stamped).toBe((times[40 - LOOK_UPS_MAX] ?? 0) + PERIOD_MS - 1);
+  });
+
+  test('covers every event, in ranges that do not overlap with ten minutes around them', () => {
+    const time = fc.oneof(fc.integer({ min: 0, max: 300 * PERIOD_MS }), fc.integer({ min: 0, max: 2e12 }));
+    fc.assert(
+      fc.property(fc.array(time, { minLength: 1, maxLength: 60 }), (times) => {
+        const ranges = rangesOf(times);
+        expect(ranges.length).toBeLessThanOrEqual(LOOK_UPS_MAX);
+        const isCovered = (one: number) =>
+          ranges.some(({ first_stamped, last_stamped }) => first_stamped <= one && one <= last_stamped);
+        expect(times.filter((one) => !isCovered(one))).toEqual([]);
+        for (const [index, { first_stamped }] of ranges.slice(1).entries()) {
+          const before = ranges[index]?.last_stamped ?? 0;
+          expect(first_stamped - PERIOD_MS).toBeGreaterThan(before + PERIOD_MS);
+        }
+      }),
+    );
+  });
 });

@@ -1,5 +1,23 @@
-/** Within which time a stamped event with the same workspace and uuid is a repeat, in milliseconds. */
+/** Within which time a stamped event with the same workspace and uuid is a repeat, in milliseconds: a period. */
 const REPEATED_WITHIN_MS = 600_000;
+
+/** How many ranges of time are looked up for a batch: each costs a statement. */
+export const LOOK_UPS_MAX = 16;
+
+/** When the stamped events of a batch are. */
+export interface StampedTimes {
+  /** The first and the last one, in milliseconds since 1970. */
+  readonly first_stamped: number;
+  readonly last_stamped: number;
+  /** The periods of ten minutes since 1970 that have one, each once, in their order. */
+  readonly stamped_periods: readonly number[];
+}
+
+/** Of stamped events: their first and their last time, both included, in milliseconds since 1970. */
+export interface TimeRange {
+  readonly first_stamped: number;
+  readonly last_stamped: number;
+}
 
 /** An event of a batch, or a stored one, as far as it says which events are repeats. */
 export interface Submitted {
@@ -39,6 +57,28 @@ export function repeatsAmong(events: Iterable<Submitted>): number[] {
     else earlier.add(time_ms, timed_by_receipt === 1);
   }
   return repeats;
+}
+
+/**
+ * Returns the ranges of time around which the events are looked up that stamped ones may repeat. A batch may have events that are
+ * months apart: what is between them is not read, except for the smallest gaps where there would be too many ranges.
+ */
+export function rangesToLookUp({ stamped_periods: periods, first_stamped, last_stamped }: StampedTimes): TimeRange[] {
+  const gaps = periods.flatMap((period, index) => {
+    const size = period - (periods[index - 1] ?? period);
+    // The look-ups on both sides of a smaller one meet.
+    return size > 2 ? [{ index, size }] : [];
+  });
+  const widest = gaps.sort((one, other) => other.size - one.size).slice(0, LOOK_UPS_MAX - 1);
+  const starts = [0, ...widest.map(({ index }) => index).sort((one, other) => one - other)];
+  return starts.flatMap((start, index) => {
+    const [first, last] = [periods[start], periods[(starts[index + 1] ?? periods.length) - 1]];
+    if (first === undefined || last === undefined) return [];
+    return {
+      first_stamped: Math.max(first_stamped, first * REPEATED_WITHIN_MS),
+      last_stamped: Math.min(last_stamped, (last + 1) * REPEATED_WITHIN_MS - 1),
+    };
+  });
 }
 
 /** The events of one workspace and uuid that stay. Each call takes the same time, however many there are. */

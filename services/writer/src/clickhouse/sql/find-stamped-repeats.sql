@@ -1,5 +1,5 @@
 -- Finds the stored events that stamped ones repeat. Their key differs, because they have another timestamp, so they are
--- recognised by their uuid, around the time of the stamped events of the batch. Only those that are timed by their
+-- recognised by their uuid, around the times of stamped events of the batch: `rangesToLookUp` says which. Only those that are timed by their
 -- receipt count, as each stamped one is: protocol/repeats.ts says why.
 INSERT INTO originals
 SELECT

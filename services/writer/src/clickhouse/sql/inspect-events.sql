@@ -1,5 +1,5 @@
 -- What the next statements have to know of the staged events: how many there are, with how many keys, how many partitions of
--- the table they go to, how many are stamped and when, how many are timed by their receipt and with how many uuids, and
+-- the table they go to, how many are stamped and in which periods of ten minutes, how many are timed by their receipt and with how many uuids, and
 -- whether one of their users or visitors was ever deleted, and after the oldest of them was accepted.
 WITH
   toUnixTimestamp64Milli(timestamp) = intDiv(toUnixTimestamp64Micro(received_at), 1000) AS timed_by_receipt,
@@ -20,6 +20,7 @@ SELECT
   uniqExactIf((workspace_id, uuid), stamped OR timed_by_receipt) AS timed_uuids,
   toUnixTimestamp64Milli(minIf(timestamp, stamped)) AS first_stamped,
   toUnixTimestamp64Milli(maxIf(timestamp, stamped)) AS last_stamped,
+  arraySort(groupUniqArrayIf(intDiv(toUnixTimestamp64Milli(timestamp), 600000), stamped)) AS stamped_periods,
   last_deletion > 0 AS were_deleted,
   last_deletion >= min(toUnixTimestamp64Micro(received_at)) AS may_be_deleted
 FROM staged_events

@@ -1,0 +1,120 @@
+import { randomUUID } from 'node:crypto';
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { createDatabase, type TestDatabase } from '@sluice/shared/clickhouse/testing/test-database';
+import { eventually } from '@sluice/shared/testing/eventually';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { metric } from '../testing/load.ts';
+import { anEvent } from '../testing/query-service.ts';
+import { manage, Receiver, startWebhooks, type WebhookService } from '../testing/webhooks.ts';
+import { KnownWebhooks } from './known-webhooks.ts';
+import { WebhookRegister } from './webhook-register.ts';
+
+let database: TestDatabase;
+let query: WebhookService;
+/** What ClickHouse has read in each round of the deliveries. */
+const rounds: { rows: number; bytes: number }[] = [];
+let isAway = false;
+
+/** A client that counts what the engine reads, and fails while ClickHouse is away. */
+function watched(client: ClickHouseClient): ClickHouseClient {
+  const read = async (given: Parameters<ClickHouseClient['query']>[0]) => {
+    if (isAway) throw new Error('away');
+    // The first statement of a round.
+    if (given.query.includes('_part')) rounds.push({ rows: 0, bytes: 0 });
+    const clickhouse_settings = { ...given.clickhouse_settings, wait_end_of_query: 1 as const };
+    const result = await client.query({ ...given, clickhouse_settings });
+    const summary = JSON.parse(String(result.response_headers['x-clickhouse-summary']));
+    const round = rounds.at(-1);
+    if (round) round.rows += Number(summary.read_rows);
+    if (round) round.bytes += Number(summary.read_bytes);
+    return result;
+  };
+  return new Proxy(client, {
+    get(target, name) {
+      const member: unknown = name === 'query' ? read : Reflect.get(target, name);
+      return typeof member === 'function' ? member.bind(target) : member;
+    },
+  });
+}
+
+beforeAll(async () => {
+  database = await createDatabase(inject('clickhouseUrl'));
+  query = await startWebhooks(database, {}, watched);
+});
+afterAll(async () => {
+  await query[Symbol.asyncDispose]();
+  await database.release();
+});
+
+const OTHERS = 3_000;
+
+/** Adds webhooks of other workspaces, which are paused, with long filters. */
+async function addOthers(changedAgoMs = 0): Promise<readonly string[]> {
+  const ids = Array.from({ length: OTHERS }, () => randomUUID());
+  const filter = JSON.stringify({ event: 'x'.repeat(1_000) });
+  const changed_at = (Date.now() - changedAgoMs) * 1_000;
+  await query.insert(
+    'webhooks',
+    ids.map((id, index) => ({ workspace_id: `other${index}`, id, url: 'https://example.com/', filter, changed_at })),
+  );
+  await query.insert(
+    'webhook_states',
+    ids.map((webhook_id) => ({ webhook_id, state: 'paused', reason: 'client' })),
+  );
+  await query.insert(
+    'webhook_positions',
+    ids.map((webhook_id) => ({ webhook_id, epoch: 1, sequence: 1, position: 'x' })),
+  );
+  return ids;
+}
+
+test('what the deliveries read each second does not grow with the number of webhooks', async () => {
+  await using receiver = await Receiver.start();
+  // What requests read is not counted.
+  await using api = await startWebhooks(database, { WEBHOOK_DELIVERY: 'false' });
+  const { body } = await manage(api, 'POST', '/webhooks', { url: receiver.url });
+  await eventually(() => metric(query, 'sluice_webhooks_held')).toBe(1);
+  const [deleted = ''] = await addOthers();
+  const register = new WebhookRegister(query.clickHouse);
+  const [{ webhook } = { webhook: undefined }] = await register.list('other0');
+  expect(webhook?.id).toBe(deleted);
+  // What a deletion leaves in ClickHouse costs nothing either.
+  if (webhook) await register.delete(webhook);
+  await register.purge();
+  await eventually(() => Math.max(...rounds.map(({ rows }) => rows))).toBeGreaterThan(OTHERS);
+  // Three rounds in which nothing changes.
+  const quiet = () => rounds.slice(-4, -1);
+  await eventually(() => Math.max(...quiet().map(({ rows }) => rows))).toBeLessThan(100);
+  expect(Math.max(...quiet().map(({ bytes }) => bytes))).toBeLessThan(20_000);
+  // One that changes is noticed all the same, and no filter of another one is read for it.
+  const before = rounds.length;
+  await manage(api, 'PATCH', `/webhooks/${body.id}`, { state: 'paused' });
+  await eventually(() => metric(query, 'sluice_webhooks_held')).toBe(0);
+  await eventually(() => rounds.length).toBeGreaterThan(before + 3);
+  expect(Math.max(...rounds.slice(before, -1).map(({ bytes }) => bytes))).toBeLessThan(OTHERS * 200);
+  await manage(api, 'PATCH', `/webhooks/${body.id}`, { state: 'active' });
+  const event = anEvent();
+  await query.store('a', [event]);
+  await eventually(() => receiver.uuids).toEqual([event.uuid]);
+  await manage(api, 'DELETE', `/webhooks/${body.id}`);
+  await eventually(() => metric(query, 'sluice_webhooks_held')).toBe(0);
+});
+
+test('a look misses nothing that was dated before the last one, or while ClickHouse was away', async () => {
+  const known = new KnownWebhooks(watched(query.clickHouse));
+  await known.look();
+  const paused = known.paused.size;
+  expect(await known.look()).toEqual([]);
+  // An insert that takes minutes has the time of its beginning.
+  const late = await addOthers(300_000);
+  const seen = new Set(await known.look());
+  expect(late.filter((id) => !seen.has(id))).toEqual([]);
+  expect(known.paused.size).toBe(paused + OTHERS);
+  const webhook = { workspace_id: 'late', id: randomUUID(), url: 'https://example.com/', filter: '{}' };
+  await query.insert('webhooks', [{ ...webhook, changed_at: 1 }]);
+  isAway = true;
+  await expect(known.look()).rejects.toThrow('away');
+  isAway = false;
+  await known.look();
+  expect([...known.active]).toEqual([[webhook.id, 'late']]);
+});
