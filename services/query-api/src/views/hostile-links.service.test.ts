@@ -116,14 +116,33 @@ test('a link has a rate of its own, and is served again when its time is over', 
   await eventually(async () => (await send(query, 'GET', dashboard, undefined, key)).status).toBe(200);
 });
 
-/** A client of ClickHouse that counts what it is asked, and fails on demand. */
+test('what is changed of a view or a dashboard is what its link reads', async () => {
+  await query.store('b', [anEvent({ event: 'one', timestampMs: Date.now() - 1_000 })]);
+  const { view, dashboard, tile, key } = await shared('b');
+  const read = async (url: string) => await send(query, 'GET', url, undefined, key);
+  expect(await read(tile)).toMatchObject({ status: 200, body: { total: 1 } });
+  await send(query, 'PATCH', `/views/${view}`, { parameters: { interval: 'none', event: 'two' } }, 'b');
+  expect(await read(tile)).toMatchObject({ status: 200, body: { total: 0 } });
+  await send(query, 'PATCH', `/views/${view}`, { report: 'values', parameters: { property: 'event' } }, 'b');
+  expect(await read(tile)).toMatchObject({ status: 200, body: { results: [{ value: 'one' }] } });
+  const other = (await send(query, 'POST', '/views', VIEW, 'b')).body.id;
+  await send(query, 'PATCH', dashboard, { name: 'Door', tiles: [{ view: other, width: 2 }] }, 'b');
+  expect(await read(dashboard)).toMatchObject({ body: { name: 'Door', tiles: [{ view: other }] } });
+  expect((await read(tile)).status).toBe(404);
+  expect(await read(`${dashboard}/tiles/${other}`)).toMatchObject({ status: 200, body: { total: 1 } });
+});
+
+/** A client of ClickHouse that counts what it is asked, fails on demand, and holds what it read. */
 function counting(client: ClickHouseClient) {
-  const counts = { queries: 0, isAway: false };
+  const counts = { queries: 0, isAway: false, held: undefined as Promise<void> | undefined, read: 0 };
   const counted = {
     query: async (...given: Parameters<ClickHouseClient['query']>) => {
       counts.queries += 1;
       if (counts.isAway) throw new Error('connect ECONNREFUSED');
-      return await client.query(...given);
+      const result = await client.query(...given);
+      counts.read += 1;
+      await counts.held;
+      return result;
     },
   };
   return { counts, links: new ConsoleDocuments<Link>(counted as unknown as ClickHouseClient, 'link') };
@@ -153,4 +172,19 @@ test('while ClickHouse is away a link gets 503, and is known again afterwards', 
   await expect(keys.find(key)).rejects.toMatchObject({ code: 'store_unavailable' });
   counts.isAway = false;
   expect(await keys.find(key)).toMatchObject({ workspace: 'g' });
+});
+
+test('a link that was revoked while ClickHouse took its time to find it is refused from then on', async () => {
+  const { counts, links } = counting(query.clickHouse);
+  const keys = new LinkKeys(links);
+  const { key, link } = await shared('c');
+  const { promise, resolve } = Promise.withResolvers<void>();
+  counts.held = promise;
+  const found = keys.find(key);
+  await eventually(() => counts.read).toBe(1);
+  await send(query, 'DELETE', link, undefined, 'admin-c');
+  keys.forget();
+  resolve();
+  await found;
+  expect(await keys.find(key)).toBeUndefined();
 });

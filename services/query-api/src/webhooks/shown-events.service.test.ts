@@ -2,6 +2,7 @@ import { visitorOf } from '@sluice/shared/deleted-person';
 import { sleep } from '@sluice/shared/retry';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import type { ClickHouseReader } from '../clickhouse/clickhouse-reader.ts';
 import { DAY_MS, keep } from '../testing/kept-events.ts';
 import { metric } from '../testing/load.ts';
 import {
@@ -11,13 +12,43 @@ import {
   startQuery,
   type TestEvent,
 } from '../testing/query-service.ts';
+import { readerWith } from '../testing/reader-with.ts';
 import { accept, manage, Receiver, uuidsOf, WEBHOOKS_ENV } from '../testing/webhooks.ts';
 import { BATCH_EVENTS_MAX } from './delivery.ts';
 
 let query: QueryService;
+/** Takes the response of ClickHouse to the next statement of a kind, once it has rows; what it returns is waited for. */
+let late: { readonly kind: string; readonly take: () => Promise<void> } | undefined;
+
+/** A reader whose statements may be answered late. */
+function slowly(reader: ClickHouseReader): ClickHouseReader {
+  return readerWith(reader, {
+    async *read(request) {
+      if (!late || !request.queryId.includes(`/${late.kind}/`)) return yield* reader.read(request);
+      const batches = await Array.fromAsync(reader.read(request));
+      const own = late;
+      if (batches.length > 0 || own.kind !== 'stream_events') {
+        late = undefined;
+        await own.take();
+      }
+      yield* batches;
+    },
+  });
+}
+
+/** Until the returned function is called, ClickHouse does not answer the next statement of a kind any more, which it has read. */
+function answerLate(kind: string): { readonly isRead: Promise<void>; readonly answer: () => void } {
+  const [read, opening] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const take = () => {
+    read.resolve();
+    return opening.promise;
+  };
+  late = { kind, take };
+  return { isRead: read.promise, answer: opening.resolve };
+}
 
 beforeAll(async () => {
-  query = await startQuery(inject('clickhouseUrl'), WEBHOOKS_ENV);
+  query = await startQuery(inject('clickhouseUrl'), WEBHOOKS_ENV, slowly);
 });
 afterAll(() => query.stop());
 
@@ -115,4 +146,38 @@ test('a batch that is sent again leaves out what was deleted since, under anothe
   expect(before).toEqual(ids([deleted, ...kept]).toSorted());
   expect(after).toEqual(ids([...kept, last]).toSorted());
   expect(receiver.ids[0]).not.toBe(receiver.ids[1]);
+});
+
+test('an event that ClickHouse returns late is not sent once its user is deleted', async () => {
+  await using receiver = await Receiver.start();
+  await subscribe('e', receiver.url);
+  const [deleted, last] = [anEvent({ userId: 'u' }), anEvent()];
+  const { isRead, answer } = answerLate('stream_events');
+  await query.store('e', [deleted]);
+  await isRead;
+  await deleteUser('e', 'u', false);
+  await query.store('e', [last]);
+  answer();
+  await eventually(() => receiver.uuids).toContain(last.uuid);
+  expect(receiver.uuids).toEqual([last.uuid]);
+});
+
+test('an event is not sent whose user is deleted while ClickHouse takes its time to say that it is not', async () => {
+  const { receiver, answer } = await holdingReceiver();
+  await using _receiver = receiver;
+  await subscribe('f', receiver.url);
+  const [first, deleted, last] = [anEvent(), anEvent({ userId: 'u' }), anEvent()];
+  await query.store('f', [first]);
+  await isFirstHeld(receiver);
+  await storeRead('f', [deleted]);
+  // Long enough for the deletions to be looked up again before the attempt.
+  await sleep(DELETIONS_FORGOTTEN_MS);
+  const lookUp = answerLate('entity_deletions');
+  answer();
+  await lookUp.isRead;
+  await deleteUser('f', 'u', false);
+  await query.store('f', [last]);
+  lookUp.answer();
+  await eventually(() => receiver.uuids).toContain(last.uuid);
+  expect(receiver.uuids).toEqual(ids([first, last]));
 });

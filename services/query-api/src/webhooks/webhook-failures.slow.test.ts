@@ -78,6 +78,64 @@ test.each([
   },
 );
 
+test('a batch that failed is sent again as the same batch with the same id, whatever came and was changed meanwhile', async () => {
+  await using receiver = await Receiver.start();
+  receiver.behaviour = (_, response) => response.writeHead(500).end();
+  const { path } = await subscribe('d', { url: receiver.url, batched: true });
+  const [first, later] = [someEvents(3), someEvents(2)];
+  await query.store('d', first);
+  await eventually(() => receiver.received.length).toBeGreaterThan(0);
+  await query.store('d', later);
+  const again = async () => {
+    const before = receiver.received.length;
+    await eventually(() => receiver.received.length).toBeGreaterThan(before);
+  };
+  await again();
+  await api('PATCH', path, { state: 'paused' });
+  await api('PATCH', path, { state: 'active' });
+  await again();
+  await again();
+  receiver.behaviour = accept;
+  await eventually(() => new Set(receiver.uuids).size).toBe(5);
+  const bodies = Map.groupBy(receiver.received, ({ headers }) => headers['webhook-id']);
+  expect([...bodies.values()].map((same) => new Set(same.map(({ body }) => body)).size)).toEqual([1, 1]);
+  const uuidsOfBodies = [...bodies.values()].map(([one]) => uuidsOf(one?.body ?? '').toSorted());
+  expect(uuidsOfBodies).toEqual([first, later].map((events) => events.map(({ uuid }) => uuid).toSorted()));
+  await api('DELETE', path);
+});
+
+test('what is changed of a webhook that runs is in force for its deliveries: filter, address, form', async () => {
+  await using receiver = await Receiver.start();
+  await using other = await Receiver.start();
+  const { path } = await subscribe('f', { url: receiver.url, filter: { event: 'one' } });
+  const store = async (event: string) => {
+    const stored = anEvent({ event });
+    await query.store('f', [stored]);
+    return stored.uuid;
+  };
+  /** Until a change is in force, what was delivered before may still come. */
+  const untilTaken = async (at: Receiver, event: string, isTaken: (body: string) => boolean) => {
+    await eventually(async () => {
+      await store(event);
+      return at.received.some(({ body }) => isTaken(body));
+    }).toBe(true);
+  };
+  await untilTaken(receiver, 'one', (body) => body.includes('"event":"one"'));
+  await api('PATCH', path, { filter: { event: 'two' } });
+  await untilTaken(receiver, 'two', (body) => body.includes('"event":"two"'));
+  const [left, taken] = [await store('one'), await store('two')];
+  await eventually(() => receiver.uuids).toContain(taken);
+  expect(receiver.uuids).not.toContain(left);
+  await api('PATCH', path, { url: other.url });
+  await untilTaken(other, 'two', () => true);
+  const moved = await store('two');
+  await eventually(() => other.uuids).toContain(moved);
+  expect(receiver.uuids).not.toContain(moved);
+  await api('PATCH', path, { batched: true });
+  await untilTaken(other, 'two', (body) => body.startsWith('{"type":"events"'));
+  await api('DELETE', path);
+});
+
 test('a paused webhook gets nothing, and afterwards everything', async () => {
   await using receiver = await Receiver.start();
   const { path } = await subscribe('e', { url: receiver.url });

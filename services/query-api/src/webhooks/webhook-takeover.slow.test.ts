@@ -15,12 +15,17 @@ beforeAll(async () => {
 });
 afterAll(() => database.release());
 
-/** Holds what is inserted into the table of positions while it is closed. */
-function gateOfPositions() {
+/** Holds what is inserted into a table while it is closed, or what ClickHouse responds to it. */
+function gateOf(table: string) {
   let opening: PromiseWithResolvers<void> | undefined;
+  let holds: 'inserts' | 'responses' = 'inserts';
+  let held = 0;
   return {
-    close: () => {
+    /** How many it holds, or has held. */
+    held: () => held,
+    close: (what: typeof holds = 'inserts') => {
       opening = Promise.withResolvers<void>();
+      holds = what;
     },
     open: () => {
       opening?.resolve();
@@ -32,8 +37,14 @@ function gateOfPositions() {
           const member = Reflect.get(target, name) as unknown;
           if (name !== 'insert') return typeof member === 'function' ? member.bind(target) : member;
           return async (given: Parameters<ClickHouseClient['insert']>[0]) => {
-            if (given.table === 'webhook_positions') await opening?.promise;
-            return await target.insert(given);
+            const own = given.table === table ? opening : undefined;
+            const isAfter = holds === 'responses';
+            if (own) held += isAfter ? 0 : 1;
+            if (!isAfter) await own?.promise;
+            const result = await target.insert(given);
+            if (own && isAfter) held += 1;
+            if (isAfter) await own?.promise;
+            return result;
           };
         },
       }),
@@ -41,7 +52,7 @@ function gateOfPositions() {
 }
 
 test('a replay counts also when its position is stored late: nobody claims the webhook before', async () => {
-  const gate = gateOfPositions();
+  const gate = gateOf('webhook_positions');
   await using api = await startWebhooks(database, { WEBHOOK_DELIVERY: 'false', WEBHOOK_LEASE_MS: '60000' }, gate.wrap);
   await using delivering = await startWebhooks(database);
   await using receiver = await Receiver.start();
@@ -62,7 +73,7 @@ test('a replay counts also when its position is stored late: nobody claims the w
 });
 
 test('a replay whose position could not be stored within its lease says so', async () => {
-  const gate = gateOfPositions();
+  const gate = gateOf('webhook_positions');
   await using api = await startWebhooks(database, { WEBHOOK_DELIVERY: 'false', WEBHOOK_LEASE_MS: '1000' }, gate.wrap);
   await using delivering = await startWebhooks(database);
   await using receiver = await Receiver.start();
@@ -86,7 +97,7 @@ test('a replay whose position could not be stored within its lease says so', asy
 });
 
 test('deliveries wait when their positions cannot be stored, so that few are sent again', async () => {
-  const gate = gateOfPositions();
+  const gate = gateOf('webhook_positions');
   await using query = await startWebhooks(database, {}, gate.wrap);
   await using receiver = await Receiver.start();
   const { body } = await manage(query, 'POST', '/webhooks', { url: receiver.url });
@@ -134,4 +145,34 @@ test('a slow receiver costs no query for each event, however many wait', async (
   await eventually(() => receiver.received.length).toBeGreaterThan(sentBefore + 100);
   expect((await reads()) - readsBefore).toBeLessThan(10);
   await manage(query, 'DELETE', `/webhooks/${body.id}`);
+});
+
+test('an instance that ClickHouse answers late delivers nothing after its lease: another one goes on, and nothing comes twice', async () => {
+  const leaseMs = 6_000;
+  const gate = gateOf('webhook_leases');
+  await using slow = await startWebhooks(database, { WEBHOOK_LEASE_MS: String(leaseMs) }, gate.wrap);
+  await using receiver = await Receiver.start();
+  const { body } = await manage(slow, 'POST', '/webhooks', { url: receiver.url });
+  const events = someEvents(3);
+  const uuids = events.map(({ uuid }) => uuid);
+  const store = (index: number) => slow.store('a', events.slice(index, index + 1));
+  await store(0);
+  await eventually(() => receiver.uuids).toEqual(uuids.slice(0, 1));
+  // One renewal is in force, and its instance learns of it only when half of the time is over, before the lease of the renewal before ends.
+  gate.close('responses');
+  await eventually(gate.held).toBe(1);
+  await sleep(leaseMs / 2);
+  gate.open();
+  gate.close();
+  await using other = await startWebhooks(database, { WEBHOOK_LEASE_MS: '60000' });
+  await eventually(() => metric(other, 'sluice_webhooks_held')).toBe(1);
+  await store(1);
+  await eventually(() => receiver.uuids).toEqual(uuids.slice(0, 2));
+  await eventually(() => metric(slow, 'sluice_webhooks_held')).toBe(0);
+  expect(receiver.uuids).toEqual(uuids.slice(0, 2));
+  // What was held comes late, and takes nothing back.
+  gate.open();
+  await store(2);
+  await eventually(() => [...new Set(receiver.uuids)]).toEqual(uuids);
+  await manage(other, 'DELETE', `/webhooks/${body.id}`);
 });
