@@ -102,7 +102,7 @@ test.each([
   ['?foreignId=a&colour=red', 'colour'],
   ['?foreignId=a&anonymousId=a', 'anonymousId'],
   ['?anonymousId=', 'anonymousId'],
-  ['?foreignId=%ff', '%ff'],
+  ['?foreignId=%ff', 'foreignId'],
   ['?foreignId=jane+x@example.com', 'foreignId'],
 ])('DELETE refuses %j', async (query, path) => {
   const response = await remove(query);

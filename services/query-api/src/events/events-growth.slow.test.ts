@@ -133,8 +133,8 @@ test('a page behind a cursor among many events of one time reads no more than th
   await rowsOf(asked);
   const first = await costOf(asked);
   const deep = await costOf(await after(asked, 1_000 * 60));
-  // In each of the three parts, the place lies inside a granule or between two.
-  expect(deep.rows).toBeLessThanOrEqual(first.rows + 3 * 2 * GRANULE_ROWS);
+  // In each of the three parts, the page may begin and end inside of a granule, and how many of its events the part has is chance.
+  expect(deep.rows).toBeLessThanOrEqual(first.rows + 3 * 3 * GRANULE_ROWS);
   expect(deep.queries).toBe(first.queries);
 });
 
