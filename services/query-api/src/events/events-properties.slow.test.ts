@@ -360,6 +360,19 @@ test('a name with more than six dots is refused with that reason', async () => {
   ]);
 });
 
+test('a filter whose name and value are both wrong is named with both, and too many are too many whatever else is wrong', async () => {
+  const name = 'properties.a.b.c.d.e.f.g.h[in]';
+  const items = Array.from({ length: 101 }, (_, index) => index).join(',');
+  const { body } = await query.get(`/events?${name}=${items}`);
+  expect(body.errors.map(({ path, message }) => [path, message])).toEqual([
+    [name, expect.stringContaining('at most 6 dots')],
+    [name, expect.stringContaining('at most 100 items')],
+  ]);
+  const filters = Array.from({ length: 21 }, (_, index) => `properties.p${index}[gt]=x`).join('&');
+  const { body: many } = await query.get(`/events?${filters}`);
+  expect(many.errors.map(({ code }) => code)).toContain('too_many');
+});
+
 test('integers that no double holds are returned digit by digit, and equal only themselves', async () => {
   const ids = ['1729384756102938475', '1729384756102938476', '9007199254740993', '-9007199254740993'];
   const long = ['0.12345678901234567890', '123456789012345678901234567890', '-9999999999999999999'];

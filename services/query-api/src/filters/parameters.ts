@@ -54,8 +54,13 @@ export function parseParameters<Shape extends ParameterShape, Field extends stri
   const properties: PropertyFilter<Document>[] = [];
   const errors: InputError[] = [];
   const seen = new Set<string>();
+  /** Also those that are not valid. */
+  let propertyCount = 0;
   for (const [name, texts] of Object.entries(query)) {
     const path = name.slice(0, PATH_CHARACTERS_MAX);
+    const property = propertyOf(splitOperator(name).base);
+    if (property) propertyCount += 1;
+    if (property && property.name.split('.').length - 1 > NAME_DOTS_MAX) errors.push({ path, ...TOO_MANY_DOTS });
     const parameter = findParameter(name);
     if ('message' in parameter) errors.push({ path, ...parameter });
     else if (texts.length > 1 || seen.has(parameter.key)) errors.push({ path, ...REPEATED });
@@ -66,7 +71,7 @@ export function parseParameters<Shape extends ParameterShape, Field extends stri
     }
     if ('key' in parameter) seen.add(parameter.key);
   }
-  if (properties.length > PROPERTY_FILTERS_MAX) errors.push(TOO_MANY_PROPERTIES);
+  if (propertyCount > PROPERTY_FILTERS_MAX) errors.push(TOO_MANY_PROPERTIES);
   return { values: values as ParsedParameters<Shape, Field, Document>['values'], fields, properties, errors };
 
   function findParameter(name: string): Parameter | NamelessError {
@@ -75,11 +80,9 @@ export function parseParameters<Shape extends ParameterShape, Field extends stri
       const keep = (condition: Condition) => fields.push({ field: base, condition });
       return filterParameter(base, word, filterable.fields[base], keep);
     }
-    const document = filterable.documents.find((one) => base.startsWith(`${one}.`));
-    if (document !== undefined) {
-      const property = base.slice(document.length + 1);
-      if (property.split('.').length - 1 > NAME_DOTS_MAX) return TOO_MANY_DOTS;
-      const keep = (condition: Condition) => properties.push({ document, name: property, condition });
+    const property = propertyOf(base);
+    if (property) {
+      const keep = (condition: Condition) => properties.push({ ...property, condition });
       return filterParameter(base, word, PROPERTY_KIND, keep);
     }
     const schema = Object.hasOwn(shape, name) ? shape[name] : undefined;
@@ -95,6 +98,11 @@ export function parseParameters<Shape extends ParameterShape, Field extends stri
 
   function isField(name: string): name is Field {
     return Object.hasOwn(filterable.fields, name);
+  }
+
+  function propertyOf(name: string): Pick<PropertyFilter<Document>, 'document' | 'name'> | undefined {
+    const document = isField(name) ? undefined : filterable.documents.find((one) => name.startsWith(`${one}.`));
+    return document === undefined ? undefined : { document, name: name.slice(document.length + 1) };
   }
 }
 
