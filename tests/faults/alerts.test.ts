@@ -83,8 +83,7 @@ test('each fault of a process, of a clock, of rows, of ClickHouse and of what wa
     await cause(fault);
     if (!fault.alerts.includes('SluiceRetentionNear')) continue;
     // What Kafka keeps is read once a minute, and at a start.
-    await system.running.services.writer.kill9();
-    await system.running.restart('writer');
+    await system.running.killAndRestart('writer');
   }
   try {
     const alerts = faults.flatMap((fault) => fault.alerts);

@@ -2,14 +2,8 @@ import { eventually } from '@sluice/shared/testing/eventually';
 import { test } from 'vitest';
 import { ownClickHouse, ownKafka } from '../kit/engines.ts';
 import { startLoad } from '../kit/load.ts';
-import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { startPipeline } from '../kit/pipeline.ts';
 import { expectExactlyOnce } from '../kit/verify-delivery.ts';
-
-/** Kills a service, and starts it again as a supervisor would. */
-async function killService(pipeline: Pipeline, name: keyof Pipeline['services']): Promise<void> {
-  await pipeline.services[name].kill9();
-  await pipeline.restart(name);
-}
 
 test('each process is killed once under load: what was accepted is stored once, and nothing else is', async () => {
   await using engines = new AsyncDisposableStack();
@@ -24,10 +18,10 @@ test('each process is killed once under load: what was accepted is stored once, 
   });
   await using load = startLoad({ pipeline, urls: () => [pipeline.services['ingest-api'].url], concurrency: 4 });
   const kills: readonly (() => Promise<unknown>)[] = [
-    () => killService(pipeline, 'writer'),
+    () => pipeline.killAndRestart('writer'),
     () => clickhouse.kill9().then(() => clickhouse.restart()),
-    () => killService(pipeline, 'ingest-api'),
-    () => killService(pipeline, 'query-api'),
+    () => pipeline.killAndRestart('ingest-api'),
+    () => pipeline.killAndRestart('query-api'),
     () => kafka.kill9().then(() => kafka.restart()),
   ];
   for (const kill of kills) {

@@ -77,6 +77,8 @@ export interface Pipeline extends AsyncDisposable {
   addKeys(keys: Readonly<Record<string, string>>): Promise<void>;
   /** Starts a service that has ended again, on the same address, and waits until it is ready. */
   restart(name: ServiceName): Promise<void>;
+  /** Kills a service, and starts it again as a supervisor would. */
+  killAndRestart(name: ServiceName): Promise<void>;
   /** Starts a service again whenever it ends, as a supervisor does. */
   supervise(name: ServiceName): void;
   /** Starts another process of a service, on another address. @param env added to the environment of the service */
@@ -208,6 +210,10 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
     async restart(name) {
       services[name] = services[name].again();
       await services[name].ready();
+    },
+    async killAndRestart(name) {
+      await services[name].kill9();
+      await pipeline.restart(name);
     },
     supervise(name) {
       void services[name].exited().then(() => {

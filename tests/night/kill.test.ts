@@ -8,7 +8,7 @@ import { readClickHouse } from '../kit/clickhouse.ts';
 import { readExpectedCommits, writeCommitsOf } from '../kit/commits.ts';
 import { ownClickHouse, ownKafka } from '../kit/engines.ts';
 import { runImporter } from '../kit/importer.ts';
-import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { startPipeline } from '../kit/pipeline.ts';
 import type { EntityRecord } from '../kit/records.ts';
 
 /** The organizations whose commits are imported: 45,000 events. */
@@ -22,12 +22,6 @@ const ORGANIZATIONS = [
 
 /** Events per second that the key may send, so that the import goes on while processes are killed, on any machine. */
 const RATE = 1_000;
-
-/** Kills a service, and starts it again as a supervisor would. */
-async function killService(pipeline: Pipeline, name: keyof Pipeline['services']): Promise<void> {
-  await pipeline.services[name].kill9();
-  await pipeline.restart(name);
-}
 
 async function killEngine(engine: LocalKafka | LocalClickHouse): Promise<void> {
   await engine.kill9();
@@ -57,12 +51,12 @@ test('every process is killed during an import, and everything that was accepted
     imported = true;
   });
   const kills: (() => Promise<void>)[] = [
-    () => killService(pipeline, 'writer'),
+    () => pipeline.killAndRestart('writer'),
     () => killEngine(clickhouse),
-    () => killService(pipeline, 'ingest-api'),
-    () => killService(pipeline, 'query-api'),
+    () => pipeline.killAndRestart('ingest-api'),
+    () => pipeline.killAndRestart('query-api'),
     () => killEngine(kafka),
-    () => killService(pipeline, 'writer'),
+    () => pipeline.killAndRestart('writer'),
   ];
   for (const kill of kills) {
     await delay(700);

@@ -144,8 +144,7 @@ export class Arena implements AsyncDisposable {
   async restart(): Promise<void> {
     await this.#endLoads();
     for (const name of ['ingest-api', 'query-api'] as const) {
-      await this.#pipeline.services[name].kill9();
-      await this.#pipeline.restart(name);
+      await this.#pipeline.killAndRestart(name);
     }
     await this.#trench.kill9();
     this.#trench = this.#trench.again();

@@ -1,7 +1,7 @@
 import { parseJson } from '@sluice/shared/json';
 import { JsonCursor } from '@sluice/submissions/reading/json-cursor';
+import { jsonMembers, jsonObject } from '@sluice/submissions/reading/json-members';
 import { Agent } from 'undici';
-import { jsonMembers, jsonObject } from '../import/json-members.ts';
 import type { ExportArguments } from './arguments.ts';
 import { type ExportCounts, type ExportEnd, type ExportOptions, requestBody, untilComplete } from './run-export.ts';
 

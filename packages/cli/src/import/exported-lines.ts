@@ -1,8 +1,8 @@
 import { EVENT_IDENTIFIERS } from '@sluice/shared/event-identifiers';
+import { type JsonMembers, jsonMembers, jsonObject } from '@sluice/submissions/reading/json-members';
 import { callFormat } from './call-format.ts';
 import { type ChangedEntity, callLine } from './calls.ts';
 import type { Format } from './format.ts';
-import { type JsonMembers, jsonMembers, jsonObject } from './json-members.ts';
 import { type LineContent, type LineToSend, readJsonObject, refused } from './line-content.ts';
 import { nativeFormat } from './submission-lines.ts';
 

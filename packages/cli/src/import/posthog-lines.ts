@@ -1,7 +1,7 @@
 import { KEY_PROPERTIES } from '@sluice/submissions/posthog/posthog-properties';
+import { holdsObject, type JsonMembers, jsonMembers, jsonObject } from '@sluice/submissions/reading/json-members';
 import { callFormat } from './call-format.ts';
 import { type ChangedEntity, callLine, msOf, timeOf } from './calls.ts';
-import { holdsObject, type JsonMembers, jsonMembers, jsonObject } from './json-members.ts';
 import { type LineContent, readJsonObject, refused } from './line-content.ts';
 
 type Row = Readonly<Record<string, unknown>>;

@@ -1,7 +1,7 @@
 import { hashUuid } from '@sluice/submissions/hash-uuid';
+import { setMembers } from '@sluice/submissions/reading/json-members';
 import { callFormat } from './call-format.ts';
 import { type ChangedEntity, callLine, msOf, timeOf } from './calls.ts';
-import { setMembers } from './json-members.ts';
 import { type LineContent, readJsonObject, refused } from './line-content.ts';
 import { lineHash } from './submission-lines.ts';
 

@@ -1,6 +1,6 @@
+import { holdsObject, type JsonMembers, jsonMembers, jsonObject } from '@sluice/submissions/reading/json-members';
 import { callFormat } from './call-format.ts';
 import { type ChangedEntity, callLine, msOf, timeOf } from './calls.ts';
-import { holdsObject, type JsonMembers, jsonMembers, jsonObject } from './json-members.ts';
 import { type LineContent, type RefusedLine, readJsonObject, refused } from './line-content.ts';
 
 type Row = Readonly<Record<string, unknown>>;

@@ -58,10 +58,11 @@ export function parseParameters<Shape extends ParameterShape, Field extends stri
   let propertyCount = 0;
   for (const [name, texts] of Object.entries(query)) {
     const path = name.slice(0, PATH_CHARACTERS_MAX);
-    const property = propertyOf(splitOperator(name).base);
+    const { base, word } = splitOperator(name);
+    const property = propertyOf(base);
     if (property) propertyCount += 1;
     if (property && property.name.split('.').length - 1 > NAME_DOTS_MAX) errors.push({ path, ...TOO_MANY_DOTS });
-    const parameter = findParameter(name);
+    const parameter = findParameter(name, base, word, property);
     if ('message' in parameter) errors.push({ path, ...parameter });
     else if (texts.length > 1 || seen.has(parameter.key)) errors.push({ path, ...REPEATED });
     else {
@@ -74,13 +75,18 @@ export function parseParameters<Shape extends ParameterShape, Field extends stri
   if (propertyCount > PROPERTY_FILTERS_MAX) errors.push(TOO_MANY_PROPERTIES);
   return { values: values as ParsedParameters<Shape, Field, Document>['values'], fields, properties, errors };
 
-  function findParameter(name: string): Parameter | NamelessError {
-    const { base, word } = splitOperator(name);
+  type PropertyName = Pick<PropertyFilter<Document>, 'document' | 'name'>;
+
+  function findParameter(
+    name: string,
+    base: string,
+    word: string | undefined,
+    property: PropertyName | undefined,
+  ): Parameter | NamelessError {
     if (isField(base)) {
       const keep = (condition: Condition) => fields.push({ field: base, condition });
       return filterParameter(base, word, filterable.fields[base], keep);
     }
-    const property = propertyOf(base);
     if (property) {
       const keep = (condition: Condition) => properties.push({ ...property, condition });
       return filterParameter(base, word, PROPERTY_KIND, keep);
@@ -100,7 +106,7 @@ export function parseParameters<Shape extends ParameterShape, Field extends stri
     return Object.hasOwn(filterable.fields, name);
   }
 
-  function propertyOf(name: string): Pick<PropertyFilter<Document>, 'document' | 'name'> | undefined {
+  function propertyOf(name: string): PropertyName | undefined {
     const document = isField(name) ? undefined : filterable.documents.find((one) => name.startsWith(`${one}.`));
     return document === undefined ? undefined : { document, name: name.slice(document.length + 1) };
   }

@@ -1,5 +1,6 @@
+import { jsonText } from '@sluice/submissions/reading/json-members';
 import { z } from 'zod';
-import { type JsonMembers, jsonObjectOf } from '../upstream/json-list.ts';
+import type { JsonMembers } from '../upstream/json-list.ts';
 
 const jsonObject = z.record(z.string(), z.unknown());
 
@@ -45,7 +46,7 @@ export function shownOf(stored: JsonMembers): string {
   // Of an event of nobody the uuid is the anonymousId.
   const isThere = ([name, json]: readonly [string, string]) =>
     json !== 'null' && !(name === 'anonymousId' && json === stored.get('uuid'));
-  return jsonObjectOf([
+  return jsonText([
     ...['uuid', 'type', 'event'].flatMap((name) => member(name)),
     ...IDENTIFIERS.flatMap((name) => member(name)).filter(isThere),
     ...['properties', 'traits', 'context', 'timestamp'].flatMap((name) => member(name)),

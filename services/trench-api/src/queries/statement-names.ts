@@ -1,4 +1,5 @@
-import { type JsonMembers, jsonObjectOf } from '../upstream/json-list.ts';
+import { jsonText } from '@sluice/submissions/reading/json-members';
+import type { JsonMembers } from '../upstream/json-list.ts';
 
 /** Names in Trench's SQL, and the columns of the views of query-api that they mean. */
 const COLUMNS: Readonly<Record<string, string>> = {
@@ -45,7 +46,7 @@ export function withTheirNames(row: JsonMembers): string {
     Object.hasOwn(RESULT_NAMES, name) ? (RESULT_NAMES[name] as string) : camelCase(name),
     JSON_COLUMNS.some((column) => column === name) ? inPlaceOfText(json) : json,
   ]);
-  return jsonObjectOf(new Map(entries));
+  return jsonText(new Map(entries));
 }
 
 function camelCase(name: string): string {

@@ -1,6 +1,7 @@
 import { Turns } from '@sluice/shared/turns';
 import { parseName, parseSlice } from '@sluice/submissions/reading/body-slices';
 import { JsonCursor } from '@sluice/submissions/reading/json-cursor';
+import { jsonMembers } from '@sluice/submissions/reading/json-members';
 
 /** The texts of the members of an object, by their names; of equal names the last counts. */
 export type JsonMembers = ReadonlyMap<string, string>;
@@ -53,17 +54,6 @@ export function jsonArray(values: readonly Buffer[]): Buffer {
 
 const COMMA = Buffer.from(',');
 
-/** Returns the JSON of an object with members whose values are JSON texts. */
-export function jsonObjectOf(members: Iterable<readonly [name: string, json: string]>): string {
-  return `{${[...members].map(([name, json]) => `${JSON.stringify(name)}:${json}`).join(',')}}`;
-}
-
 function membersOf(object: Buffer): JsonMembers {
-  const members = new Map<string, string>();
-  const cursor = new JsonCursor(object);
-  for (const nameSlice of cursor.members()) {
-    const { start, end } = cursor.skip();
-    members.set(parseName(object, nameSlice), object.toString('utf8', start, end));
-  }
-  return members;
+  return new Map(Array.from(jsonMembers(object), ([name, json]) => [name, json.toString()]));
 }

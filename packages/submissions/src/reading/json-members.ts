@@ -1,7 +1,7 @@
 import { parseJson } from '@sluice/shared/json';
-import { parseName } from '@sluice/submissions/reading/body-slices';
-import { JsonCursor } from '@sluice/submissions/reading/json-cursor';
-import { isJsonObject } from '@sluice/submissions/reading/json-object';
+import { parseName } from './body-slices.ts';
+import { JsonCursor } from './json-cursor.ts';
+import { isJsonObject } from './json-object.ts';
 
 /** By name, the JSON text of each member of an object. It is kept as it is: no digit of a number is lost. */
 export type JsonMembers = Map<string, Buffer | string>;
@@ -28,8 +28,12 @@ export function holdsObject(text: string): boolean {
 
 /** Writes an object. */
 export function jsonObject(members: JsonMembers): Buffer {
-  const texts = [...members].map(([name, json]) => `${JSON.stringify(name)}:${json}`);
-  return Buffer.from(`{${texts.join(',')}}`);
+  return Buffer.from(jsonText(members));
+}
+
+/** Returns the text of an object. */
+export function jsonText(members: Iterable<readonly [name: string, json: Buffer | string]>): string {
+  return `{${Array.from(members, ([name, json]) => `${JSON.stringify(name)}:${json}`).join(',')}}`;
 }
 
 /**
