@@ -10,6 +10,7 @@ import { QueryMetrics } from './metrics.ts';
 import { RequestSlots } from './request-slots.ts';
 import { metric } from './testing/load.ts';
 import { send } from './testing/views.ts';
+import { watchClient } from './testing/watched-client.ts';
 import { startWebhooks, type WebhookService } from './testing/webhooks.ts';
 
 // Workspace `a` floods one route after the other, and its statements never end; workspace `b` is served meanwhile.
@@ -27,25 +28,18 @@ let held = 0;
 let rowsRead = 0;
 
 /** A client whose statements of workspace `a` wait until they are let go, and that counts what the engine reads. */
-function watched(client: ClickHouseClient): ClickHouseClient {
-  const read = async (given: Parameters<ClickHouseClient['query']>[0]) => {
-    if (opening && !opening.signal.aborted && given.query_params?.['workspace'] === 'a') {
+const watched = (client: ClickHouseClient) =>
+  watchClient(client, {
+    async before({ query_params }) {
+      if (!opening || opening.signal.aborted || query_params?.['workspace'] !== 'a') return;
       held += 1;
       await once(opening.signal, 'abort');
       held -= 1;
-    }
-    const clickhouse_settings = { ...given.clickhouse_settings, wait_end_of_query: 1 as const };
-    const result = await client.query({ ...given, clickhouse_settings });
-    rowsRead += Number(JSON.parse(String(result.response_headers['x-clickhouse-summary'])).read_rows);
-    return result;
-  };
-  return new Proxy(client, {
-    get(target, name) {
-      const member: unknown = name === 'query' ? read : Reflect.get(target, name);
-      return typeof member === 'function' ? member.bind(target) : member;
+    },
+    after({ rows }) {
+      rowsRead += rows;
     },
   });
-}
 
 beforeAll(async () => {
   database = await createDatabase(inject('clickhouseUrl'));

@@ -5,6 +5,7 @@ import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { metric } from '../testing/load.ts';
 import { anEvent } from '../testing/query-service.ts';
+import { watchClient } from '../testing/watched-client.ts';
 import { manage, Receiver, startWebhooks, type WebhookService } from '../testing/webhooks.ts';
 import { KnownWebhooks } from './known-webhooks.ts';
 import { WebhookRegister } from './webhook-register.ts';
@@ -16,26 +17,19 @@ const rounds: { rows: number; bytes: number }[] = [];
 let isAway = false;
 
 /** A client that counts what the engine reads, and fails while ClickHouse is away. */
-function watched(client: ClickHouseClient): ClickHouseClient {
-  const read = async (given: Parameters<ClickHouseClient['query']>[0]) => {
-    if (isAway) throw new Error('away');
-    // The first statement of a round.
-    if (given.query.includes('_part')) rounds.push({ rows: 0, bytes: 0 });
-    const clickhouse_settings = { ...given.clickhouse_settings, wait_end_of_query: 1 as const };
-    const result = await client.query({ ...given, clickhouse_settings });
-    const summary = JSON.parse(String(result.response_headers['x-clickhouse-summary']));
-    const round = rounds.at(-1);
-    if (round) round.rows += Number(summary.read_rows);
-    if (round) round.bytes += Number(summary.read_bytes);
-    return result;
-  };
-  return new Proxy(client, {
-    get(target, name) {
-      const member: unknown = name === 'query' ? read : Reflect.get(target, name);
-      return typeof member === 'function' ? member.bind(target) : member;
+const watched = (client: ClickHouseClient) =>
+  watchClient(client, {
+    async before({ query: sql }) {
+      if (isAway) throw new Error('away');
+      // The first statement of a round.
+      if (sql.includes('_part')) rounds.push({ rows: 0, bytes: 0 });
+    },
+    after({ rows, bytes }) {
+      const round = rounds.at(-1);
+      if (round) round.rows += rows;
+      if (round) round.bytes += bytes;
     },
   });
-}
 
 beforeAll(async () => {
   database = await createDatabase(inject('clickhouseUrl'));
