@@ -10,6 +10,12 @@ const KEY_NAMES: Readonly<Record<'posthog' | 'others', readonly (readonly string
   others: [['writeKey'], []],
 };
 
+/**
+ * No client puts more keys than this into a call. Each string is compared with all of them, so a call that has more is kept
+ * without its strings.
+ */
+const OWN_KEYS_MAX = 16;
+
 const ESCAPES: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
 
 /**
@@ -18,16 +24,16 @@ const ESCAPES: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r
  */
 export function withoutKeys(text: string, form: CallForm, keys: readonly string[]): string {
   const names = KEY_NAMES[form === 'posthog' ? form : 'others'];
-  const own: string[] = [];
-  new KeyScan(text, names, []).run((key) => own.push(key));
-  return new KeyScan(text, names, [...keys, ...own]).run(() => undefined);
+  const own = new Set<string>();
+  new KeyScan(text, names, []).run((key) => own.add(key));
+  return new KeyScan(text, names, own.size > OWN_KEYS_MAX ? 'all' : [...keys, ...own]).run(() => undefined);
 }
 
 /** Goes through the strings of a text once. */
 class KeyScan {
   readonly #text: string;
   readonly #names: readonly (readonly string[])[];
-  readonly #keys: readonly string[];
+  readonly #keys: readonly string[] | 'all';
   /** For each bracket that is open the name of the member before. */
   readonly #open: string[] = [];
   #name = '';
@@ -35,10 +41,11 @@ class KeyScan {
   /** Up to where the text is copied. */
   #copiedTo = 0;
 
-  constructor(text: string, names: readonly (readonly string[])[], keys: readonly string[]) {
+  /** @param keys what strings must not have; `all`: anything */
+  constructor(text: string, names: readonly (readonly string[])[], keys: readonly string[] | 'all') {
     this.#text = text;
     this.#names = names;
-    this.#keys = keys.filter((key) => key !== '');
+    this.#keys = keys === 'all' ? keys : keys.filter((key) => key !== '');
   }
 
   /** @param onKey called with each key that stands where keys do */
@@ -81,8 +88,8 @@ class KeyScan {
   }
 
   #replace(start: number, end: number, value: string): void {
-    let rest = value;
-    for (const key of this.#keys) {
+    let rest = this.#keys === 'all' ? '' : value;
+    for (const key of this.#keys === 'all' ? [] : this.#keys) {
       if (key.length >= PART_CHARACTERS_MIN) rest = rest.replaceAll(key, '');
       else if (rest === key) rest = '';
       // The text may be cut off in the midst of a key.
