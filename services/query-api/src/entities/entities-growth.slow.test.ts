@@ -236,8 +236,8 @@ test('a page by time of users who all came back after a deletion reads what one 
       };
       const [others, returned] = [await costOf('large'), await costOf('returned')];
       expect(returned.results).toBe(others.results);
-      // The deletion of each is looked up, and found.
-      expect(returned.rows, JSON.stringify({ others, returned })).toBeLessThanOrEqual(1.5 * others.rows + 256);
+      // The deletion of each is looked up, and found. Candidates lie in different granules, of which few users have few.
+      expect(returned.rows, JSON.stringify({ others, returned })).toBeLessThanOrEqual(2 * others.rows + 4_096);
     }
   }
 });
