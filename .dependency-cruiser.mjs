@@ -6,7 +6,8 @@ const WRITER_FOLDERS = {
   protocol: [],
   clickhouse: ['protocol'],
   kafka: ['protocol'],
-  loop: ['protocol', 'clickhouse', 'kafka'],
+  batch: ['protocol', 'clickhouse'],
+  loop: ['protocol', 'clickhouse', 'batch', 'kafka'],
   erasure: ['clickhouse'],
 };
 
@@ -73,7 +74,7 @@ export default {
       comment: '@clickhouse/client is imported where clients are created, and where the writer stores and erases rows.',
       from: {
         path: '^(services|packages)/',
-        pathNot: `^packages/(local-stack|shared/src/clickhouse)/|^services/writer/src/(clickhouse|erasure)/|${TESTS}`,
+        pathNot: `^packages/(local-stack|shared/src/clickhouse)/|^services/writer/src/(clickhouse|batch|erasure)/|${TESTS}`,
       },
       to: { path: 'node_modules/@clickhouse/client' },
     },
@@ -107,8 +108,9 @@ export default {
     })),
     {
       name: 'writer-protocol-decides',
-      comment: 'protocol/ decides and runs no code of a client. Neither do clickhouse/ and erasure/ know Kafka.',
-      from: { path: '^services/writer/src/(protocol|clickhouse|erasure)/', pathNot: TESTS },
+      comment:
+        'protocol/ decides and runs no code of a client. Neither do clickhouse/, batch/ and erasure/ know Kafka.',
+      from: { path: '^services/writer/src/(protocol|clickhouse|batch|erasure)/', pathNot: TESTS },
       to: { path: 'node_modules/kafkajs/', dependencyTypesNot: ['type-only'] },
     },
   ].map((rule) => ({ ...rule, severity: 'error' })),

@@ -8,7 +8,7 @@ const simulated = (name: string) => `tests/simulation/clickhouse/${name}`;
 export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   {
     name: 'writer/stored-events-not-looked-up',
-    file: writer('clickhouse/staged-batch.ts'),
+    file: writer('batch/staged-batch.ts'),
     search: "if (hasKeys) await this.#staging.run(STATEMENTS['drop-stored-repeats']);",
     replacement: '',
     breaks: 'A batch that is stored again after a lost response is stored twice.',
@@ -22,7 +22,7 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'writer/epoch-not-compared',
-    file: writer('clickhouse/staged-batch.ts'),
+    file: writer('batch/staged-batch.ts'),
     search: '{ group: groupId, ...epoch }, settings',
     replacement: '{ group: groupId, incarnation: 1_000, generation: 0 }, settings',
     breaks: 'An insert of the former owner begins beside those of the next one.',
@@ -73,14 +73,14 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'writer/commit-without-events',
-    file: writer('clickhouse/staged-batch.ts'),
+    file: writer('batch/staged-batch.ts'),
     search: 'return await this.#storeEvents();',
     replacement: 'return;',
     breaks: 'Events are committed that are not stored.',
   },
   {
     name: 'writer/deleted-event-counts-as-original',
-    file: writer('clickhouse/staged-batch.ts'),
+    file: writer('batch/staged-batch.ts'),
     search: "if (hasKeys || hasUuids) await this.#staging.run(STATEMENTS['drop-hidden-originals']);",
     replacement: '',
     breaks: 'An event that is sent again after the deletion of its user is lost.',
@@ -165,7 +165,7 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'writer/good-rows-lost-with-a-bad-one',
-    file: writer('clickhouse/isolate-bad-rows.ts'),
+    file: writer('batch/isolate-bad-rows.ts'),
     search: 'lines.filter((line) => !bad.has(line)),',
     replacement: 'lines.filter(({ message }) => ![...bad.keys()].some((line) => line.message === message)),',
     breaks: 'The good rows of a message with a bad one are lost.',
@@ -179,7 +179,7 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'writer/rows-of-deleted-users-not-dropped',
-    file: writer('clickhouse/inspect-staged-rows.ts'),
+    file: writer('batch/inspect-staged-rows.ts'),
     search: 'deleted: mayBeDeleted ?',
     replacement: 'deleted: mayBeDeleted && !mayBeDeleted ?',
     breaks: 'An event that comes after the erasure of its user creates the user anew.',
@@ -228,14 +228,14 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'writer/repeats-stored',
-    file: writer('clickhouse/staged-batch.ts'),
+    file: writer('batch/staged-batch.ts'),
     search: 'if (hasUuids || repeatsItself) await this.#dropRepeats();',
     replacement: '',
     breaks: 'An event that a batch holds twice, and a stamped one that is sent again, are stored twice.',
   },
   {
     name: 'writer/stamped-repeats-of-a-batch-stored',
-    file: writer('clickhouse/staged-batch.ts'),
+    file: writer('batch/staged-batch.ts'),
     search: ' || (stamped_events > 0 && timed_events > timed_uuids)',
     replacement: '',
     breaks: 'A stamped event that a batch holds twice is stored twice.',
@@ -257,7 +257,7 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'writer/pending-deletions-not-stored',
-    file: writer('clickhouse/staged-batch.ts'),
+    file: writer('batch/staged-batch.ts'),
     search: "    await this.#staging.run(STATEMENTS['store-pending-deletions']);\n",
     replacement: '',
     breaks: 'No query hides what is deleted, and nothing erases it.',
@@ -282,7 +282,7 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'mirrors/stamped-repeats-not-looked-up',
-    file: writer('clickhouse/staged-batch.ts'),
+    file: writer('batch/staged-batch.ts'),
     search: 'for (const range of rangesToLookUp(stamped)) {',
     replacement: 'for (const range of rangesToLookUp(stamped).slice(1)) {',
     breaks: 'A stamped event that another batch has stored already is stored again.',
@@ -296,14 +296,14 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'mirrors/loaded-rows-not-counted',
-    file: writer('clickhouse/staged-batch.ts'),
+    file: writer('batch/staged-batch.ts'),
     search: '    if (loaded !== undefined && loaded !== rows) throw new NotRows();\n',
     replacement: '',
     breaks: 'Two rows on a line are stored when their batch has no bad row, and a dead letter when it has.',
   },
   {
     name: 'mirrors/organizations-of-deleted-events-not-seen',
-    file: writer('clickhouse/inspect-staged-rows.ts'),
+    file: writer('batch/inspect-staged-rows.ts'),
     search: "    await session.run(STATEMENTS['store-seen-in-deleted-events']);\n",
     replacement: '',
     breaks:
@@ -311,7 +311,7 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'writer/deletions-before-rows-of-users-not-looked-up',
-    file: writer('clickhouse/staged-batch.ts'),
+    file: writer('batch/staged-batch.ts'),
     search: 'this.#staged?.haveDeletions ?',
     replacement: 'this.#staged === undefined ?',
     breaks: 'The erasure removes rows of users who come back meanwhile, or never ends.',

@@ -1,3 +1,5 @@
+import type { StagedBatch } from '@sluice/writer/batch/staged-batch';
+import { StagedStore } from '@sluice/writer/batch/staged-store';
 import { claimDatabase } from '@sluice/writer/clickhouse/claim-database';
 import { Halts } from '@sluice/writer/clickhouse/halts';
 import { readPartitions } from '@sluice/writer/clickhouse/known-partitions';
@@ -5,11 +7,9 @@ import { Ownership } from '@sluice/writer/clickhouse/ownership';
 import { checkPartitionCount } from '@sluice/writer/clickhouse/partition-count';
 import { Positions } from '@sluice/writer/clickhouse/positions';
 import { ClickHouseSession } from '@sluice/writer/clickhouse/session';
-import type { StagedBatch } from '@sluice/writer/clickhouse/staged-batch';
-import { StagedStore } from '@sluice/writer/clickhouse/staged-store';
-import { STATEMENTS } from '@sluice/writer/clickhouse/statements';
 import { eraseRows, forgetUsersWithoutRows } from '@sluice/writer/erasure/deleted-rows';
 import type { DueErasure } from '@sluice/writer/erasure/erasure-passes';
+import { STATEMENTS } from '@sluice/writer/erasure/statements';
 import type { Epoch } from '@sluice/writer/protocol/epoch';
 import type { ClickHouseEngine } from './clickhouse-engines.ts';
 import { flakyClient } from './flaky-client.ts';

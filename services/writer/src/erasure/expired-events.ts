@@ -3,12 +3,12 @@ import { ALL_OTHERS } from '@sluice/shared/event-retention';
 import type { Logger } from '@sluice/shared/log';
 import { readRetention } from '../clickhouse/retention-settings.ts';
 import { ClickHouseSession } from '../clickhouse/session.ts';
-import { STATEMENTS } from '../clickhouse/statements.ts';
 import type { WriterConfig } from '../config.ts';
 import { ERASURE_TIMEOUT_MS } from './erasure.ts';
 import { byTime, type ErasureTimes, erasesAny, erasureTimes } from './erasure-times.ts';
 import { requireNoRemovals } from './removals.ts';
 import { Rounds } from './rounds.ts';
+import { STATEMENTS } from './statements.ts';
 
 export type ExpiryConfig = Pick<
   WriterConfig,

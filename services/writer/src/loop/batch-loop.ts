@@ -1,8 +1,8 @@
 import type { Logger } from '@sluice/shared/log';
 import { backoff, retry, sleep } from '@sluice/shared/retry';
+import type { StagedBatch } from '../batch/staged-batch.ts';
+import type { StagedStore } from '../batch/staged-store.ts';
 import type { NewPosition, Positions } from '../clickhouse/positions.ts';
-import type { StagedBatch } from '../clickhouse/staged-batch.ts';
-import type { StagedStore } from '../clickhouse/staged-store.ts';
 import { inProcessSpan } from '../kafka/process-span.ts';
 import type { WriterMetrics } from '../metrics.ts';
 import type { Assignment } from '../protocol/assignment.ts';

@@ -4,9 +4,9 @@ import { ADMINISTRATOR, WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing
 import { type TestDatabase, takeDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import type { ClickHouseConfig } from '@sluice/shared/config';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
+import type { StagedBatch, StoredRows } from '../batch/staged-batch.ts';
+import { StagedStore } from '../batch/staged-store.ts';
 import { Ownership } from '../clickhouse/ownership.ts';
-import type { StagedBatch, StoredRows } from '../clickhouse/staged-batch.ts';
-import { StagedStore } from '../clickhouse/staged-store.ts';
 import type { DeadLetter } from '../protocol/dead-letter.ts';
 import type { Epoch } from '../protocol/epoch.ts';
 import type { RowBatch, RowMessage } from '../protocol/row-batch.ts';

@@ -63,7 +63,7 @@ FROM (
 )
 WHERE true`;
 
-/** Whatever was copied of deleted users is erased, also where the deletion was forgotten meanwhile (find-deleted-rows.sql). */
+/** Whatever was copied of deleted users is erased, also where the deletion was forgotten meanwhile (find-deleted-rows). */
 const ERASE_AGAIN = `
 INSERT INTO pending_deletions (workspace_id, user_id, version, stored_at)
 SELECT DISTINCT workspace_id, user_id, deleted, now64(3)
