@@ -193,7 +193,7 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'writer/heartbeats-not-sent-while-storing',
-    file: writer('kafka/heartbeats.ts'),
+    file: writer('kafka/store-and-commit.ts'),
     search: 'heartbeat().catch(reject)',
     replacement: 'Promise.resolve(heartbeat)',
     breaks: 'The group removes a writer that stores a large batch, again and again.',

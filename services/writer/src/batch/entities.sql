@@ -1,4 +1,4 @@
--- What a batch stores of users and organizations. store-seen.ts and store-properties.ts have what is generated.
+-- What a batch stores of users and organizations. store-statements.ts has what is generated.
 
 -- name: store-seen-in-deleted-events
 -- An event shows that its organization exists, even if the event's user was deleted meanwhile. Otherwise the

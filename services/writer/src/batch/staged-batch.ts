@@ -1,23 +1,14 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { asFenced } from '../clickhouse/as-fenced.ts';
+import { asFenced } from '../clickhouse/ownership.ts';
 import { ClickHouseSession } from '../clickhouse/session.ts';
-import type { DeadLetter } from '../protocol/dead-letter.ts';
+import { type DeadLetter, deadLetterId } from '../protocol/dead-letter.ts';
 import type { Epoch } from '../protocol/epoch.ts';
 import { rangesToLookUp, repeatsAmong, type StampedTimes, type Submitted } from '../protocol/repeats.ts';
 import { countRows, type RowBatch } from '../protocol/row-batch.ts';
-import {
-  afterRefusal,
-  afterStep,
-  type BatchContents,
-  type BatchState,
-  newBatch,
-  nextStep,
-  type Step,
-} from '../protocol/steps.ts';
+import { afterRefusal, afterStep, type BatchContents, type BatchState, newBatch, nextStep, type Step } from '../protocol/steps.ts';
 import { inspectStagedRows, type StagedRows } from './inspect-staged-rows.ts';
 import { isolateBadRows, isRowError } from './isolate-bad-rows.ts';
 import { STATEMENTS } from './statements.ts';
-import { storeDeadLetters } from './store-dead-letters.ts';
 
 /**
  * A batch for more partitions of the table is stored without its text indexes. Each partition gets a part of its own,
@@ -271,3 +262,12 @@ export class StagedBatch {
 
 /** Some lines of the batch are not one JSON object each. */
 class NotRows extends Error {}
+
+/** Inserts dead letters. A row that is a dead letter already stays one dead letter. @throws ClickHouse's errors */
+async function storeDeadLetters(session: ClickHouseSession, deadLetters: readonly DeadLetter[]): Promise<void> {
+  // Base64, because a row may hold bytes that are not UTF-8, which JSON cannot.
+  const lines = deadLetters.map((deadLetter) =>
+    JSON.stringify({ ...deadLetter, id: deadLetterId(deadLetter), row: deadLetter.row.toString('base64') }),
+  );
+  await session.load(STATEMENTS['store-dead-letters'], [Buffer.from(lines.join('\n'))]);
+}

@@ -1,8 +1,6 @@
 import { readStatements } from '../clickhouse/statement.ts';
 import { STAGING_STATEMENTS } from './staging-tables.ts';
-import { STORE_EVENTS } from './store-events.ts';
-import { STORE_PROPERTIES } from './store-properties.ts';
-import { STORE_SEEN } from './store-seen.ts';
+import { STORE_STATEMENTS } from './store-statements.ts';
 
 /** The statements of a batch by their names, except those that number rows. */
 export const STATEMENTS = {
@@ -31,7 +29,5 @@ export const STATEMENTS = {
     'store-pending-deletions',
     'store-sightings',
   ]),
-  'store-properties': STORE_PROPERTIES,
-  ...STORE_SEEN,
-  'store-events': STORE_EVENTS,
+  ...STORE_STATEMENTS,
 } as const;

@@ -1,15 +1,10 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import {
-  type Epoch,
-  hasOtherLeader,
-  isPassed,
-  type JoinedGeneration,
-  nextEpoch,
-  type RecordedEpoch,
-} from '../protocol/epoch.ts';
+import { type Epoch, hasOtherLeader, isPassed, type JoinedGeneration, nextEpoch, type RecordedEpoch } from '../protocol/epoch.ts';
 import { Fenced } from '../protocol/fenced.ts';
 import { TAKE_OVER_STEPS, type TakeOverStep } from '../protocol/steps.ts';
 import { STATEMENTS } from './statements.ts';
+import { ClickHouseError } from '@clickhouse/client';
+import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
 
 export interface OwnershipOptions {
   readonly client: ClickHouseClient;
@@ -100,4 +95,14 @@ export class Ownership {
         return { groupPrefix: this.#groupPrefix, epochPrefix: this.#epochPrefix(epoch) };
     }
   }
+}
+
+/** throwIf() in the insert has found that this writer may not store it. */
+const THROW_IF = new ErrorCodes('FUNCTION_THROW_IF_VALUE_IS_NON_ZERO');
+
+/** Returns {@link Fenced} for the error with which ClickHouse refuses an insert of this writer, else the error itself. */
+export function asFenced(error: unknown): unknown {
+  if (!(error instanceof ClickHouseError && THROW_IF.has(error.code))) return error;
+  // ClickHouse adds where it happened to the message of throwIf().
+  return new Fenced(error.message.split(': ')[0], { cause: error });
 }

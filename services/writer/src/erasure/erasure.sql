@@ -139,7 +139,7 @@ WHERE (workspace_id, user_id) IN arrayZip({workspaces:Array(String)}, {users:Arr
 
 -- name: find-mixed-users
 -- The users of a pass who came back, and of whom a row may hold times from before their deletion and after it: it begins
--- before the deletion and goes on after it (store-seen.ts). With the newest version of these rows.
+-- before the deletion and goes on after it (store-statements.ts). With the newest version of these rows.
 SELECT workspace AS workspace_id, user AS user_id, max(version) AS newest_version
 FROM (
   SELECT

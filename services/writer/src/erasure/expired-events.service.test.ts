@@ -8,7 +8,7 @@ import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, beforeEach, expect, inject, onTestFinished, test } from 'vitest';
 import { readRetention, recordRetention } from '../clickhouse/retention-settings.ts';
 import { batchOf, createTestStore, eventRow, type TestStore } from '../testing/store.ts';
-import { erasureTimes } from './erasure-times.ts';
+import { erasureTimes } from './expired-events.ts';
 import { ExpiredEvents, type ExpiryConfig } from './expired-events.ts';
 import { STATEMENTS } from './statements.ts';
 

@@ -8,7 +8,7 @@ import { withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
 import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import { configSchema } from '../config.ts';
-import { createKafkaConsumer } from './consumer.ts';
+import { createKafkaConsumer } from './group-consumer.ts';
 
 /** What of kafkajs's runner the tests use: it joins the group, has fetches made and batches handled, and commits. */
 interface Runner {

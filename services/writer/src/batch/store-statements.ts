@@ -1,5 +1,44 @@
 import type { Statement } from '../clickhouse/statement.ts';
-import { deletedVersionOf, lastDeletionsOf, USERS_OF_CHANGES, USERS_OF_EVENTS } from './last-deletions.ts';
+import { ONCE_WEEKS_OF_CHANGE, VERSION_OF_CHANGE } from '@sluice/shared/clickhouse/property-versions';
+import { STORED_EVENT_COLUMNS } from './staging-tables.ts';
+
+/** Where a statement has the users and visitors whose deletions it looks up. */
+interface Users {
+  /** The column with their identifiers. */
+  readonly column: string;
+  /** What follows FROM. */
+  readonly from: string;
+}
+
+/** Of an event without a user, its visitor (`deleted-person.ts` in packages/shared). */
+const USERS_OF_EVENTS: Users = { column: 'person', from: 'staged_events' };
+const USERS_OF_CHANGES: Users = { column: 'id', from: "staged_changes WHERE kind = 'user'" };
+
+/**
+ * Returns SQL for the last deletions of some users, to be named `deletions` by a WITH: a scalar, so that ClickHouse reads it
+ * once, and without a join, which would cost a small batch more than its rows.
+ */
+function lastDeletionsOf({ column, from }: Users): string {
+  return `(
+    SELECT (groupArray(user), groupArray(deleted_version))
+    FROM (
+      SELECT concat(workspace_id, '\\0', user_id) AS user, max(version) AS deleted_version
+      FROM user_deletions
+      PREWHERE user_hash IN (SELECT cityHash64(${column}) FROM ${from})
+      WHERE user_id IN (SELECT ${column} FROM ${from})
+      GROUP BY user
+      SETTINGS use_index_for_in_with_subqueries_max_values = 1000
+    )
+  )`;
+}
+
+/** Returns SQL for the version of the last deletion of the user in a column, from `deletions`; 0 without one. */
+function deletedVersionOf({ column }: Users): string {
+  // The first element is nobody: transform takes no empty arrays.
+  return `transform(
+    concat(workspace_id, '\\0', ${column}), arrayPushFront(deletions.1, ''), arrayPushFront(deletions.2, 0), toUInt64(0)
+  )`;
+}
 
 // Users, organizations, and which of them belong together: 0013-memberships.sql explains the kinds.
 //
@@ -91,7 +130,7 @@ WHERE operation = 'seen'
 GROUP BY workspace_id, entity_kind, entity_id, other_id`;
 }
 
-export const STORE_SEEN = {
+const STORE_SEEN = {
   'store-seen-in-events': { name: 'store-seen-in-events', sql: seenInEvents(NO_DELETION) },
   'store-seen-in-events-since-deletions': {
     name: 'store-seen-in-events-since-deletions',
@@ -103,3 +142,61 @@ export const STORE_SEEN = {
     sql: seenInChanges(DELETION_OF_CHANGE),
   },
 } as const satisfies Readonly<Record<string, Statement>>;
+
+/**
+ * What is stored follows from the changes alone, not from the deletions that are known by then: one that is stored later, with
+ * a time before some of them, has to leave the same as one that was stored first.
+ */
+const STORE_PROPERTIES: Statement = {
+  name: 'store-properties',
+  sql: `
+INSERT INTO entity_properties (workspace_id, kind, id, property, once_week, register)
+SELECT
+  workspace_id,
+  kind,
+  id,
+  property,
+  once_week,
+  max((
+    ${VERSION_OF_CHANGE},
+    change_id,
+    if(operation = 'set_once', 'set', operation),
+    value
+  )::Tuple(
+    version UInt64, change_id UUID, operation Enum8('set' = 1, 'remove' = 2), value String
+  ))
+FROM staged_changes
+ARRAY JOIN ${ONCE_WEEKS_OF_CHANGE} AS once_week
+WHERE operation IN ('set', 'set_once', 'remove')
+GROUP BY workspace_id, kind, id, property, once_week`,
+};
+
+/**
+ * Stores the staged events, without those that were accepted before their user was deleted. find-repeats and drop-repeats
+ * have left those that are not stored yet, so a batch may be repeated whatever became of the last attempt.
+ * Fails when a newer epoch is recorded, because its writers own the partitions now. They end an insert that began before
+ * they recorded their epoch. So nobody else stores these rows between the look-up and the end of this insert.
+ */
+const STORE_EVENTS: Statement = {
+  name: 'store-events',
+  sql: `
+INSERT INTO events (${STORED_EVENT_COLUMNS})
+WITH
+  -- Read here and not before: this insert must know every deletion that may be erased before the insert ends.
+  ${lastDeletionsOf(USERS_OF_EVENTS)} AS deletions
+SELECT ${STORED_EVENT_COLUMNS}
+FROM staged_events
+WHERE throwIf(
+    (SELECT max((incarnation, generation)) FROM writer_epochs WHERE group_id = {group:String})
+      > ({incarnation:UInt32}, {generation:UInt32}),
+    'a newer epoch owns the partitions'
+  ) = 0
+  AND toUnixTimestamp64Micro(received_at) > ${deletedVersionOf(USERS_OF_EVENTS)}`,
+};
+
+/** The statements that move staged rows into the tables, as far as they are generated. */
+export const STORE_STATEMENTS = {
+  'store-properties': STORE_PROPERTIES,
+  ...STORE_SEEN,
+  'store-events': STORE_EVENTS,
+} as const;
