@@ -1,6 +1,7 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 
-const HEAD = '-- The tables after all migrations. npm run schema -- --write writes this file, and a test compares it.\n';
+const HEAD =
+  '-- The tables after all migrations. npm run schema -- --write writes this file, and a test compares it.\n';
 
 /** Without what the migrations do not name, such as the tables in which ClickHouse keeps a view. */
 const READ = `

@@ -1,7 +1,7 @@
 import type { KafkaReplicas } from '@sluice/shared/kafka/topic-durability';
 import { declareReadGauge, type Sample } from '@sluice/shared/read-gauge';
 import type { Registry } from 'prom-client';
-import type { PendingErasures, ServerComparison, ServerState } from './clickhouse/server-state.ts';
+import type { PendingErasures, ServerComparison, ServerState } from './clickhouse-readings.ts';
 import type { WriterConfig } from './config.ts';
 import type { PartitionLag } from './kafka/lag.ts';
 

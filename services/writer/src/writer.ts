@@ -1,12 +1,12 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { MigrationMismatch, SchemaTooNew, TablesLost } from '@sluice/shared/clickhouse/migrate';
 import { connectionHint, withHint } from '@sluice/shared/connection-hints';
-import { ALL_OTHERS } from '@sluice/shared/event-retention';
 import { recentHint } from '@sluice/shared/kafka/client';
 import { ensureTopics, topicNames } from '@sluice/shared/kafka/topics';
 import type { Component } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
 import { Probe } from '@sluice/shared/probe';
+import { ALL_OTHERS } from '@sluice/shared/retention-days';
 import { retry } from '@sluice/shared/retry';
 import { describeRange } from '@sluice/shared/servers/partition-range';
 import type { Server } from '@sluice/shared/servers/servers-file';

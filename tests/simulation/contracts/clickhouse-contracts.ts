@@ -5,7 +5,7 @@ import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { isRowError } from '@sluice/writer/batch/isolate-bad-rows';
 import { NUMBERED_ROWS } from '@sluice/writer/batch/staging-tables';
 import { STATEMENTS } from '@sluice/writer/batch/statements';
-import { ClickHouseSession } from '@sluice/writer/clickhouse/session';
+import { ClickHouseSession } from '@sluice/writer/clickhouse/clickhouse-session';
 import { STATEMENTS as STORAGE_STATEMENTS } from '@sluice/writer/clickhouse/statements';
 import { expect } from 'vitest';
 import type { ClickHouseEngine } from './clickhouse-engines.ts';

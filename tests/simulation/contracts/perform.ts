@@ -1,12 +1,12 @@
 import type { StagedBatch } from '@sluice/writer/batch/staged-batch';
 import { StagedStore } from '@sluice/writer/batch/staged-store';
 import { claimDatabase } from '@sluice/writer/clickhouse/claim-database';
+import { ClickHouseSession } from '@sluice/writer/clickhouse/clickhouse-session';
 import { Halts } from '@sluice/writer/clickhouse/halts';
 import { readPartitions } from '@sluice/writer/clickhouse/known-partitions';
 import { Ownership } from '@sluice/writer/clickhouse/ownership';
 import { checkPartitionCount } from '@sluice/writer/clickhouse/partition-count';
 import { Positions } from '@sluice/writer/clickhouse/positions';
-import { ClickHouseSession } from '@sluice/writer/clickhouse/session';
 import { eraseRows, forgetUsersWithoutRows } from '@sluice/writer/erasure/deleted-rows';
 import type { DueErasure } from '@sluice/writer/erasure/erasure-passes';
 import { STATEMENTS } from '@sluice/writer/erasure/statements';

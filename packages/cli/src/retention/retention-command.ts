@@ -1,9 +1,9 @@
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { ArgumentsError } from '@sluice/shared/command-line';
 import { clickHouseEnv } from '@sluice/shared/config';
-import { ALL_OTHERS, BEFORE_EVENTS_MS, keptFromMs, retentionDays } from '@sluice/shared/event-retention';
 import { workspaceName } from '@sluice/shared/keys/keys-file';
 import { printable } from '@sluice/shared/printable';
+import { ALL_OTHERS, BEFORE_EVENTS_MS, keptFromMs, retentionDays } from '@sluice/shared/retention-days';
 import { serverEnv } from '@sluice/shared/servers/server-config';
 import { readRetention, recordRetention } from '@sluice/writer/clickhouse/retention-settings';
 import { z } from 'zod';

@@ -1,7 +1,7 @@
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { HOW_TO_REPEAT, SEED } from '@sluice/shared/testing/fast-check';
 import { expect, inject, test } from 'vitest';
-import { ClickHouseSession } from '../clickhouse/session.ts';
+import { ClickHouseSession } from '../clickhouse/clickhouse-session.ts';
 import { eraseRows } from '../erasure/deleted-rows.ts';
 import { STATEMENTS as ERASURE_STATEMENTS } from '../erasure/statements.ts';
 import type { RowBatch, RowMessage } from '../protocol/row-batch.ts';

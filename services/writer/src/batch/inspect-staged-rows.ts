@@ -1,4 +1,4 @@
-import type { ClickHouseSession } from '../clickhouse/session.ts';
+import type { ClickHouseSession } from '../clickhouse/clickhouse-session.ts';
 import type { StampedTimes } from '../protocol/repeats.ts';
 import type { BatchContents } from '../protocol/steps.ts';
 import { STATEMENTS } from './statements.ts';

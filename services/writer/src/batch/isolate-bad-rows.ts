@@ -1,7 +1,7 @@
 import { ClickHouseError } from '@clickhouse/client';
 import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
 import { ROW_FORMAT } from '@sluice/shared/rows';
-import type { ClickHouseSession } from '../clickhouse/session.ts';
+import type { ClickHouseSession } from '../clickhouse/clickhouse-session.ts';
 import { type DeadLetter, errorTypeOf } from '../protocol/dead-letter.ts';
 import { isObject, type Line, linesOf, type RowMessage, withoutLineFeed } from '../protocol/row-batch.ts';
 import { NUMBERED_ROWS, type NumberedRowStatements } from './staging-tables.ts';

@@ -1,11 +1,19 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { ClickHouseSession } from '../clickhouse/clickhouse-session.ts';
 import { asFenced } from '../clickhouse/ownership.ts';
-import { ClickHouseSession } from '../clickhouse/session.ts';
 import { type DeadLetter, deadLetterId } from '../protocol/dead-letter.ts';
 import type { Epoch } from '../protocol/epoch.ts';
 import { rangesToLookUp, repeatsAmong, type StampedTimes, type Submitted } from '../protocol/repeats.ts';
 import { countRows, type RowBatch } from '../protocol/row-batch.ts';
-import { afterRefusal, afterStep, type BatchContents, type BatchState, newBatch, nextStep, type Step } from '../protocol/steps.ts';
+import {
+  afterRefusal,
+  afterStep,
+  type BatchContents,
+  type BatchState,
+  newBatch,
+  nextStep,
+  type Step,
+} from '../protocol/steps.ts';
 import { inspectStagedRows, type StagedRows } from './inspect-staged-rows.ts';
 import { isolateBadRows, isRowError } from './isolate-bad-rows.ts';
 import { STATEMENTS } from './statements.ts';

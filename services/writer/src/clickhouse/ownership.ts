@@ -1,10 +1,17 @@
+import { ClickHouseError } from '@clickhouse/client';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { type Epoch, hasOtherLeader, isPassed, type JoinedGeneration, nextEpoch, type RecordedEpoch } from '../protocol/epoch.ts';
+import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
+import {
+  type Epoch,
+  hasOtherLeader,
+  isPassed,
+  type JoinedGeneration,
+  nextEpoch,
+  type RecordedEpoch,
+} from '../protocol/epoch.ts';
 import { Fenced } from '../protocol/fenced.ts';
 import { TAKE_OVER_STEPS, type TakeOverStep } from '../protocol/steps.ts';
 import { STATEMENTS } from './statements.ts';
-import { ClickHouseError } from '@clickhouse/client';
-import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
 
 export interface OwnershipOptions {
   readonly client: ClickHouseClient;

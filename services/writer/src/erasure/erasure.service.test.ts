@@ -9,7 +9,7 @@ import type { ChangeRow } from '@sluice/shared/rows';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, onTestFinished, test } from 'vitest';
 import { STATEMENTS as BATCH_STATEMENTS } from '../batch/statements.ts';
-import { ClickHouseSession } from '../clickhouse/session.ts';
+import { ClickHouseSession } from '../clickhouse/clickhouse-session.ts';
 import { batchOf, changeRow, createTestStore, eventRow, messages, NOON, type TestStore } from '../testing/store.ts';
 import { forgetUsersWithoutRows } from './deleted-rows.ts';
 import { Erasure } from './erasure.ts';

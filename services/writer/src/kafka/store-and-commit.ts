@@ -57,11 +57,7 @@ function leadsToRejoin(error: unknown): boolean {
  *
  * @throws what `work` throws, and kafkajs's errors when the group rejects the heartbeat; `work` may still be running then
  */
-async function withHeartbeats(
-  work: Promise<unknown>,
-  heartbeat: () => Promise<void>,
-  everyMs: number,
-): Promise<void> {
+async function withHeartbeats(work: Promise<unknown>, heartbeat: () => Promise<void>, everyMs: number): Promise<void> {
   const { promise: rejected, reject } = Promise.withResolvers<never>();
   const timer = setInterval(() => heartbeat().catch(reject), everyMs);
   await Promise.race([work, rejected]).finally(() => clearInterval(timer));

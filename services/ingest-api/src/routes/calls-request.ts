@@ -6,7 +6,7 @@ import { type PartitionRows, RowCollector } from '@sluice/submissions/rows/row-c
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Admission } from '../http/admission.ts';
 import { keysOutsideOf } from '../http/call-keys.ts';
-import type { Turns } from '../http/turns.ts';
+import type { WorkspaceTurns } from '../http/workspace-turns.ts';
 import type { RowPublisher } from '../kafka/row-publisher.ts';
 import type { IngestMetrics } from '../metrics.ts';
 import { clientOf } from './client-library.ts';
@@ -16,7 +16,7 @@ import type { VersionClock } from './version-clock.ts';
 /** What the routes of calls need, whichever clients they are for. */
 export interface PostCallsOptions extends Pick<CallRowsOptions, 'callBytesMax' | 'propertiesMax' | 'now'> {
   readonly admission: Admission;
-  readonly turns: Turns;
+  readonly turns: WorkspaceTurns;
   readonly publisher: RowPublisher;
   readonly versions: VersionClock;
   readonly metrics: Pick<IngestMetrics, 'acceptedEvents' | 'calls' | 'rejectedCalls'>;
@@ -28,7 +28,7 @@ export interface PostCallsOptions extends Pick<CallRowsOptions, 'callBytesMax' |
 }
 
 /** The calls of a request. */
-export interface TakenCalls {
+export interface CallsRequest {
   /** Of all of them: those that were rejected are kept as well. */
   readonly rows: readonly PartitionRows[];
   readonly count: number;
@@ -38,13 +38,13 @@ export interface TakenCalls {
 }
 
 /** Creates the rows of the calls of a request whose key and number of events were admitted. */
-export async function takeCalls(
+export async function readCallsRequest(
   request: FastifyRequest,
   outline: CallOutline,
   read: Pick<CallRowsOptions, 'form' | 'idempotencyKey'>,
   { admission, versions, partitionCount, callBytesMax, propertiesMax, now }: PostCallsOptions,
   pause: Pause,
-): Promise<TakenCalls> {
+): Promise<CallsRequest> {
   const collector = new RowCollector(partitionCount, admission.rowMemory(request));
   const { workspace } = request.apiKey;
   const client = clientOf(outline.body, request.headers['user-agent']);
@@ -65,7 +65,7 @@ export async function takeCalls(
 export async function publishCalls(
   request: FastifyRequest,
   reply: FastifyReply,
-  { rows, count, rejected, client }: TakenCalls,
+  { rows, count, rejected, client }: CallsRequest,
   { publisher, metrics }: Pick<PostCallsOptions, 'publisher' | 'metrics'>,
   { accepted, timeoutMs }: { readonly accepted: Readonly<Record<string, unknown>>; readonly timeoutMs: number },
 ): Promise<FastifyReply> {

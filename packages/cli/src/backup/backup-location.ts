@@ -3,7 +3,7 @@ import { ArgumentsError } from '@sluice/shared/command-line';
 import type { BackupConfig } from './config.ts';
 
 /** Where a backup is: a directory of ClickHouse's machine, or an address of S3. */
-export interface Place {
+export interface BackupLocation {
   /** For people: it holds no credentials. */
   readonly name: string;
   /** The argument of {@link engine} for each part of the backup. */
@@ -25,7 +25,7 @@ const S3_WITH_KEY = 'S3({path:String}, {keyId:String}, {secret:String})';
  * @param cwd where relative directories start
  * @throws {ArgumentsError}
  */
-export function parsePlace(option: string, text: string, config: BackupConfig, cwd: string): Place {
+export function parseBackupLocation(option: string, text: string, config: BackupConfig, cwd: string): BackupLocation {
   if (text === '')
     throw new ArgumentsError(`${option} is needed: a directory, or an address such as s3://BUCKET/PATH.`);
   if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) {

@@ -12,7 +12,7 @@ const NAMED_MAX = 1_000_000;
 type Verdict = 'differs' | 'apart' | 'none';
 
 /** Decides which keys differ, and which only seem to, or may. */
-export class Judge {
+export class DifferenceClassifier {
   readonly #servers: Servers;
   readonly #until: number;
   /** Users, organizations and memberships that events name which are listed apart. */
@@ -25,7 +25,7 @@ export class Judge {
   }
 
   /** Returns those keys of a table that differ, and those that may. @throws ClickHouse's errors */
-  async judge(table: ComparedTable, keys: readonly DifferentKey[]) {
+  async classify(table: ComparedTable, keys: readonly DifferentKey[]) {
     const older = keys.filter(({ rows }) => rows.flat().every(({ newest }) => newest <= this.#until));
     const isOfEvents = table.name === 'events';
     const events = isOfEvents ? await this.#eventsOf(older) : new Map<string, NamedEvent[]>();
@@ -99,7 +99,7 @@ function entityKey(workspace: string, key: readonly (string | number)[]): string
   return JSON.stringify([workspace, ...key]);
 }
 
-/** Of an event: what {@link Judge} finds it by. */
+/** The key by which {@link DifferenceClassifier} finds an event. */
 function eventKey({ workspace, key }: DifferentKey): string {
   return JSON.stringify([workspace, String(key[1])]);
 }

@@ -11,7 +11,7 @@ const SLICE_MS = 5;
  * Runs long work one piece at a time: FIFO within a workspace, round-robin between workspaces. So the event loop is free
  * for short requests most of the time, and only one large body is expanded in memory.
  */
-export class Turns {
+export class WorkspaceTurns {
   readonly #waiting = new Map<string, (() => void)[]>();
   #busy = false;
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Turns } from './turns.ts';
+import { WorkspaceTurns } from './workspace-turns.ts';
 
 const SMALL = Buffer.alloc(10);
 const LARGE = Buffer.alloc(1_000_000);
@@ -10,7 +10,7 @@ function block(): void {
 }
 
 test('a small body is begun at once, and pauses when it takes as long as a large one', async () => {
-  const turns = new Turns();
+  const turns = new WorkspaceTurns();
   let isBegun = false;
   const work = turns.read('a', SMALL, async (pause) => {
     isBegun = true;
@@ -25,7 +25,7 @@ test('a small body is begun at once, and pauses when it takes as long as a large
 });
 
 test('small bodies that take long go on one after the other, and between large ones', async () => {
-  const turns = new Turns();
+  const turns = new WorkspaceTurns();
   let running = 0;
   const events: string[] = [];
   const read = (name: string, body: Buffer) =>
@@ -47,7 +47,7 @@ test('small bodies that take long go on one after the other, and between large o
 });
 
 test('a small body that fails gives its turn back', async () => {
-  const turns = new Turns();
+  const turns = new WorkspaceTurns();
   const failing = turns.read('a', SMALL, async (pause) => {
     block();
     await pause();

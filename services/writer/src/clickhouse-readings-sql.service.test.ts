@@ -3,8 +3,8 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { batchOf, changeRow, createTestStore, eventRow, NOON, type TestStore } from '../testing/store.ts';
-import { readBackupAge, readPendingErasures, readServerState } from './server-state.ts';
+import { readBackupAge, readPendingErasures, readServerState } from './clickhouse-readings.ts';
+import { batchOf, changeRow, createTestStore, eventRow, NOON, type TestStore } from './testing/store.ts';
 
 const { signal } = new AbortController();
 const DAY_MS = 86_400_000;
