@@ -5,9 +5,8 @@ const TESTS = '\\.test\\.ts$|/testing/';
 const WRITER_FOLDERS = {
   protocol: [],
   clickhouse: ['protocol'],
-  kafka: ['protocol'],
   batch: ['protocol', 'clickhouse'],
-  loop: ['protocol', 'clickhouse', 'batch', 'kafka'],
+  group: ['protocol', 'clickhouse', 'batch'],
   erasure: ['clickhouse'],
 };
 
@@ -96,7 +95,7 @@ export default {
       comment: 'Spans begin where requests are received and queued, and where messages and statements are sent.',
       from: {
         path: '^(services|packages)/',
-        pathNot: `^packages/shared/src/(tracing|clickhouse)/|^services/(ingest-api|writer)/src/kafka/|^services/query-api/src/clickhouse/|${TESTS}`,
+        pathNot: `^packages/shared/src/(tracing|clickhouse)/|^services/ingest-api/src/kafka/|^services/writer/src/group/|^services/query-api/src/clickhouse/|${TESTS}`,
       },
       to: { path: 'node_modules/@opentelemetry/api/' },
     },

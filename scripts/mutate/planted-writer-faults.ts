@@ -29,7 +29,7 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'writer/own-statements-not-ended',
-    file: writer('loop/batch-loop.ts'),
+    file: writer('group/batch-loop.ts'),
     search: 'await this.#keepTrying(() => staged.end(), messages, signal);',
     replacement: '',
     breaks: 'After an unclear failure the rows are stored again while the first attempt may still be running.',
@@ -66,7 +66,7 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'writer/commit-comes-first',
-    file: writer('kafka/store-and-commit.ts'),
+    file: writer('group/store-and-commit.ts'),
     search: '  const storing = store();\n',
     replacement: '  await commits.commit(batch, commitOffsetsIfNecessary);\n  const storing = store();\n',
     breaks: 'A crash between the two loses the batch.',
@@ -87,14 +87,14 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'writer/record-before-the-position-not-read',
-    file: writer('kafka/inspect-partitions.ts'),
+    file: writer('group/inspect-partitions.ts'),
     search: 'return { ...compared, position: await withLastRecord(admin, partition, compared.position, bounds) };',
     replacement: 'return compared;',
     breaks: 'A log that is cut off after a writer has ended between storing and committing is read on.',
   },
   {
     name: 'writer/positions-stored-after-the-commit',
-    file: writer('loop/batch-loop.ts'),
+    file: writer('group/batch-loop.ts'),
     search: 'await this.#keepTrying(() => positions.store(positionsAfter(messages), epoch), messages.length, signal);',
     replacement:
       'this.#keepTrying(() => positions.store(positionsAfter(messages), epoch), messages.length, signal).catch(() => undefined);',
@@ -109,28 +109,28 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'writer/position-stays-behind-a-failed-batch',
-    file: writer('kafka/group-consumer.ts'),
+    file: writer('group/group-consumer.ts'),
     search: '  assignment.goBack(batch);\n',
     replacement: '',
     breaks: 'A batch that failed is passed over.',
   },
   {
     name: 'writer/first-piece-alone',
-    file: writer('loop/batch-loop.ts'),
+    file: writer('group/batch-loop.ts'),
     search: 'done += piece.length;',
     replacement: 'done = messages.length;',
     breaks: 'Of a batch that is stored in pieces, only the first is stored.',
   },
   {
     name: 'writer/goes-on-at-the-higher-offset',
-    file: writer('kafka/inspect-partitions.ts'),
+    file: writer('group/inspect-partitions.ts'),
     search: 'stored < other ? [stored, other] : [other, stored]',
     replacement: 'stored > other ? [stored, other] : [other, stored]',
     breaks: 'After ClickHouse was restored from a backup, what came since then is lost.',
   },
   {
     name: 'writer/position-of-the-first-message',
-    file: writer('loop/batch-loop.ts'),
+    file: writer('group/batch-loop.ts'),
     search: '[sources[0], sources.at(-1)]',
     replacement: '[sources[0], sources[0]]',
     breaks: 'The stored position lies inside of the batch, so that its writer is fenced.',
@@ -151,14 +151,14 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'writer/goes-on-where-kafka-says',
-    file: writer('loop/partition-keeper.ts'),
+    file: writer('group/partition-keeper.ts'),
     search: '    consumer.seek({ topic, partition, offset });\n',
     replacement: '',
     breaks: 'A resumed partition is fetched from another offset than its position.',
   },
   {
     name: 'writer/partition-stays-open-out-of-range',
-    file: writer('kafka/group-consumer.ts'),
+    file: writer('group/group-consumer.ts'),
     search: '      this.#assignment.close({ topic, partition });\n',
     replacement: '',
     breaks: 'A partition whose next messages were deleted is never inspected again.',
@@ -193,7 +193,7 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'writer/heartbeats-not-sent-while-storing',
-    file: writer('kafka/store-and-commit.ts'),
+    file: writer('group/store-and-commit.ts'),
     search: 'heartbeat().catch(reject)',
     replacement: 'Promise.resolve(heartbeat)',
     breaks: 'The group removes a writer that stores a large batch, again and again.',
@@ -242,14 +242,14 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'writer/lost-positions-open',
-    file: writer('kafka/inspect-partitions.ts'),
+    file: writer('group/inspect-partitions.ts'),
     search: 'if (low > 0n || committed > 0n)',
     replacement: 'if (low > committed && committed >= 0n)',
     breaks: 'A writer goes on at the committed offsets of a ClickHouse that has lost everything.',
   },
   {
     name: 'writer/new-ones-without-a-position',
-    file: writer('loop/partition-keeper.ts'),
+    file: writer('group/partition-keeper.ts'),
     search: 'if (unknown.length > 0 && assignment.epoch) await positions.store(unknown, assignment.epoch);',
     replacement: '',
     breaks:
@@ -264,7 +264,7 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'writer/first-offset-stays-uncommitted',
-    file: writer('loop/partition-keeper.ts'),
+    file: writer('group/partition-keeper.ts'),
     search: 'if (position.nextOffset !== committed)',
     replacement: 'if (committed >= 0n && position.nextOffset !== committed)',
     breaks:

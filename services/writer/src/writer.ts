@@ -23,16 +23,16 @@ import { readRetention, recordRetention } from './clickhouse/retention-settings.
 import type { WriterConfig } from './config.ts';
 import { Erasure } from './erasure/erasure.ts';
 import { ExpiredEvents } from './erasure/expired-events.ts';
-import { ForeignCommits } from './kafka/foreign-commits.ts';
-import { GroupConsumer } from './kafka/group-consumer.ts';
-import type { StoredThrough } from './kafka/lag.ts';
-import { isMemberOf } from './kafka/membership.ts';
-import { Watchdog } from './kafka/watchdog.ts';
-import { BatchIntake } from './loop/batch-intake.ts';
-import { BatchLoop } from './loop/batch-loop.ts';
-import { BatchPace } from './loop/batch-pace.ts';
-import { DeadLetterAlarm } from './loop/dead-letter-alarm.ts';
-import { PartitionKeeper } from './loop/partition-keeper.ts';
+import { BatchIntake } from './group/batch-intake.ts';
+import { BatchLoop } from './group/batch-loop.ts';
+import { BatchPace } from './group/batch-pace.ts';
+import { DeadLetterAlarm } from './group/dead-letter-alarm.ts';
+import { ForeignCommits } from './group/foreign-commits.ts';
+import { GroupConsumer } from './group/group-consumer.ts';
+import type { StoredThrough } from './group/lag.ts';
+import { isMemberOf } from './group/membership.ts';
+import { PartitionKeeper } from './group/partition-keeper.ts';
+import { Watchdog } from './group/watchdog.ts';
 import type { WriterMetrics } from './metrics.ts';
 import { StoringProgress } from './storing-progress.ts';
 

@@ -7,7 +7,7 @@ import { isInRange } from '@sluice/shared/servers/partition-range';
 import { Halts } from '@sluice/writer/clickhouse/halts';
 import { readPartitions, type StoredPosition } from '@sluice/writer/clickhouse/known-partitions';
 import { OwnDatabase } from '@sluice/writer/clickhouse/own-database';
-import { inspectPartitions } from '@sluice/writer/kafka/inspect-partitions';
+import { inspectPartitions } from '@sluice/writer/group/inspect-partitions';
 import { nameOf } from '@sluice/writer/protocol/position';
 import type { Kafka } from 'kafkajs';
 import { renewId } from '../../backup/block-numbers.ts';

@@ -9,13 +9,13 @@ import type { KnownPartitions } from '../clickhouse/known-partitions.ts';
 import { DatabaseFilling, DatabaseMismatch, type OwnDatabase } from '../clickhouse/own-database.ts';
 import type { Ownership } from '../clickhouse/ownership.ts';
 import type { NewPosition, Positions } from '../clickhouse/positions.ts';
-import type { ForeignCommits } from '../kafka/foreign-commits.ts';
-import { inspectPartitions } from '../kafka/inspect-partitions.ts';
 import type { WriterMetrics } from '../metrics.ts';
 import type { Assignment } from '../protocol/assignment.ts';
 import type { LogGap } from '../protocol/log-gap.ts';
 import { nameOf, type Position, type TopicPartition } from '../protocol/position.ts';
+import type { ForeignCommits } from './foreign-commits.ts';
 import { HaltedPartitions } from './halted-partitions.ts';
+import { inspectPartitions } from './inspect-partitions.ts';
 
 /** How often the halts are read, in milliseconds: the delay with which a running writer follows an operator's command. */
 const POLL_MS = 1_000;

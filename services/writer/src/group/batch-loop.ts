@@ -3,7 +3,6 @@ import { backoff, retry, sleep } from '@sluice/shared/retry';
 import type { StagedBatch } from '../batch/staged-batch.ts';
 import type { StagedStore } from '../batch/staged-store.ts';
 import type { NewPosition, Positions } from '../clickhouse/positions.ts';
-import { inProcessSpan } from '../kafka/process-span.ts';
 import type { WriterMetrics } from '../metrics.ts';
 import type { Assignment } from '../protocol/assignment.ts';
 import { type DeadLetter, errorTypeOf } from '../protocol/dead-letter.ts';
@@ -15,6 +14,7 @@ import type { BatchPace } from './batch-pace.ts';
 import { BatchSize, bytesOf } from './batch-size.ts';
 import type { DeadLetterAlarm } from './dead-letter-alarm.ts';
 import { Gatherer } from './gatherer.ts';
+import { inProcessSpan } from './process-span.ts';
 
 const FIRST_DELAY_MS = 200;
 const MAX_DELAY_MS = 10_000;

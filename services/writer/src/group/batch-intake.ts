@@ -2,12 +2,12 @@ import { withAdmin } from '@sluice/shared/kafka/topics';
 import type { Logger } from '@sluice/shared/log';
 import { PARTITIONS_HEADER } from '@sluice/shared/rows';
 import type { Batch, Consumer, Kafka } from 'kafkajs';
-import { isSameLog } from '../kafka/inspect-partitions.ts';
 import type { WriterMetrics } from '../metrics.ts';
 import type { Assignment } from '../protocol/assignment.ts';
 import { type LogGap, logReplaced, messagesGone } from '../protocol/log-gap.ts';
 import { nameOf } from '../protocol/position.ts';
 import type { BatchLoop } from './batch-loop.ts';
+import { isSameLog } from './inspect-partitions.ts';
 import type { PartitionKeeper } from './partition-keeper.ts';
 
 export interface BatchIntakeOptions {
