@@ -1,5 +1,5 @@
 import type { StagedBatch } from '@sluice/writer/batch/staged-batch';
-import { StagedStore } from '@sluice/writer/batch/staged-store';
+import { StagedStore } from '@sluice/writer/batch/staged-batch';
 import { claimDatabase } from '@sluice/writer/clickhouse/claim-database';
 import { ClickHouseSession } from '@sluice/writer/clickhouse/clickhouse-session';
 import { Halts } from '@sluice/writer/clickhouse/halts';

@@ -1,6 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { ClickHouseSession } from '../clickhouse/clickhouse-session.ts';
-import { asFenced } from '../clickhouse/ownership.ts';
+import { asFenced, type Ownership } from '../clickhouse/ownership.ts';
 import { type DeadLetter, deadLetterId } from '../protocol/dead-letter.ts';
 import type { Epoch } from '../protocol/epoch.ts';
 import { rangesToLookUp, repeatsAmong, type StampedTimes, type Submitted } from '../protocol/repeats.ts';
@@ -278,4 +279,27 @@ async function storeDeadLetters(session: ClickHouseSession, deadLetters: readonl
     JSON.stringify({ ...deadLetter, id: deadLetterId(deadLetter), row: deadLetter.row.toString('base64') }),
   );
   await session.load(STATEMENTS['store-dead-letters'], [Buffer.from(lines.join('\n'))]);
+}
+
+interface StagedStoreOptions {
+  readonly client: ClickHouseClient;
+  readonly ownership: Pick<Ownership, 'queryIdPrefix'>;
+  readonly groupId: string;
+  readonly statementTimeoutMs: number;
+}
+
+/** Stores batches of rows in ClickHouse. */
+export class StagedStore {
+  readonly #options: StagedStoreOptions;
+
+  constructor(options: StagedStoreOptions) {
+    this.#options = options;
+  }
+
+  /** @param onDeadLetters is called with rows that cannot be stored, once they are in `dead_letters` */
+  open(batch: RowBatch, epoch: Epoch, onDeadLetters: (deadLetters: readonly DeadLetter[]) => void): StagedBatch {
+    const { ownership, ...options } = this.#options;
+    const queryIdPrefix = `${ownership.queryIdPrefix(epoch)}/${randomUUID()}`;
+    return new StagedBatch(batch, { ...options, queryIdPrefix, epoch, onDeadLetters });
+  }
 }

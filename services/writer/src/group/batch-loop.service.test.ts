@@ -3,7 +3,7 @@ import { createLogger } from '@sluice/shared/log';
 import { messageHeaders } from '@sluice/shared/rows';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { StagedStore } from '../batch/staged-store.ts';
+import { StagedStore } from '../batch/staged-batch.ts';
 import { STATEMENTS } from '../batch/statements.ts';
 import { readPartitions } from '../clickhouse/known-partitions.ts';
 import { Positions } from '../clickhouse/positions.ts';

@@ -1,7 +1,6 @@
 import type { Logger } from '@sluice/shared/log';
 import { backoff, retry, sleep } from '@sluice/shared/retry';
-import type { StagedBatch } from '../batch/staged-batch.ts';
-import type { StagedStore } from '../batch/staged-store.ts';
+import type { StagedBatch, StagedStore } from '../batch/staged-batch.ts';
 import type { NewPosition, Positions } from '../clickhouse/positions.ts';
 import type { WriterMetrics } from '../metrics.ts';
 import type { Assignment } from '../protocol/assignment.ts';

@@ -1,4 +1,4 @@
-import { topicNames } from '@sluice/shared/kafka/topics';
+import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import type { Logger } from '@sluice/shared/log';
 import { sleep } from '@sluice/shared/retry';
 import type { Batch, Consumer, EachBatchPayload, Kafka } from 'kafkajs';
@@ -210,4 +210,10 @@ export function createKafkaConsumer(kafka: Kafka, config: WriterConfig): Consume
     maxBytesPerPartition: Math.ceil(config.BATCH_BYTES_MAX / 8),
     retry: { initialRetryTime: 200, maxRetryTime: 5_000, retries: 10, restartOnFailure: async () => true },
   });
+}
+
+/** Returns whether Kafka counts the member to the group now. @throws kafkajs's errors */
+export async function isMemberOf(kafka: Kafka, groupId: string, memberId: string): Promise<boolean> {
+  const { groups } = await withAdmin(kafka, (admin) => admin.describeGroups([groupId]));
+  return groups.some(({ members }) => members.some((member) => member.memberId === memberId));
 }

@@ -8,7 +8,6 @@ import {
   nothingStored,
 } from '../protocol/log-gap.ts';
 import { fingerprintOf, nameOf, type Position, positionAfter, type TopicPartition } from '../protocol/position.ts';
-import { ifUnreadable } from './unreadable-partition.ts';
 
 /** What is known of a partition before it is stored from. */
 export interface PartitionState {
@@ -136,4 +135,10 @@ function boundsOf(
 ): LogBounds | undefined {
   const found = logs.find((log) => log.partition === partition);
   return found && { low: BigInt(found.low), high: BigInt(found.high) };
+}
+
+/** Returns `undefined` for Kafka's refusal to read one partition, which says nothing about the others. @throws other errors */
+export function ifUnreadable(error: unknown): undefined {
+  if ((error as Error).name !== 'KafkaJSProtocolError') throw error;
+  return undefined;
 }

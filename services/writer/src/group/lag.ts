@@ -2,9 +2,8 @@ import type { Component } from '@sluice/shared/lifecycle';
 import { Measurement } from '@sluice/shared/measurement';
 import { isInRange, type PartitionRange } from '@sluice/shared/servers/partition-range';
 import type { Admin, Kafka } from 'kafkajs';
-import { offsetOf } from './inspect-partitions.ts';
+import { ifUnreadable, offsetOf } from './inspect-partitions.ts';
 import { TopicRetention } from './topic-retention.ts';
-import { ifUnreadable } from './unreadable-partition.ts';
 
 /** How long a measurement is used, in milliseconds. */
 const FRESH_MS = 1_000;

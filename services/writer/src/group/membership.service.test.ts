@@ -5,7 +5,7 @@ import { ensureTopics, topicNames } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
 import { expect, inject, test } from 'vitest';
 import { configSchema } from '../config.ts';
-import { isMemberOf } from './membership.ts';
+import { isMemberOf } from './group-consumer.ts';
 
 test('a consumer is a member of its group until it leaves, and of no other group', async () => {
   const config = loadConfig(configSchema, {

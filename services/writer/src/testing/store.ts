@@ -5,7 +5,7 @@ import { type TestDatabase, takeDatabase } from '@sluice/shared/clickhouse/testi
 import type { ClickHouseConfig } from '@sluice/shared/config';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import type { StagedBatch, StoredRows } from '../batch/staged-batch.ts';
-import { StagedStore } from '../batch/staged-store.ts';
+import { StagedStore } from '../batch/staged-batch.ts';
 import { Ownership } from '../clickhouse/ownership.ts';
 import type { DeadLetter } from '../protocol/dead-letter.ts';
 import type { Epoch } from '../protocol/epoch.ts';
