@@ -17,7 +17,7 @@ export interface LocalClickHouseOptions {
   readonly httpPort?: number;
   /** For the native protocol. Default: a free port. */
   readonly tcpPort?: number;
-  /** Of the administrator, who is `sluice` with a password, and `default` without. */
+  /** The password of the administrator, who is `sluice` with one, and `default` without. */
   readonly password?: string;
   /** The accounts of the services. Default none. */
   readonly accounts?: AccountOptions | undefined;
@@ -210,7 +210,7 @@ const PASSWORD_SHA256 = /(?<=<password_sha256_hex>)[0-9a-f]{64}(?=<)/;
 interface SqlOptions {
   /** The database of the services. That of the views has its name and `_sql`. */
   readonly database: string;
-  /** Of the account `sluice_sql`. */
+  /** The password of the account `sluice_sql`. */
   readonly password: string;
 }
 

@@ -24,7 +24,7 @@ export interface RestoreOptions {
   /** The other servers of the file; undefined without one. */
   readonly others: readonly OtherServer[] | undefined;
   readonly kafka: Kafka;
-  /** Of the server; its database is one that always exists. */
+  /** Connects to a database of the server that always exists. */
   readonly server: ClickHouseClient;
   /** Creates a client for a database that exists. */
   readonly scratchOf: (database: string) => ClickHouseClient;

@@ -170,7 +170,7 @@ function isFull({ own, named }: Retention, workspace: string): boolean {
   return !own.has(workspace) && named >= OWN_MAX;
 }
 
-/** Of servers that differ, the shortest counts: an event has expired as soon as it has on any of them. */
+/** The shortest retention counts where servers differ: an event has expired as soon as it has on any of them. */
 function shortest(all: readonly Retention[]): Retention {
   const workspaces = new Set(all.flatMap(({ own }) => [...own.keys()]));
   const own = [...workspaces].sort().map((workspace): [string, number] => {
@@ -247,7 +247,7 @@ export function parse(args: readonly string[]): RetentionArguments {
 
 /** For how many days events are kept; `undefined`: for ever. */
 interface Retention {
-  /** Of all workspaces that are not named in `own`. */
+  /** The days of all workspaces that are not named in `own`. */
   readonly others: number | undefined;
   readonly own: ReadonlyMap<string, number>;
   /** How many workspaces statements name: those in `own`, and others whose retention was cleared in the last day. */

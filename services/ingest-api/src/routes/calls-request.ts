@@ -29,7 +29,7 @@ export interface PostCallsOptions extends Pick<CallRowsOptions, 'callBytesMax' |
 
 /** The calls of a request. */
 export interface CallsRequest {
-  /** Of all of them: those that were rejected are kept as well. */
+  /** The rows of all calls: rejected ones are kept as well. */
   readonly rows: readonly PartitionRows[];
   readonly count: number;
   readonly rejected: readonly RejectedIndex[];

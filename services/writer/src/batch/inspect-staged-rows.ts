@@ -11,7 +11,7 @@ interface StagedEvents extends StampedTimes {
   /** Partitions of the table, not of Kafka. */
   readonly partitions: number;
   readonly stamped_events: number;
-  /** Those that are timed by their receipt, as stamped ones are, and how many different workspaces and uuids they have. */
+  /** How many are timed by their receipt, as stamped ones are, and how many different workspaces and uuids these have. */
   readonly timed_events: number;
   readonly timed_uuids: number;
   /** Whether one of their users was ever deleted: 0 or 1. */

@@ -32,7 +32,7 @@ const ONE_THREAD_BYTES_MAX = 256 * 1_024;
 /** How many rows of a batch were loaded. */
 export interface StoredRows {
   readonly rows: number;
-  /** Those of them that were left out, because their user was deleted after they were accepted. */
+  /** How many of them were left out, because their user was deleted after they were accepted. */
   readonly userDeleted: number;
 }
 

@@ -10,7 +10,7 @@ interface Users {
   readonly from: string;
 }
 
-/** Of an event without a user, its visitor (`deleted-person.ts` in packages/shared). */
+/** The users of the staged events. An event without a user has its visitor (`deleted-person.ts` in packages/shared). */
 const USERS_OF_EVENTS: Users = { column: 'person', from: 'staged_events' };
 const USERS_OF_CHANGES: Users = { column: 'id', from: "staged_changes WHERE kind = 'user'" };
 

@@ -30,7 +30,7 @@ export interface CommittedOffset {
 export interface StoredThrough {
   /** Until when everything that Kafka had appended is stored, in milliseconds since 1970. */
   readonly throughMs: number;
-  /** Of the partitions that have one. */
+  /** The committed offsets of the partitions that have one. */
   readonly committed: readonly CommittedOffset[];
 }
 
@@ -129,7 +129,7 @@ export class LagReader implements Component {
         const next = BigInt(Math.max(Number(offset), Number(low)));
         const behind = next < high ? high - next : 0n;
         const read = () => admin.fetchRecord({ topic, partition, offset: String(next) });
-        // Of a partition that Kafka does not return records of, only the number of messages is known.
+        // If Kafka returns no records of a partition, only the number of its messages is known.
         const oldest = behind > 0n ? await read().catch(ifUnreadable) : null;
         isWhole &&= behind === 0n || !!oldest;
         const ageMs = oldest ? Math.max(0, Date.now() - Number(oldest.timestamp)) : 0;

@@ -40,9 +40,9 @@ export interface TestStore {
   store(batch: RowBatch): Promise<Stored>;
   /** Creates another writer of the group, with an ownership of its own. @param url of ClickHouse, or of a proxy */
   writer(url?: string): TestWriter;
-  /** Of the administrator. */
+  /** Logs in as the administrator. */
   readonly client: ClickHouseClient;
-  /** Of the account that the writer has. */
+  /** Logs in with the account of the writer. */
   readonly writerClient: ClickHouseClient;
   close(): Promise<void>;
   read<Row>(query: string): Promise<Row[]>;

@@ -110,9 +110,9 @@ export async function runCopy(options: RunCopyOptions): Promise<void> {
 }
 
 interface Connections {
-  /** Of the target, with the account for migrations. */
+  /** Logs in at the target, with the account for migrations. */
   readonly client: ClickHouseClient;
-  /** Of the target, with the account of a writer. */
+  /** Logs in at the target, with the account of a writer. */
   readonly writer: ClickHouseClient;
   readonly source: ClickHouseClient;
 }
