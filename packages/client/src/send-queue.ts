@@ -30,6 +30,12 @@ const REQUEST_TIMEOUT_MS = 20_000;
 
 const FLUSH_TIMEOUT_MS = 30_000;
 
+/** The delay of a timer is a 32-bit integer. */
+const DELAY_MS_MAX = 2 ** 31 - 1;
+
+/** Smaller bodies gain nothing by compression. */
+const GZIP_CHARACTERS_MIN = 1_024;
+
 /** Reports an error to `onError`. */
 export type Report = (
   code: ClientErrorCode,
@@ -267,22 +273,6 @@ export class SendQueue {
   }
 }
 
-type Timer = ReturnType<typeof setTimeout>;
-
-/** The delay of a timer is a 32-bit integer. */
-const DELAY_MS_MAX = 2 ** 31 - 1;
-
-/** Like `setTimeout`, but does not keep a Node.js process alive. */
-function later(callback: () => void, delayMs: number): Timer {
-  const timer = setTimeout(callback, delayMs);
-  // In a browser it is a number.
-  (timer as { unref?(): void }).unref?.();
-  return timer;
-}
-
-/** Smaller bodies gain nothing by compression. */
-const GZIP_CHARACTERS_MIN = 1_024;
-
 /** A call in the queue. */
 interface Entry extends QueuedCall {
   /** The size of its JSON. */
@@ -331,4 +321,14 @@ interface Answer {
   readonly rejected?: readonly { readonly index: number; readonly message: string }[];
   /** Or why there is no response. */
   readonly message?: unknown;
+}
+
+type Timer = ReturnType<typeof setTimeout>;
+
+/** Like `setTimeout`, but does not keep a Node.js process alive. */
+function later(callback: () => void, delayMs: number): Timer {
+  const timer = setTimeout(callback, delayMs);
+  // In a browser it is a number.
+  (timer as { unref?(): void }).unref?.();
+  return timer;
 }
