@@ -42,9 +42,6 @@ export function idOf(entity: { readonly foreignId: string } | { readonly foreign
   return 'foreignId' in entity ? entity.foreignId : entity.foreignUserGroupId;
 }
 
-/** query-api, wherever a proxy has put it: the console is one folder below. */
-const BASE = new URL('../', document.baseURI);
-
 /** An error response of query-api, or no response. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
@@ -74,7 +71,9 @@ interface Problem {
 export async function request(path: string, init: RequestInit = {}, withKey = key.value): Promise<Response> {
   const headers = new Headers(init.headers);
   if (withKey !== '') headers.set('authorization', `Bearer ${withKey}`);
-  const response = await fetch(new URL(path, BASE), { ...init, headers }).catch((error) => {
+  // query-api is one folder above the console, wherever a proxy has put both.
+  const url = new URL(path, new URL('../', document.baseURI));
+  const response = await fetch(url, { ...init, headers }).catch((error) => {
     if (init.signal?.aborted) throw error;
     throw new ApiError(0, 'query-api does not respond.');
   });
@@ -135,4 +134,9 @@ export async function getAll<Name extends string, Listed>(
     cursor = page.nextCursor;
   }
   return { [name]: all } as object as { readonly [_ in Name]: readonly Listed[] };
+}
+
+/** Returns where ingest-api listens next to this page, unless a proxy says otherwise. */
+export function ingestUrl(): string {
+  return `${location.protocol}//${location.hostname}:4000`;
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { endsOf, ticksOf, timeOfBuckets } from './bucket-time.ts';
+import { endsOf, partialBuckets, ticksOf, timeOfBuckets } from './bucket-time.ts';
 
 const DAY_MS = 86_400_000;
 const bucketsOf = (start: string, count: number, eachMs: number) =>
@@ -38,3 +38,30 @@ test('an axis names the hours that a clock shows, in the zone of the chart', () 
   expect(ticksOf(hours, 'hour', 'UTC', 1)).toEqual([17]);
   expect(ticksOf([], 'hour', 'UTC', 5)).toEqual([]);
 });
+
+const TOKYO_DAYS = ['2026-02-28T15:00:00.000Z', '2026-03-01T15:00:00.000Z'];
+
+test.each([
+  ['day', 'Asia/Tokyo', TOKYO_DAYS, '2026-02-28T15:00:00.000Z', '2026-03-02T14:59:59.999Z', []],
+  ['day', 'Asia/Tokyo', TOKYO_DAYS, '2026-03-01T00:00:00.000Z', '2026-03-02T14:59:59.999Z', [0]],
+  ['day', 'Asia/Tokyo', TOKYO_DAYS, '2026-02-28T15:00:00.000Z', '2026-03-01T23:59:59.999Z', [1]],
+  ['hour', 'Asia/Tokyo', ['2026-03-01T10:00:00.000Z'], '2026-03-01T10:00:00.000Z', '2026-03-01T10:59:59.999Z', []],
+  ['hour', 'Asia/Tokyo', ['2026-03-01T10:00:00.000Z'], '2026-03-01T10:00:00.000Z', '2026-03-01T10:59:00.000Z', [0]],
+  // The first of two hours of a night in autumn.
+  ['hour', 'Europe/Berlin', ['2026-10-25T00:00:00.000Z'], '2026-10-25T00:00:00.000Z', '2026-10-25T00:59:59.999Z', []],
+  ['minute', 'UTC', ['2026-03-01T10:00:00.000Z'], '2026-03-01T10:00:30.000Z', '2026-03-01T10:00:59.999Z', [0]],
+  ['week', 'UTC', ['2026-03-02T00:00:00.000Z'], '2026-03-02T00:00:00.000Z', '2026-03-08T23:59:59.999Z', []],
+  ['week', 'UTC', ['2026-03-02T00:00:00.000Z'], '2026-03-02T00:00:00.000Z', '2026-03-05T23:59:59.999Z', [0]],
+  // Weeks that begin on a Sunday.
+  ['week', 'UTC', ['2026-03-01T00:00:00.000Z'], '2026-03-01T00:00:00.000Z', '2026-03-07T23:59:59.999Z', []],
+  ['week', 'UTC', ['2026-03-01T00:00:00.000Z'], '2026-03-01T00:00:00.000Z', '2026-03-08T23:59:59.999Z', [0]],
+  ['month', 'UTC', ['2026-03-01T00:00:00.000Z'], '2026-03-01T00:00:00.000Z', '2026-03-31T23:59:59.999Z', []],
+  ['month', 'UTC', ['2026-03-01T00:00:00.000Z'], '2026-03-01T00:00:00.000Z', '2026-03-15T23:59:59.999Z', [0]],
+  ['none', 'UTC', ['2026-03-01T10:00:00.000Z'], '2026-03-01T10:00:00.000Z', '2026-03-15T10:00:00.000Z', []],
+])(
+  'of each %s in %s, %j, those that are only partly in %s to %s are known',
+  (interval, timeZone, buckets, startDate, endDate, indexes) => {
+    const partial = partialBuckets({ buckets, interval, timeZone, startDate, endDate });
+    expect([...partial]).toEqual(indexes.map((index) => buckets[index]));
+  },
+);

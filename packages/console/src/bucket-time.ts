@@ -5,6 +5,11 @@ interface Buckets {
   readonly endDate: string;
 }
 
+interface CalendarBuckets extends Buckets {
+  readonly interval: string;
+  readonly timeZone: string;
+}
+
 /** The first and the last time of a bucket that are in the range, as `startDate` and `endDate` of another query. */
 export interface BucketTime {
   readonly startDate: string;
@@ -18,6 +23,39 @@ export function timeOfBuckets({ buckets, startDate, endDate }: Buckets, first: n
     startDate: begin === undefined || Date.parse(begin) < Date.parse(startDate) ? startDate : begin,
     endDate: next === undefined ? endDate : new Date(Date.parse(next) - 1).toISOString(),
   };
+}
+
+/** Returns the buckets that lie only partly in a range: the first, the last, both or none. */
+export function partialBuckets({
+  buckets,
+  interval,
+  timeZone,
+  startDate,
+  endDate,
+}: CalendarBuckets): ReadonlySet<string> {
+  const partial = new Set<string>();
+  const [first, last] = [buckets[0], buckets.at(-1)];
+  if (interval === 'none' || first === undefined || last === undefined) return partial;
+  if (Date.parse(first) < Date.parse(startDate)) partial.add(first);
+  if (!isStart(interval, timeZone, Date.parse(endDate) + 1, first)) partial.add(last);
+  return partial;
+}
+
+const PARTS: Readonly<Record<string, Intl.DateTimeFormatOptions>> = {
+  // Where the clocks change, another hour begins: its offset differs.
+  hour: { year: 'numeric', month: 'numeric', day: 'numeric', hour: 'numeric', timeZoneName: 'longOffset' },
+  day: { dateStyle: 'short' },
+  week: { dateStyle: 'short' },
+  month: { year: 'numeric', month: 'numeric' },
+};
+
+/** Whether an interval of a calendar begins at a time. Another one begins at `other`: a week has the same weekday there. */
+function isStart(interval: string, timeZone: string, ms: number, other: string): boolean {
+  if (interval === 'minute') return ms % 60_000 === 0;
+  const { format } = new Intl.DateTimeFormat('en', { ...PARTS[interval], timeZone });
+  if (format(ms) === format(ms - 1)) return false;
+  const weekday = new Intl.DateTimeFormat('en', { weekday: 'short', timeZone });
+  return interval !== 'week' || weekday.format(ms) === weekday.format(new Date(other));
 }
 
 const WIDTHS_MS: Readonly<Record<string, number>> = { minute: 60_000, hour: 3_600_000, week: 7 * 86_400_000 };

@@ -3,8 +3,8 @@ import { type Calendar, parseSettings, type Settings } from './settings.ts';
 
 const ITEM = 'sluice-settings';
 
-/** The settings in force. */
-export const settings = signal<Settings>(parseSettings(localStorage.getItem(ITEM)));
+/** The settings in force: the defaults until {@link followSettings} reads what is stored. */
+export const settings = signal<Settings>(parseSettings(null));
 
 /** The time zone of the browser. */
 export const BROWSER_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -21,8 +21,9 @@ export function changeSettings(change: Partial<Settings>): void {
   localStorage.setItem(ITEM, JSON.stringify(settings.value));
 }
 
-/** Takes over what another tab changes, from now on. */
+/** Reads the stored settings, and takes over what another tab changes from now on. */
 export function followSettings(): void {
+  settings.value = parseSettings(localStorage.getItem(ITEM));
   addEventListener('storage', ({ key, newValue }) => {
     if (key === ITEM) settings.value = parseSettings(newValue);
   });

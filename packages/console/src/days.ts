@@ -1,4 +1,4 @@
-import { without } from './filters.ts';
+import { without } from './route.ts';
 import { type CalendarDate, startOfDate } from './zoned-time.ts';
 
 const DAY = /^(\d{4})-(\d{2})-(\d{2})$/;
@@ -34,40 +34,4 @@ function localDay(
 /** Returns a day as an address has it. */
 export function dayText({ year, month, day }: CalendarDate): string {
   return new Date(Date.UTC(year, month - 1, day)).toISOString().slice(0, 10);
-}
-
-interface Buckets {
-  /** When each bucket begins. */
-  readonly buckets: readonly string[];
-  readonly interval: string;
-  readonly timeZone: string;
-  readonly startDate: string;
-  readonly endDate: string;
-}
-
-/** Returns the buckets that lie only partly in a range: the first, the last, both or none. */
-export function partialBuckets({ buckets, interval, timeZone, startDate, endDate }: Buckets): ReadonlySet<string> {
-  const partial = new Set<string>();
-  const [first, last] = [buckets[0], buckets.at(-1)];
-  if (interval === 'none' || first === undefined || last === undefined) return partial;
-  if (Date.parse(first) < Date.parse(startDate)) partial.add(first);
-  if (!isStart(interval, timeZone, Date.parse(endDate) + 1, first)) partial.add(last);
-  return partial;
-}
-
-const PARTS: Readonly<Record<string, Intl.DateTimeFormatOptions>> = {
-  // Where the clocks change, another hour begins: its offset differs.
-  hour: { year: 'numeric', month: 'numeric', day: 'numeric', hour: 'numeric', timeZoneName: 'longOffset' },
-  day: { dateStyle: 'short' },
-  week: { dateStyle: 'short' },
-  month: { year: 'numeric', month: 'numeric' },
-};
-
-/** Whether an interval of a calendar begins at a time. Another one begins at `other`: a week has the same weekday there. */
-function isStart(interval: string, timeZone: string, ms: number, other: string): boolean {
-  if (interval === 'minute') return ms % 60_000 === 0;
-  const { format } = new Intl.DateTimeFormat('en', { ...PARTS[interval], timeZone });
-  if (format(ms) === format(ms - 1)) return false;
-  const weekday = new Intl.DateTimeFormat('en', { weekday: 'short', timeZone });
-  return interval !== 'week' || weekday.format(ms) === weekday.format(new Date(other));
 }

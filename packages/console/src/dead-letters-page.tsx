@@ -1,12 +1,11 @@
 import { type DeadLetter, type DeadLetterPage, getJson } from './api.ts';
+import { beginningOf } from './beginning.tsx';
 import { tableOf } from './csv.ts';
 import { CsvButton } from './csv-button.tsx';
-import { beginningOf } from './event-table.tsx';
-import { without } from './filters.ts';
 import { formatBytes } from './format.ts';
 import { LoadState } from './load-state.tsx';
 import { Pages } from './pages.tsx';
-import { hrefOf } from './route.ts';
+import { hrefOf, without } from './route.ts';
 import { Time } from './time.tsx';
 import { useLoad } from './use-load.ts';
 

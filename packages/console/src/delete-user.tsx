@@ -1,8 +1,7 @@
 import { useState } from 'preact/hooks';
-import { request } from './api.ts';
+import { ingestUrl, request } from './api.ts';
 import { CopyButton } from './copy-button.tsx';
 import { quoted } from './event-curl.ts';
-import { INGEST_URL } from './ingest-url.ts';
 import { Problem } from './problem.tsx';
 import { key } from './session.ts';
 
@@ -28,7 +27,8 @@ export function DeleteUser({ id, onDeleted }: DeleteUserProps) {
       setIsRunning(false);
     }
   };
-  const command = `curl -X DELETE ${quoted(`${INGEST_URL}/v1/users?${queryOf(id)}`)} -H 'Authorization: Bearer YOUR_KEY'`;
+  const url = ingestUrl();
+  const command = `curl -X DELETE ${quoted(`${url}/v1/users?${queryOf(id)}`)} -H 'Authorization: Bearer YOUR_KEY'`;
   return (
     <section class="danger" aria-labelledby="delete">
       <h2 id="delete">Delete this user</h2>
@@ -42,7 +42,7 @@ export function DeleteUser({ id, onDeleted }: DeleteUserProps) {
       <details open={error !== undefined || key.value === ''}>
         <summary>With curl</summary>
         <pre>{command}</pre>
-        <p class="muted">{INGEST_URL} stands for the address of ingest-api, which may be another one here.</p>
+        <p class="muted">{url} stands for the address of ingest-api, which may be another one here.</p>
         <CopyButton label="Copy" subject="the command" textOf={() => command} />
       </details>
     </section>

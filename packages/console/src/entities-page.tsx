@@ -1,14 +1,13 @@
 import { useState } from 'preact/hooks';
 import { getRecords, idOf, type Organization, type OrganizationPage, type User, type UserPage } from './api.ts';
+import { Beginning, EntityLink } from './beginning.tsx';
 import { tableOf } from './csv.ts';
 import { CsvButton } from './csv-button.tsx';
-import { Beginning, EntityLink } from './event-table.tsx';
 import type { FieldDescription } from './fields.ts';
 import { FilterForm } from './filter-form.tsx';
-import { without } from './filters.ts';
 import { LoadState } from './load-state.tsx';
 import { Pages } from './pages.tsx';
-import { hrefOf } from './route.ts';
+import { hrefOf, without } from './route.ts';
 import { Time } from './time.tsx';
 import { useLoad } from './use-load.ts';
 

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { getJson, idOf, type OrganizationUserPage, type UserOrganizationPage } from './api.ts';
+import { EntityLink } from './beginning.tsx';
 import { apiPathOf, ENTITY_KINDS, type EntityProps } from './entity-kinds.ts';
-import { EntityLink } from './event-table.tsx';
 import { LoadState } from './load-state.tsx';
 import { Time } from './time.tsx';
 import { useLoad } from './use-load.ts';

@@ -1,13 +1,12 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { type Event, type EventPage, getRecords } from './api.ts';
+import { Beginning, EntityLink } from './beginning.tsx';
 import { Combobox } from './combobox.tsx';
 import { ENTITY_KINDS, type EntityProps } from './entity-kinds.ts';
 import { EventLink, EventList } from './event-list.tsx';
-import { Beginning, EntityLink } from './event-table.tsx';
-import { without } from './filters.ts';
 import { formatCount, formatDuration } from './format.ts';
 import { LoadState } from './load-state.tsx';
-import { hrefOf } from './route.ts';
+import { hrefOf, without } from './route.ts';
 import { suggestEvents } from './suggestions.ts';
 import { clocks } from './time.tsx';
 import { type SessionPart, type TimelineDay, timelineOf } from './timeline.ts';

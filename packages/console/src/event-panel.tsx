@@ -1,8 +1,7 @@
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { type Event, type EventPage, getRecords } from './api.ts';
+import { type Event, type EventPage, getRecords, ingestUrl } from './api.ts';
 import { CopyButton } from './copy-button.tsx';
 import { curlOf } from './event-curl.ts';
-import { INGEST_URL } from './ingest-url.ts';
 import { LoadState } from './load-state.tsx';
 import { hrefOf } from './route.ts';
 import { Time } from './time.tsx';
@@ -84,7 +83,7 @@ function EventDetails({ event, filters }: { readonly event: Event; readonly filt
     <>
       <p class="bar">
         <CopyButton label="Copy as JSON" textOf={() => JSON.stringify(event, null, 2)} />
-        <CopyButton label="Copy as curl" textOf={() => curlOf(event, INGEST_URL)} />
+        <CopyButton label="Copy as curl" textOf={() => curlOf(event, ingestUrl())} />
       </p>
       <dl class="facts">
         <dt>Time</dt>

@@ -8,14 +8,13 @@ import { EventList } from './event-list.tsx';
 import { EventTable } from './event-table.tsx';
 import { EVENT_FIELDS } from './fields.ts';
 import { FilterForm } from './filter-form.tsx';
-import { without } from './filters.ts';
 import { formatCount, formatNumber } from './format.ts';
 import { useLiveTail, withStored } from './live-tail.ts';
 import { LoadState } from './load-state.tsx';
 import { NewestHint } from './newest-hint.tsx';
 import { Pages } from './pages.tsx';
 import { Problem } from './problem.tsx';
-import { hrefOf } from './route.ts';
+import { hrefOf, without } from './route.ts';
 import { useLoad } from './use-load.ts';
 
 /** A page is small, and its count fast, unless the address says otherwise. */

@@ -1,5 +1,6 @@
 import { isFilterName } from './names.ts';
 import { isNumber } from './records.ts';
+import { without } from './route.ts';
 
 /** The operators of query-api; `eq` is left out of a parameter's name. */
 export const OPERATORS = ['eq', 'ne', 'in', 'exists', 'lt', 'lte', 'gt', 'gte', 'prefix', 'contains'] as const;
@@ -75,11 +76,6 @@ export function parameterOf(name: string, operator: string): string {
 /** Returns the parameters that are filters of events, of any operator. */
 export function eventFilters(params: URLSearchParams): URLSearchParams {
   return new URLSearchParams([...params].filter(([param]) => isFilterName(CONDITION.exec(param)?.[1] ?? '')));
-}
-
-/** Returns a copy of the parameters without some of them. */
-export function without(params: URLSearchParams, ...names: readonly string[]): URLSearchParams {
-  return new URLSearchParams([...params].filter(([name]) => !names.includes(name)));
 }
 
 /**

@@ -1,6 +1,5 @@
-import { type EventPage, getRecords } from './api.ts';
+import { type EventPage, getRecords, ingestUrl } from './api.ts';
 import { EventTable } from './event-table.tsx';
-import { INGEST_URL } from './ingest-url.ts';
 import { useLiveTail, withStored } from './live-tail.ts';
 import { Problem } from './problem.tsx';
 import { key } from './session.ts';
@@ -18,12 +17,13 @@ export function FirstVisit({ onBegin }: { readonly onBegin: () => void }) {
   );
   const events = withStored(tail, data?.results ?? []);
   const withKey = key.value === '' ? 'YOUR_KEY' : key.value;
-  const curl = `curl -X POST ${INGEST_URL}/v1/public/userGroups \\
+  const url = ingestUrl();
+  const curl = `curl -X POST ${url}/v1/public/userGroups \\
   -H 'Authorization: Bearer ${withKey}' -H 'Content-Type: application/json' \\
   -d '{"foreignUserGroupId":"acme","foreignUserId":"jane","events":[{"event":"signed_up","properties":{"plan":"pro"}}]}'`;
   const client = `import { createClient } from '@sluice/client';
 
-const client = createClient({ url: '${INGEST_URL}', key: '${withKey}' });
+const client = createClient({ url: '${url}', key: '${withKey}' });
 client.track('signed_up', { plan: 'pro' }, { userId: 'jane' });
 await client.close();`;
   return (
@@ -31,7 +31,7 @@ await client.close();`;
       <p>There are no events in this workspace yet. Send the first one, with a key that has the scope ingest:</p>
       <Snippet title="With curl" text={curl} />
       <Snippet title="With the client for JavaScript" text={client} />
-      <p class="muted">{INGEST_URL} stands for the address of ingest-api, which may be another one here.</p>
+      <p class="muted">{url} stands for the address of ingest-api, which may be another one here.</p>
       {tail.error && <Problem error={tail.error} />}
       {events.length === 0 ? (
         <p role="status">Waiting for the first event …</p>

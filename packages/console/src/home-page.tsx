@@ -1,7 +1,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import { type EventPage, type EventSeries, getJson, getRecords } from './api.ts';
+import { partialBuckets } from './bucket-time.ts';
 import { calendar, timeZone } from './current-settings.ts';
-import { partialBuckets } from './days.ts';
 import { Figure } from './figure.tsx';
 import { FirstVisit } from './first-visit.tsx';
 import { formatChange, formatNumber } from './format.ts';

@@ -1,9 +1,9 @@
 import { useEffect, useState } from 'preact/hooks';
 import { ApiError, type Event, request } from './api.ts';
 import { createMessageParser } from './event-source-parser.ts';
-import { without } from './filters.ts';
 import { RecentlySeen } from './recently-seen.ts';
 import { parseRecords } from './records.ts';
+import { without } from './route.ts';
 
 /** As many events stay on the page. */
 const EVENTS_MAX = 200;

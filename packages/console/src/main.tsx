@@ -2,10 +2,12 @@ import { render } from 'preact';
 import { App } from './app.tsx';
 import { followSettings } from './current-settings.ts';
 import { followAddress } from './route.ts';
+import { restoreKey } from './session.ts';
 import { takeLink } from './views/link.ts';
 
 followAddress(takeLink);
 followSettings();
+restoreKey();
 // What the page itself has was there for the first moment, and a dashboard behind a link has no header.
 document.body.replaceChildren();
 render(<App />, document.body);

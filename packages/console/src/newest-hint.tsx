@@ -1,6 +1,5 @@
 import { type Event, type EventPage, getRecords } from './api.ts';
-import { without } from './filters.ts';
-import { hrefOf } from './route.ts';
+import { hrefOf, without } from './route.ts';
 import { Time } from './time.tsx';
 import { useLoad } from './use-load.ts';
 

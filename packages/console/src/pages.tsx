@@ -1,5 +1,4 @@
-import { without } from './filters.ts';
-import { hrefOf } from './route.ts';
+import { hrefOf, without } from './route.ts';
 
 interface PagesProps {
   /** Of the list, in the address: `events`. */

@@ -1,6 +1,6 @@
 import { type DeadLetterPage, getJson, type Pipeline } from './api.ts';
 import { attentionOf } from './attention.ts';
-import { beginningOf } from './event-table.tsx';
+import { beginningOf } from './beginning.tsx';
 import { formatCount, formatDuration } from './format.ts';
 import { Problem } from './problem.tsx';
 import { hrefOf } from './route.ts';

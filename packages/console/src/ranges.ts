@@ -1,5 +1,5 @@
 import { withLocalDays } from './days.ts';
-import { without } from './filters.ts';
+import { without } from './route.ts';
 import { type Calendar, zoneOf } from './settings.ts';
 import { dateIn, startOfDate } from './zoned-time.ts';
 

@@ -19,6 +19,11 @@ export function hrefOf(path: readonly string[], params?: URLSearchParams): strin
   return `#/${path.map(encodeURIComponent).join('/')}${query === '' ? '' : `?${query}`}`;
 }
 
+/** Returns a copy of the parameters without some of them. */
+export function without(params: URLSearchParams, ...names: readonly string[]): URLSearchParams {
+  return new URLSearchParams([...params].filter(([name]) => !names.includes(name)));
+}
+
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);

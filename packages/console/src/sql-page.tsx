@@ -1,7 +1,7 @@
 import { useLayoutEffect, useState } from 'preact/hooks';
 import { request } from './api.ts';
+import { beginningOf } from './beginning.tsx';
 import { withoutFormulas } from './csv.ts';
-import { beginningOf } from './event-table.tsx';
 import { formatCount } from './format.ts';
 import { LoadState } from './load-state.tsx';
 import { Problem } from './problem.tsx';

@@ -1,6 +1,5 @@
-import { without } from './filters.ts';
 import { isNumber } from './records.ts';
-import { hrefOf } from './route.ts';
+import { hrefOf, without } from './route.ts';
 
 /** The objects of an event in which filters can find a value. */
 export const DOCUMENTS = ['properties', 'context', 'traits'] as const;

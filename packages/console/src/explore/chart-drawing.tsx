@@ -1,12 +1,10 @@
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { EventSeries } from '../api.ts';
-import { timeOfBuckets } from '../bucket-time.ts';
-import { partialBuckets } from '../days.ts';
-import { without } from '../filters.ts';
+import { partialBuckets, timeOfBuckets } from '../bucket-time.ts';
 import { isStackable, labelOfMeasure, labelOfName } from '../names.ts';
 import { toDouble } from '../records.ts';
-import { hrefOf } from '../route.ts';
+import { hrefOf, without } from '../route.ts';
 import { type Line, linesOf } from '../series.ts';
 import { SeriesChart } from '../series-chart.tsx';
 import { SeriesTable } from '../series-table.tsx';

@@ -1,12 +1,11 @@
 import type { EventSeries } from '../api.ts';
+import { partialBuckets } from '../bucket-time.ts';
 import type { Table } from '../csv.ts';
 import { CsvButton } from '../csv-button.tsx';
-import { partialBuckets } from '../days.ts';
-import { without } from '../filters.ts';
 import { formatNumber } from '../format.ts';
 import { isStackable } from '../names.ts';
 import { toDouble } from '../records.ts';
-import { hrefOf } from '../route.ts';
+import { hrefOf, without } from '../route.ts';
 import { type Line, linesOf } from '../series.ts';
 import { ChartDrawing } from './chart-drawing.tsx';
 import { ReportNotes } from './report-notes.tsx';

@@ -1,8 +1,8 @@
 import { timeZone } from '../current-settings.ts';
 import { dayText } from '../days.ts';
-import { eventFilters, without } from '../filters.ts';
+import { eventFilters } from '../filters.ts';
 import { useNewestEvent } from '../newest-hint.tsx';
-import { hrefOf } from '../route.ts';
+import { hrefOf, without } from '../route.ts';
 import { dateIn } from '../zoned-time.ts';
 
 /** Says that nothing matches in the range and, with the parameters of the page, where there is something. */

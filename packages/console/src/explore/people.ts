@@ -1,8 +1,7 @@
-import { without } from '../filters.ts';
 import { formatBucket } from '../format.ts';
 import { splitList } from '../names.ts';
 import { parseRecords } from '../records.ts';
-import { hrefOf } from '../route.ts';
+import { hrefOf, without } from '../route.ts';
 import { type GroupKey, labelOfKey } from '../series.ts';
 import { type Calendar, zoneOf } from '../settings.ts';
 import { type Report, reportParams } from './reports.ts';

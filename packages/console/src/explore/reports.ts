@@ -1,6 +1,7 @@
-import { eventFilters, without } from '../filters.ts';
+import { eventFilters } from '../filters.ts';
 import { joinList, splitList } from '../names.ts';
 import { hoursOf, RANGES, withDates } from '../ranges.ts';
+import { without } from '../route.ts';
 import { seriesParams } from '../series.ts';
 import type { Calendar } from '../settings.ts';
 

@@ -1,9 +1,8 @@
 import type { Retention } from '../api.ts';
-import { timeOfBuckets } from '../bucket-time.ts';
+import { partialBuckets, timeOfBuckets } from '../bucket-time.ts';
 import type { Table } from '../csv.ts';
 import { CsvButton } from '../csv-button.tsx';
 import { calendar } from '../current-settings.ts';
-import { partialBuckets } from '../days.ts';
 import { formatBucket, formatCount, formatShare } from '../format.ts';
 import { NumberLink } from '../number-link.tsx';
 import { type DrawingProps, partName } from './drawing.ts';

@@ -1,6 +1,6 @@
 import type { EventValues } from '../api.ts';
+import { beginningOf } from '../beginning.tsx';
 import { CsvButton } from '../csv-button.tsx';
-import { beginningOf } from '../event-table.tsx';
 import { formatNumber, formatShare } from '../format.ts';
 import { labelOfName } from '../names.ts';
 import { NumberLink } from '../number-link.tsx';

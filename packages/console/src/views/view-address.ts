@@ -1,6 +1,5 @@
 import type { View } from '../api.ts';
-import { without } from '../filters.ts';
-import { hrefOf } from '../route.ts';
+import { hrefOf, without } from '../route.ts';
 import type { Calendar } from '../settings.ts';
 
 /** The reports as a person calls them. */
