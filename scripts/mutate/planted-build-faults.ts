@@ -17,7 +17,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   },
   {
     name: 'console/settings-of-one-visit',
-    file: console('current-settings.ts'),
+    file: console('base/settings.ts'),
     search: '  localStorage.setItem(ITEM, JSON.stringify(settings.value));\n',
     replacement: '',
     breaks: 'The time zone that somebody chooses is forgotten when the page is opened again.',

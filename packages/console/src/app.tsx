@@ -1,13 +1,11 @@
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
-import { checkKey } from './api.ts';
+import { access, checkKey, key, type Route, route } from './base/base.ts';
 import { deferred } from './deferred.tsx';
 import { EntitiesPage } from './entities-page.tsx';
 import { ErrorBoundary } from './error-boundary.tsx';
 import { EventsPage } from './events-page.tsx';
 import { HomePage } from './home-page.tsx';
 import { Navigation } from './navigation.tsx';
-import { type Route, route } from './route.ts';
-import { access, key } from './session.ts';
 import { SettingsPage } from './settings-page.tsx';
 import { Shortcuts } from './shortcuts.tsx';
 import { SignIn } from './sign-in.tsx';

@@ -1,5 +1,5 @@
 import { useMemo } from 'preact/hooks';
-import { hrefOf } from './route.ts';
+import { hrefOf } from './base/base.ts';
 
 interface EntityLinkProps {
   readonly path: 'users' | 'organizations';

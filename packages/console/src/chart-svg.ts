@@ -1,5 +1,5 @@
+import { axisFormat, formatNumber } from './base/base.ts';
 import { endsOf, ticksOf } from './bucket-time.ts';
-import { axisFormat, formatNumber } from './format.ts';
 import { type Drawn, partialOf, stack, wholeOf } from './plot-series.ts';
 import { DASHES, strokeOf } from './stroke.ts';
 import { escaped, isolated } from './xml-text.ts';

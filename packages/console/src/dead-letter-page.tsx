@@ -1,10 +1,8 @@
-import { type DeadLetterWithRow, getJson, request } from './api.ts';
+import { type DeadLetterWithRow, formatBytes, formatNumber, getJson, hrefOf, request } from './base/base.ts';
 import { ConfirmButton } from './confirm-button.tsx';
 import { KINDS } from './dead-letters-page.tsx';
-import { formatBytes, formatNumber } from './format.ts';
 import { LoadState } from './load-state.tsx';
 import { Problem } from './problem.tsx';
-import { hrefOf } from './route.ts';
 import { Snippet } from './snippet.tsx';
 import { Time } from './time.tsx';
 import { useAction } from './use-action.ts';

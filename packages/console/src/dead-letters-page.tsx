@@ -1,11 +1,9 @@
-import { type DeadLetter, type DeadLetterPage, getJson } from './api.ts';
+import { type DeadLetter, type DeadLetterPage, formatBytes, getJson, hrefOf, without } from './base/base.ts';
 import { beginningOf } from './beginning.tsx';
 import { tableOf } from './csv.ts';
 import { CsvButton } from './csv-button.tsx';
-import { formatBytes } from './format.ts';
 import { LoadState } from './load-state.tsx';
 import { Pages } from './pages.tsx';
-import { hrefOf, without } from './route.ts';
 import { Time } from './time.tsx';
 import { useLoad } from './use-load.ts';
 

@@ -1,9 +1,8 @@
 import { useState } from 'preact/hooks';
-import { ingestUrl, request } from './api.ts';
+import { ingestUrl, key, request } from './base/base.ts';
 import { CopyButton } from './copy-button.tsx';
 import { quoted } from './event-curl.ts';
 import { Problem } from './problem.tsx';
-import { key } from './session.ts';
 
 interface DeleteUserProps {
   readonly id: string;

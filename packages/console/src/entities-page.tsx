@@ -1,5 +1,14 @@
 import { useState } from 'preact/hooks';
-import { getRecords, idOf, type Organization, type OrganizationPage, type User, type UserPage } from './api.ts';
+import {
+  getRecords,
+  hrefOf,
+  idOf,
+  type Organization,
+  type OrganizationPage,
+  type User,
+  type UserPage,
+  without,
+} from './base/base.ts';
 import { Beginning, EntityLink } from './beginning.tsx';
 import { tableOf } from './csv.ts';
 import { CsvButton } from './csv-button.tsx';
@@ -7,7 +16,6 @@ import type { FieldDescription } from './fields.ts';
 import { FilterForm } from './filter-form.tsx';
 import { LoadState } from './load-state.tsx';
 import { Pages } from './pages.tsx';
-import { hrefOf, without } from './route.ts';
 import { Time } from './time.tsx';
 import { useLoad } from './use-load.ts';
 

@@ -1,10 +1,8 @@
 import { useMemo } from 'preact/hooks';
-import { type Activity, getJson } from './api.ts';
+import { type Activity, formatCount, formatNumber, getJson, hrefOf } from './base/base.ts';
 import { apiPathOf, ENTITY_KINDS, type EntityProps } from './entity-kinds.ts';
-import { formatCount, formatNumber } from './format.ts';
 import { LoadState } from './load-state.tsx';
 import { NewestHint } from './newest-hint.tsx';
-import { hrefOf } from './route.ts';
 import { SeriesChart } from './series-chart.tsx';
 import { SeriesTable } from './series-table.tsx';
 import { useLoad } from './use-load.ts';

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { getJson, idOf, type OrganizationUserPage, type UserOrganizationPage } from './api.ts';
+import { getJson, idOf, type OrganizationUserPage, type UserOrganizationPage } from './base/base.ts';
 import { EntityLink } from './beginning.tsx';
 import { apiPathOf, ENTITY_KINDS, type EntityProps } from './entity-kinds.ts';
 import { LoadState } from './load-state.tsx';

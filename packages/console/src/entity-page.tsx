@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { ApiError, getRecords, type Organization, type User } from './api.ts';
+import { ApiError, getRecords, hrefOf, type Organization, type User } from './base/base.ts';
 import { DeleteUser } from './delete-user.tsx';
 import { EntityActivity } from './entity-activity.tsx';
 import { apiPathOf, ENTITY_KINDS, type EntityPath, type EntityProps } from './entity-kinds.ts';
@@ -7,7 +7,6 @@ import { EntityMembers } from './entity-members.tsx';
 import { EntityProperties } from './entity-properties.tsx';
 import { EntityTimeline } from './entity-timeline.tsx';
 import { LoadState } from './load-state.tsx';
-import { hrefOf } from './route.ts';
 import { Time } from './time.tsx';
 import { useLoad } from './use-load.ts';
 

@@ -1,12 +1,10 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
-import { type Event, type EventPage, getRecords } from './api.ts';
+import { type Event, type EventPage, formatCount, formatDuration, getRecords, hrefOf, without } from './base/base.ts';
 import { Beginning, EntityLink } from './beginning.tsx';
 import { Combobox } from './combobox.tsx';
 import { ENTITY_KINDS, type EntityProps } from './entity-kinds.ts';
 import { EventLink, EventList } from './event-list.tsx';
-import { formatCount, formatDuration } from './format.ts';
 import { LoadState } from './load-state.tsx';
-import { hrefOf, without } from './route.ts';
 import { suggestEvents } from './suggestions.ts';
 import { clocks } from './time.tsx';
 import { type SessionPart, type TimelineDay, timelineOf } from './timeline.ts';

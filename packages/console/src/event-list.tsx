@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useRef } from 'preact/hooks';
-import type { Event } from './api.ts';
+import type { Event } from './base/base.ts';
 import { deferred } from './deferred.tsx';
 
 const EventPanel = deferred(() => import('./event-panel.tsx').then(({ EventPanel }) => EventPanel));

@@ -1,9 +1,8 @@
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { type Event, type EventPage, getRecords, ingestUrl } from './api.ts';
+import { type Event, type EventPage, getRecords, hrefOf, ingestUrl } from './base/base.ts';
 import { CopyButton } from './copy-button.tsx';
 import { curlOf } from './event-curl.ts';
 import { LoadState } from './load-state.tsx';
-import { hrefOf } from './route.ts';
 import { Time } from './time.tsx';
 import { useLoad } from './use-load.ts';
 import { chartHref, DOCUMENTS, filterHref, type Place } from './value-links.ts';

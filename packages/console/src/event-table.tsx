@@ -1,7 +1,6 @@
-import type { Event } from './api.ts';
+import { type Event, hrefOf } from './base/base.ts';
 import { Beginning, EntityLink } from './beginning.tsx';
 import { EventLink } from './event-list.tsx';
-import { hrefOf } from './route.ts';
 import { Time } from './time.tsx';
 
 const COLUMNS = ['Time', 'Event', 'Type', 'User', 'Organization', 'Properties'] as const;

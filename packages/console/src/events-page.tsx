@@ -1,20 +1,25 @@
 import { useState } from 'preact/hooks';
-import { type EventPage, getRecords } from './api.ts';
+import {
+  type EventPage,
+  formatCount,
+  formatNumber,
+  getRecords,
+  hrefOf,
+  timeZone,
+  withLocalDays,
+  without,
+} from './base/base.ts';
 import { tableOf } from './csv.ts';
 import { CsvButton } from './csv-button.tsx';
-import { timeZone } from './current-settings.ts';
-import { withLocalDays } from './days.ts';
 import { EventList } from './event-list.tsx';
 import { EventTable } from './event-table.tsx';
 import { EVENT_FIELDS } from './fields.ts';
 import { FilterForm } from './filter-form.tsx';
-import { formatCount, formatNumber } from './format.ts';
 import { useLiveTail, withStored } from './live-tail.ts';
 import { LoadState } from './load-state.tsx';
 import { NewestHint } from './newest-hint.tsx';
 import { Pages } from './pages.tsx';
 import { Problem } from './problem.tsx';
-import { hrefOf, without } from './route.ts';
 import { useLoad } from './use-load.ts';
 
 /** A page is small, and its count fast, unless the address says otherwise. */

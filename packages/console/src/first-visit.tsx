@@ -1,8 +1,7 @@
-import { type EventPage, getRecords, ingestUrl } from './api.ts';
+import { type EventPage, getRecords, ingestUrl, key } from './base/base.ts';
 import { EventTable } from './event-table.tsx';
 import { useLiveTail, withStored } from './live-tail.ts';
 import { Problem } from './problem.tsx';
-import { key } from './session.ts';
 import { Snippet } from './snippet.tsx';
 import { useLoad } from './use-load.ts';
 

@@ -1,6 +1,6 @@
 import { useRef } from 'preact/hooks';
-import { getJson, type Pipeline } from './api.ts';
 import { attentionOf } from './attention.ts';
+import { getJson, type Pipeline } from './base/base.ts';
 import { LoadState } from './load-state.tsx';
 import { PipelineFigures } from './pipeline-figures.tsx';
 import { PipelineLines } from './pipeline-lines.tsx';

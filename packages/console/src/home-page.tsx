@@ -1,15 +1,22 @@
 import { useMemo, useState } from 'preact/hooks';
-import { type EventPage, type EventSeries, getJson, getRecords } from './api.ts';
+import {
+  calendar,
+  type EventPage,
+  type EventSeries,
+  formatChange,
+  formatNumber,
+  getJson,
+  getRecords,
+  hrefOf,
+  timeZone,
+} from './base/base.ts';
 import { partialBuckets } from './bucket-time.ts';
-import { calendar, timeZone } from './current-settings.ts';
 import { Figure } from './figure.tsx';
 import { FirstVisit } from './first-visit.tsx';
-import { formatChange, formatNumber } from './format.ts';
 import { LoadState } from './load-state.tsx';
 import { NewestEntities } from './newest-entities.tsx';
 import { NewestHint } from './newest-hint.tsx';
 import { PipelineState } from './pipeline-state.tsx';
-import { hrefOf } from './route.ts';
 import { comparison, linesOf, seriesParams } from './series.ts';
 import { SeriesChart } from './series-chart.tsx';
 import { SeriesTable } from './series-table.tsx';

@@ -1,9 +1,8 @@
 import { useState } from 'preact/hooks';
-import { type CreatedKey, getJson, type Key, type Keys, request, sendJson } from './api.ts';
+import { type CreatedKey, formatNumber, getJson, type Key, type Keys, request, sendJson } from './base/base.ts';
 import { ConfirmButton } from './confirm-button.tsx';
 import { tableOf } from './csv.ts';
 import { CsvButton } from './csv-button.tsx';
-import { formatNumber } from './format.ts';
 import { LoadState } from './load-state.tsx';
 import { Problem } from './problem.tsx';
 import { Snippet } from './snippet.tsx';

@@ -1,4 +1,4 @@
-import { formatNumber } from './format.ts';
+import { formatNumber } from './base/base.ts';
 import type { Line } from './series.ts';
 import { strokeOf } from './stroke.ts';
 

@@ -1,9 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
-import { ApiError, type Event, request } from './api.ts';
+import { ApiError, type Event, parseRecords, request, without } from './base/base.ts';
 import { createMessageParser } from './event-source-parser.ts';
 import { RecentlySeen } from './recently-seen.ts';
-import { parseRecords } from './records.ts';
-import { without } from './route.ts';
 
 /** As many events stay on the page. */
 const EVENTS_MAX = 200;

@@ -1,8 +1,6 @@
 import { render } from 'preact';
 import { App } from './app.tsx';
-import { followSettings } from './current-settings.ts';
-import { followAddress } from './route.ts';
-import { restoreKey } from './session.ts';
+import { followAddress, followSettings, restoreKey } from './base/base.ts';
 import { takeLink } from './views/link.ts';
 
 followAddress(takeLink);

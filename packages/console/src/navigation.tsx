@@ -1,6 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks';
-import { hrefOf, route } from './route.ts';
-import { access, key, useKey } from './session.ts';
+import { access, hrefOf, key, route, useKey } from './base/base.ts';
 
 type Link = readonly [name: string, title: string];
 

@@ -1,6 +1,5 @@
-import { getJson, idOf, type OrganizationPage, type UserPage } from './api.ts';
+import { getJson, hrefOf, idOf, type OrganizationPage, type UserPage } from './base/base.ts';
 import { LoadState } from './load-state.tsx';
-import { hrefOf } from './route.ts';
 import { Time } from './time.tsx';
 import { useLoad } from './use-load.ts';
 

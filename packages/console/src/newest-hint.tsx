@@ -1,5 +1,4 @@
-import { type Event, type EventPage, getRecords } from './api.ts';
-import { hrefOf, without } from './route.ts';
+import { type Event, type EventPage, getRecords, hrefOf, without } from './base/base.ts';
 import { Time } from './time.tsx';
 import { useLoad } from './use-load.ts';
 

@@ -1,4 +1,4 @@
-import { formatNumber } from './format.ts';
+import { formatNumber } from './base/base.ts';
 
 interface NumberLinkProps {
   readonly value: number | null;

@@ -1,7 +1,5 @@
-import type { Pipeline } from './api.ts';
+import { formatBytes, formatDuration, formatNumber, formatShare, hrefOf, type Pipeline } from './base/base.ts';
 import { Figure } from './figure.tsx';
-import { formatBytes, formatDuration, formatNumber, formatShare } from './format.ts';
-import { hrefOf } from './route.ts';
 import { Time } from './time.tsx';
 
 /** The figures of the pipeline. One that is not known is a dash. */

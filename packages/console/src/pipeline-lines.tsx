@@ -1,6 +1,5 @@
 import { useMemo } from 'preact/hooks';
-import { getJson, type PipelineHistory } from './api.ts';
-import { timeZone } from './current-settings.ts';
+import { getJson, type PipelineHistory, timeZone } from './base/base.ts';
 import { Legend } from './legend.tsx';
 import { LoadState } from './load-state.tsx';
 import type { Line } from './series.ts';

@@ -1,9 +1,7 @@
-import { type DeadLetterPage, getJson, type Pipeline } from './api.ts';
 import { attentionOf } from './attention.ts';
+import { type DeadLetterPage, formatCount, formatDuration, getJson, hrefOf, type Pipeline } from './base/base.ts';
 import { beginningOf } from './beginning.tsx';
-import { formatCount, formatDuration } from './format.ts';
 import { Problem } from './problem.tsx';
-import { hrefOf } from './route.ts';
 import { Time } from './time.tsx';
 import { useLoad } from './use-load.ts';
 

@@ -1,6 +1,6 @@
 import uPlot from 'uplot';
+import { axisFormat, formatNumber } from './base/base.ts';
 import { endsOf, ticksOf } from './bucket-time.ts';
-import { axisFormat, formatNumber } from './format.ts';
 import { type Drawn, drawnSeries } from './plot-series.ts';
 import type { Line } from './series.ts';
 import { strokeOf } from './stroke.ts';

@@ -1,4 +1,4 @@
-import { ApiError } from './api.ts';
+import { ApiError } from './base/base.ts';
 
 interface ProblemProps {
   readonly error: Error;

@@ -1,4 +1,4 @@
-import { ApiError } from './api.ts';
+import { ApiError } from './base/base.ts';
 import { Problem } from './problem.tsx';
 
 interface ScopeProblemProps {

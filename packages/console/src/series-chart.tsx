@@ -1,5 +1,5 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { formatBucket, formatNumber } from './format.ts';
+import { formatBucket, formatNumber } from './base/base.ts';
 import type { Plot } from './plot.ts';
 import type { Drawn, Form } from './plot-series.ts';
 import { saveFile } from './save-file.ts';

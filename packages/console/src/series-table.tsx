@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { formatBucket, formatNumber } from './format.ts';
+import { formatBucket, formatNumber } from './base/base.ts';
 import { NumberLink } from './number-link.tsx';
 import type { Line } from './series.ts';
 

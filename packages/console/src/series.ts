@@ -1,8 +1,4 @@
-import type { EventSeries } from './api.ts';
-import { labelOfMeasure } from './names.ts';
-import { hoursOf, withDates } from './ranges.ts';
-import { toDouble } from './records.ts';
-import type { Calendar } from './settings.ts';
+import { type Calendar, type EventSeries, hoursOf, labelOfMeasure, toDouble, withDates } from './base/base.ts';
 
 type Series = EventSeries['series'][number];
 export type GroupKey = Series['group'][number];

@@ -1,6 +1,5 @@
 import { useState } from 'preact/hooks';
-import { BROWSER_ZONE, changeSettings, settings } from './current-settings.ts';
-import { isTimeZone, type Settings, WEEK_STARTS } from './settings.ts';
+import { BROWSER_ZONE, changeSettings, isTimeZone, type Settings, settings, WEEK_STARTS } from './base/base.ts';
 import { Time } from './time.tsx';
 
 /** What the day of the week is called. */

@@ -1,6 +1,5 @@
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { settings } from './current-settings.ts';
-import { hrefOf } from './route.ts';
+import { hrefOf, settings } from './base/base.ts';
 
 /** The pages that `g` and another key open. */
 const PAGES: Readonly<Record<string, readonly [name: string, title: string]>> = {

@@ -1,7 +1,6 @@
 import { useState } from 'preact/hooks';
-import { checkKey } from './api.ts';
+import { access, checkKey, useKey } from './base/base.ts';
 import { Problem } from './problem.tsx';
-import { access, useKey } from './session.ts';
 
 /** Asks for a key. The form is never sent: a script reads it. */
 export function SignIn() {

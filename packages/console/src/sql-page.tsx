@@ -1,11 +1,9 @@
 import { useLayoutEffect, useState } from 'preact/hooks';
-import { request } from './api.ts';
+import { formatCount, hrefOf, request } from './base/base.ts';
 import { beginningOf } from './beginning.tsx';
 import { withoutFormulas } from './csv.ts';
-import { formatCount } from './format.ts';
 import { LoadState } from './load-state.tsx';
 import { Problem } from './problem.tsx';
-import { hrefOf } from './route.ts';
 import { type Rows, readRows } from './rows.ts';
 import { saveFile } from './save-file.ts';
 import { useLoad } from './use-load.ts';

@@ -1,6 +1,15 @@
-import { type EventNames, type EventProperties, type EventValues, getJson, getRecords } from './api.ts';
-import { formatCount } from './format.ts';
-import { GROUPED_FIELDS, joinList, labelOfName, splitList } from './names.ts';
+import {
+  type EventNames,
+  type EventProperties,
+  type EventValues,
+  formatCount,
+  GROUPED_FIELDS,
+  getJson,
+  getRecords,
+  joinList,
+  labelOfName,
+  splitList,
+} from './base/base.ts';
 
 /** A text to choose, and what helps to choose it. */
 export interface Suggestion {

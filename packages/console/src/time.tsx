@@ -1,5 +1,5 @@
 import { computed } from '@preact/signals';
-import { timeZone } from './current-settings.ts';
+import { timeZone } from './base/base.ts';
 
 /** What a time is called in the time zone of the settings: with its date, its date alone in full, and its time alone. */
 export const clocks = computed(() => {

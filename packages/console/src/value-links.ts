@@ -1,5 +1,4 @@
-import { isNumber } from './records.ts';
-import { hrefOf, without } from './route.ts';
+import { hrefOf, isNumber, without } from './base/base.ts';
 
 /** The objects of an event in which filters can find a value. */
 export const DOCUMENTS = ['properties', 'context', 'traits'] as const;

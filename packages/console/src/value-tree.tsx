@@ -1,6 +1,5 @@
 import { useState } from 'preact/hooks';
-import { formatCount, formatNumber } from './format.ts';
-import { isNested } from './records.ts';
+import { formatCount, formatNumber, isNested } from './base/base.ts';
 import type { Place } from './value-links.ts';
 
 /** An object or an array shows so many members at once. */

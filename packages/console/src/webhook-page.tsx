@@ -1,11 +1,18 @@
-import { getJson, request, sendJson, type Webhook, type WebhookDelivery, type WebhookTest } from './api.ts';
+import {
+  formatNumber,
+  getJson,
+  hrefOf,
+  request,
+  sendJson,
+  type Webhook,
+  type WebhookDelivery,
+  type WebhookTest,
+} from './base/base.ts';
 import { ConfirmButton } from './confirm-button.tsx';
 import { tableOf } from './csv.ts';
 import { CsvButton } from './csv-button.tsx';
-import { formatNumber } from './format.ts';
 import { LoadState } from './load-state.tsx';
 import { Problem } from './problem.tsx';
-import { hrefOf } from './route.ts';
 import { Time } from './time.tsx';
 import { useAction } from './use-action.ts';
 import { useLoad } from './use-load.ts';

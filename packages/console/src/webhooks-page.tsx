@@ -1,10 +1,9 @@
 import { useState } from 'preact/hooks';
-import { getAll, sendJson, type Webhook, type WebhookWithSecret } from './api.ts';
+import { getAll, hrefOf, sendJson, type Webhook, type WebhookWithSecret } from './base/base.ts';
 import { tableOf } from './csv.ts';
 import { CsvButton } from './csv-button.tsx';
 import { LoadState } from './load-state.tsx';
 import { Problem } from './problem.tsx';
-import { hrefOf } from './route.ts';
 import { Snippet } from './snippet.tsx';
 import { Time } from './time.tsx';
 import { useAction } from './use-action.ts';

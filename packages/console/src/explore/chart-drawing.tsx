@@ -1,10 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
-import type { EventSeries } from '../api.ts';
+import { type EventSeries, hrefOf, isStackable, labelOfMeasure, labelOfName, toDouble, without } from '../base/base.ts';
 import { partialBuckets, timeOfBuckets } from '../bucket-time.ts';
-import { isStackable, labelOfMeasure, labelOfName } from '../names.ts';
-import { toDouble } from '../records.ts';
-import { hrefOf, without } from '../route.ts';
 import { type Line, linesOf } from '../series.ts';
 import { SeriesChart } from '../series-chart.tsx';
 import { SeriesTable } from '../series-table.tsx';

@@ -1,11 +1,7 @@
-import type { EventSeries } from '../api.ts';
+import { type EventSeries, formatNumber, hrefOf, isStackable, toDouble, without } from '../base/base.ts';
 import { partialBuckets } from '../bucket-time.ts';
 import type { Table } from '../csv.ts';
 import { CsvButton } from '../csv-button.tsx';
-import { formatNumber } from '../format.ts';
-import { isStackable } from '../names.ts';
-import { toDouble } from '../records.ts';
-import { hrefOf, without } from '../route.ts';
 import { type Line, linesOf } from '../series.ts';
 import { ChartDrawing } from './chart-drawing.tsx';
 import { ReportNotes } from './report-notes.tsx';

@@ -1,7 +1,5 @@
-import type { EventSeries } from '../api.ts';
-import { formatChange, formatNumber } from '../format.ts';
+import { type EventSeries, formatChange, formatNumber, toDouble } from '../base/base.ts';
 import { NumberLink } from '../number-link.tsx';
-import { toDouble } from '../records.ts';
 import type { Line } from '../series.ts';
 import { strokeOf } from '../stroke.ts';
 import { type DrawingProps, partName } from './drawing.ts';

@@ -1,4 +1,4 @@
-import type { EventSeries, EventValues, Funnel, Retention } from '../api.ts';
+import type { EventSeries, EventValues, Funnel, Retention } from '../base/base.ts';
 
 /** A response of a report, of which the report is known beside it. */
 export type ReportBody = EventSeries & Funnel & Retention & EventValues;

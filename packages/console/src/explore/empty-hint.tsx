@@ -1,9 +1,6 @@
-import { timeZone } from '../current-settings.ts';
-import { dayText } from '../days.ts';
+import { dateIn, dayText, hrefOf, timeZone, without } from '../base/base.ts';
 import { eventFilters } from '../filters.ts';
 import { useNewestEvent } from '../newest-hint.tsx';
-import { hrefOf, without } from '../route.ts';
-import { dateIn } from '../zoned-time.ts';
 
 /** Says that nothing matches in the range and, with the parameters of the page, where there is something. */
 export function EmptyHint({ params }: { readonly params: URLSearchParams | undefined }) {

@@ -1,16 +1,25 @@
 import { useId } from 'preact/hooks';
+import {
+  COUNTS,
+  dateIn,
+  dayText,
+  hrefOf,
+  joinList,
+  parseMeasure,
+  RANGE_DEFAULT,
+  RANGES,
+  STATISTICS_OF_PROPERTY,
+  splitList,
+  startOf,
+  timeZone,
+  without,
+} from '../base/base.ts';
 import { Combobox, NameBox } from '../combobox.tsx';
-import { timeZone } from '../current-settings.ts';
-import { dayText } from '../days.ts';
 import { DAY_FIELDS, EVENT_FIELD, type FieldDescription } from '../fields.ts';
 import { FilterField } from '../filter-field.tsx';
 import { FilterForm } from '../filter-form.tsx';
 import type { Filters } from '../filters.ts';
-import { COUNTS, joinList, parseMeasure, STATISTICS_OF_PROPERTY, splitList } from '../names.ts';
-import { RANGE_DEFAULT, RANGES, startOf } from '../ranges.ts';
-import { hrefOf, without } from '../route.ts';
 import { suggestEvents, suggestGroups, suggestNumbers } from '../suggestions.ts';
-import { dateIn } from '../zoned-time.ts';
 import type { Report } from './reports.ts';
 import { moveStep, removeStep, STEPS_MAX, STEPS_MIN, stepsOf, withSteps } from './steps.ts';
 

@@ -1,7 +1,6 @@
+import { calendar, hrefOf } from '../base/base.ts';
 import { CopyButton } from '../copy-button.tsx';
-import { calendar } from '../current-settings.ts';
 import { eventFilters } from '../filters.ts';
-import { hrefOf } from '../route.ts';
 import { SaveView } from '../views/save-view.tsx';
 import { ExploreForm } from './explore-form.tsx';
 import { ReportView } from './report-view.tsx';

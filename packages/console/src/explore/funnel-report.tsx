@@ -1,10 +1,7 @@
-import type { Funnel } from '../api.ts';
+import { calendar, type Funnel, formatDuration, formatNumber, formatShare, labelOfName } from '../base/base.ts';
 import type { Table } from '../csv.ts';
 import { CsvButton } from '../csv-button.tsx';
-import { calendar } from '../current-settings.ts';
 import { stepOf } from '../filters.ts';
-import { formatDuration, formatNumber, formatShare } from '../format.ts';
-import { labelOfName } from '../names.ts';
 import { NumberLink } from '../number-link.tsx';
 import { labelOfKey } from '../series.ts';
 import { type DrawingProps, partName } from './drawing.ts';

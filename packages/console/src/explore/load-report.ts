@@ -1,5 +1,4 @@
-import { ApiError, getRecords } from '../api.ts';
-import type { Calendar } from '../settings.ts';
+import { ApiError, type Calendar, getRecords } from '../base/base.ts';
 import { faultsOf, REPORTS, type Report, reportParams } from './reports.ts';
 
 /**

@@ -1,7 +1,6 @@
 import { useMemo } from 'preact/hooks';
-import { type EventPage, getRecords } from '../api.ts';
+import { type EventPage, getRecords, hrefOf } from '../base/base.ts';
 import { Problem } from '../problem.tsx';
-import { hrefOf } from '../route.ts';
 import { Time } from '../time.tsx';
 import { useLoad } from '../use-load.ts';
 

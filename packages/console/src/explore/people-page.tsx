@@ -1,14 +1,20 @@
-import { ApiError, type FunnelPeople, getRecords, type RetentionPeople } from '../api.ts';
+import {
+  ApiError,
+  calendar,
+  type FunnelPeople,
+  formatCount,
+  getRecords,
+  hrefOf,
+  type RetentionPeople,
+  without,
+} from '../base/base.ts';
 import { EntityLink } from '../beginning.tsx';
 import { CopyButton } from '../copy-button.tsx';
 import { tableOf } from '../csv.ts';
 import { CsvButton } from '../csv-button.tsx';
-import { calendar } from '../current-settings.ts';
-import { formatCount } from '../format.ts';
 import { LoadState } from '../load-state.tsx';
 import { Pages } from '../pages.tsx';
 import { Problem } from '../problem.tsx';
-import { hrefOf, without } from '../route.ts';
 import { Time } from '../time.tsx';
 import { useLoad } from '../use-load.ts';
 import { PEOPLE, type PeopleReport, type PeopleTitle, peopleReportOf, reportOfPeople, titleOf } from './people.ts';

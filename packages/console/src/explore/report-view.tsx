@@ -1,4 +1,4 @@
-import { calendar } from '../current-settings.ts';
+import { calendar } from '../base/base.ts';
 import { LoadState } from '../load-state.tsx';
 import { useLoad } from '../use-load.ts';
 import { ChartReport } from './chart-report.tsx';

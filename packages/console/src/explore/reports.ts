@@ -1,9 +1,6 @@
+import { type Calendar, hoursOf, joinList, RANGES, splitList, withDates, without } from '../base/base.ts';
 import { eventFilters } from '../filters.ts';
-import { joinList, splitList } from '../names.ts';
-import { hoursOf, RANGES, withDates } from '../ranges.ts';
-import { without } from '../route.ts';
 import { seriesParams } from '../series.ts';
-import type { Calendar } from '../settings.ts';
 
 /** The reports of the page, by the parameter `report`. */
 export const REPORTS = {

@@ -1,9 +1,7 @@
-import type { Retention } from '../api.ts';
+import { calendar, formatBucket, formatCount, formatShare, type Retention } from '../base/base.ts';
 import { partialBuckets, timeOfBuckets } from '../bucket-time.ts';
 import type { Table } from '../csv.ts';
 import { CsvButton } from '../csv-button.tsx';
-import { calendar } from '../current-settings.ts';
-import { formatBucket, formatCount, formatShare } from '../format.ts';
 import { NumberLink } from '../number-link.tsx';
 import { type DrawingProps, partName } from './drawing.ts';
 import { eventsHref } from './drill-down.ts';

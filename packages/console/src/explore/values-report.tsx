@@ -1,8 +1,6 @@
-import type { EventValues } from '../api.ts';
+import { type EventValues, formatNumber, formatShare, labelOfName } from '../base/base.ts';
 import { beginningOf } from '../beginning.tsx';
 import { CsvButton } from '../csv-button.tsx';
-import { formatNumber, formatShare } from '../format.ts';
-import { labelOfName } from '../names.ts';
 import { NumberLink } from '../number-link.tsx';
 import { labelOfKey } from '../series.ts';
 import { type DrawingProps, partName } from './drawing.ts';

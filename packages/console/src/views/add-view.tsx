@@ -1,7 +1,6 @@
 import { useId, useRef } from 'preact/hooks';
-import { getAll, type View } from '../api.ts';
+import { getAll, hrefOf, type View } from '../base/base.ts';
 import { LoadState } from '../load-state.tsx';
-import { hrefOf } from '../route.ts';
 import { useLoad } from '../use-load.ts';
 import type { TileOf } from './tile.tsx';
 

@@ -1,9 +1,8 @@
 import { useState } from 'preact/hooks';
-import { type Dashboard, getAll, getJson, request, type View } from '../api.ts';
+import { type Dashboard, getAll, getJson, hrefOf, request, type View } from '../base/base.ts';
 import { ConfirmButton } from '../confirm-button.tsx';
 import { LoadState } from '../load-state.tsx';
 import { Problem } from '../problem.tsx';
-import { hrefOf } from '../route.ts';
 import { useLoad } from '../use-load.ts';
 import { AddView } from './add-view.tsx';
 import { NameForm } from './name-form.tsx';

@@ -1,9 +1,7 @@
 import { useState } from 'preact/hooks';
-import { type Dashboard, getAll, type StoredDashboard, sendJson } from '../api.ts';
-import { formatNumber } from '../format.ts';
+import { type Dashboard, formatNumber, getAll, hrefOf, type StoredDashboard, sendJson } from '../base/base.ts';
 import { LoadState } from '../load-state.tsx';
 import { Problem } from '../problem.tsx';
-import { hrefOf } from '../route.ts';
 import { Time } from '../time.tsx';
 import { useLoad } from '../use-load.ts';
 import { NameForm } from './name-form.tsx';

@@ -1,8 +1,6 @@
 import { useState } from 'preact/hooks';
-import { ApiError, getJson, sendJson, type View } from '../api.ts';
-import { calendar } from '../current-settings.ts';
+import { ApiError, calendar, getJson, hrefOf, sendJson, type View } from '../base/base.ts';
 import { Problem } from '../problem.tsx';
-import { hrefOf } from '../route.ts';
 import { useLoad } from '../use-load.ts';
 import { NameForm } from './name-form.tsx';
 import { parametersOf } from './view-address.ts';

@@ -1,5 +1,5 @@
 import { useId, useRef, useState } from 'preact/hooks';
-import { ApiError, type DashboardLink, type DashboardLinkWithKey, getJson, request, sendJson } from '../api.ts';
+import { ApiError, type DashboardLink, type DashboardLinkWithKey, getJson, request, sendJson } from '../base/base.ts';
 import { ConfirmButton } from '../confirm-button.tsx';
 import { Problem } from '../problem.tsx';
 import { Time } from '../time.tsx';

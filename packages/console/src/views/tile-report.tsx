@@ -1,4 +1,4 @@
-import type { EventSeries, View } from '../api.ts';
+import { type EventSeries, formatChange, formatNumber, toDouble, type View } from '../base/base.ts';
 import { ChartDrawing } from '../explore/chart-drawing.tsx';
 import type { DrawingProps, ReportBody } from '../explore/drawing.ts';
 import { eventsHref } from '../explore/drill-down.ts';
@@ -7,9 +7,7 @@ import { ReportNotes } from '../explore/report-notes.tsx';
 import { formOf } from '../explore/reports.ts';
 import { RetentionDrawing } from '../explore/retention-report.tsx';
 import { ValuesDrawing } from '../explore/values-report.tsx';
-import { formatChange, formatNumber } from '../format.ts';
 import { NumberLink } from '../number-link.tsx';
-import { toDouble } from '../records.ts';
 
 interface TileReportProps extends DrawingProps<ReportBody> {
   readonly report: View['report'];

@@ -1,8 +1,7 @@
 import type { ComponentChildren } from 'preact';
-import type { Dashboard } from '../api.ts';
+import { type Dashboard, hrefOf } from '../base/base.ts';
 import type { ReportBody } from '../explore/drawing.ts';
 import { Problem } from '../problem.tsx';
-import { hrefOf } from '../route.ts';
 import { useLoad } from '../use-load.ts';
 import { TileReport } from './tile-report.tsx';
 

@@ -1,5 +1,5 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { getRecords, type View } from '../api.ts';
+import { getRecords, type View } from '../base/base.ts';
 import { reordered } from './reordered.ts';
 import { Tile, type TileOf } from './tile.tsx';
 import { paramsOfView } from './view-address.ts';

@@ -1,5 +1,5 @@
 import { useRef, useState } from 'preact/hooks';
-import { type Dashboard, getJson, sendJson } from '../api.ts';
+import { type Dashboard, getJson, sendJson } from '../base/base.ts';
 
 /** A change of a dashboard: what is missing stays as it is. */
 interface Change {

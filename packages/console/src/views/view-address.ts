@@ -1,6 +1,4 @@
-import type { View } from '../api.ts';
-import { hrefOf, without } from '../route.ts';
-import type { Calendar } from '../settings.ts';
+import { type Calendar, hrefOf, type View, without } from '../base/base.ts';
 
 /** The reports as a person calls them. */
 export const REPORT_TITLES: Readonly<Record<View['report'], string>> = {

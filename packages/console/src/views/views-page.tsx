@@ -1,9 +1,8 @@
 import { useState } from 'preact/hooks';
-import { getAll, request, sendJson, type View } from '../api.ts';
+import { getAll, hrefOf, request, sendJson, type View } from '../base/base.ts';
 import { ConfirmButton } from '../confirm-button.tsx';
 import { LoadState } from '../load-state.tsx';
 import { Problem } from '../problem.tsx';
-import { hrefOf } from '../route.ts';
 import { Time } from '../time.tsx';
 import { type Actions, useAction } from '../use-action.ts';
 import { useLoad } from '../use-load.ts';

@@ -1,5 +1,5 @@
 import { useEffect } from 'preact/hooks';
-import { ApiError, type Dashboard, getRecords } from '../api.ts';
+import { ApiError, type Dashboard, getRecords } from '../base/base.ts';
 import { Problem } from '../problem.tsx';
 import { useLoad } from '../use-load.ts';
 import { forgetLink, type Link } from './link.ts';

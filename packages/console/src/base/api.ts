@@ -1,6 +1,6 @@
-import type { components } from '../../client/src/query-schema.ts';
+import { signal } from '@preact/signals';
+import type { components } from '../../../client/src/query-schema.ts';
 import { parseRecords } from './records.ts';
-import { access, key } from './session.ts';
 
 export type Event = components['schemas']['Event'];
 export type EventPage = components['schemas']['EventPage'];
@@ -139,4 +139,27 @@ export async function getAll<Name extends string, Listed>(
 /** Returns where ingest-api listens next to this page, unless a proxy says otherwise. */
 export function ingestUrl(): string {
   return `${location.protocol}//${location.hostname}:4000`;
+}
+
+const ITEM = 'sluice-key';
+
+/**
+ * The API key, `''` without one. It is kept until the tab is closed, and sent in a header only: an address would be
+ * logged.
+ */
+export const key = signal('');
+
+/** `checking` until query-api has said whether the key may read; `open` when it may. */
+export const access = signal<'checking' | 'open' | 'closed'>('checking');
+
+/** Uses the key that this tab had before the page was loaded again. */
+export function restoreKey(): void {
+  key.value = sessionStorage.getItem(ITEM) ?? '';
+}
+
+/** Uses a key from now on, `''` for none. */
+export function useKey(value: string): void {
+  if (value === '') sessionStorage.removeItem(ITEM);
+  else sessionStorage.setItem(ITEM, value);
+  key.value = value;
 }

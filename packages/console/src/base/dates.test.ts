@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { withLocalDays } from './days.ts';
+import { withLocalDays } from './dates.ts';
 
 test.each([
   ['Asia/Tokyo', '2026-02-28T15:00:00.000Z', '2026-03-01T14:59:59.999Z'],
