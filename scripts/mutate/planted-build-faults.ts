@@ -9,11 +9,11 @@ const shared = (name: string) => `packages/shared/src/${name}`;
 export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   {
     name: 'console/formula-in-csv',
-    file: console('csv.ts'),
+    file: console('parts/csv.tsx'),
     search: String.raw`/^[=+\-@\t\r]/`,
     replacement: String.raw`/^[=+@\t\r]/`,
     breaks: 'A name that begins with a minus is run as a formula by a spreadsheet.',
-    tests: [console('csv.test.ts')],
+    tests: [console('parts/csv.test.ts')],
   },
   {
     name: 'console/settings-of-one-visit',

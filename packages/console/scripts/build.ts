@@ -28,8 +28,8 @@ export async function bundleConsole(): Promise<ReadonlyMap<string, string>> {
   const styles = await Promise.all(
     [
       resolve('uplot/dist/uPlot.min.css'),
-      ...['base/theme', 'style', 'settings', 'entities', 'explore/explore', 'views/views', 'operate'].map((name) =>
-        join(FOLDER, `src/${name}.css`),
+      ...['base/theme', 'parts/style', 'settings', 'entities', 'explore/explore', 'views/views', 'operate'].map(
+        (name) => join(FOLDER, `src/${name}.css`),
       ),
     ].map((file) => readFile(file, 'utf8')),
   );

@@ -1,11 +1,10 @@
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { access, checkKey, key, type Route, route } from './base/base.ts';
-import { deferred } from './deferred.tsx';
 import { EntitiesPage } from './entities-page.tsx';
-import { ErrorBoundary } from './error-boundary.tsx';
 import { EventsPage } from './events-page.tsx';
 import { HomePage } from './home-page.tsx';
 import { Navigation } from './navigation.tsx';
+import { deferred, ErrorBoundary } from './parts/parts.ts';
 import { SettingsPage } from './settings-page.tsx';
 import { Shortcuts } from './shortcuts.tsx';
 import { SignIn } from './sign-in.tsx';

@@ -1,12 +1,6 @@
 import { type DeadLetterWithRow, formatBytes, formatNumber, getJson, hrefOf, request } from './base/base.ts';
-import { ConfirmButton } from './confirm-button.tsx';
 import { KINDS } from './dead-letters-page.tsx';
-import { LoadState } from './load-state.tsx';
-import { Problem } from './problem.tsx';
-import { Snippet } from './snippet.tsx';
-import { Time } from './time.tsx';
-import { useAction } from './use-action.ts';
-import { useLoad } from './use-load.ts';
+import { ConfirmButton, LoadState, Problem, Snippet, Time, useAction, useLoad } from './parts/parts.ts';
 
 /** A dead letter: why it is one, where it came from, its row, and what can be done with it. */
 export function DeadLetterPage({ id }: { readonly id: string }) {

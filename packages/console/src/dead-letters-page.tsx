@@ -1,11 +1,5 @@
 import { type DeadLetter, type DeadLetterPage, formatBytes, getJson, hrefOf, without } from './base/base.ts';
-import { beginningOf } from './beginning.tsx';
-import { tableOf } from './csv.ts';
-import { CsvButton } from './csv-button.tsx';
-import { LoadState } from './load-state.tsx';
-import { Pages } from './pages.tsx';
-import { Time } from './time.tsx';
-import { useLoad } from './use-load.ts';
+import { beginningOf, CsvButton, LoadState, Pages, Time, tableOf, useLoad } from './parts/parts.ts';
 
 const LIMIT = '50';
 

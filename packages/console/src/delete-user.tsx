@@ -1,8 +1,7 @@
 import { useState } from 'preact/hooks';
 import { ingestUrl, key, request } from './base/base.ts';
-import { CopyButton } from './copy-button.tsx';
 import { quoted } from './event-curl.ts';
-import { Problem } from './problem.tsx';
+import { CopyButton, Problem } from './parts/parts.ts';
 
 interface DeleteUserProps {
   readonly id: string;

@@ -9,15 +9,9 @@ import {
   type UserPage,
   without,
 } from './base/base.ts';
-import { Beginning, EntityLink } from './beginning.tsx';
-import { tableOf } from './csv.ts';
-import { CsvButton } from './csv-button.tsx';
 import type { FieldDescription } from './fields.ts';
 import { FilterForm } from './filter-form.tsx';
-import { LoadState } from './load-state.tsx';
-import { Pages } from './pages.tsx';
-import { Time } from './time.tsx';
-import { useLoad } from './use-load.ts';
+import { Beginning, CsvButton, EntityLink, LoadState, Pages, Time, tableOf, useLoad } from './parts/parts.ts';
 
 /** What the pages are called. */
 const KINDS = {

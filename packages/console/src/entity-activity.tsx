@@ -1,11 +1,10 @@
 import { useMemo } from 'preact/hooks';
 import { type Activity, formatCount, formatNumber, getJson, hrefOf } from './base/base.ts';
 import { apiPathOf, ENTITY_KINDS, type EntityProps } from './entity-kinds.ts';
-import { LoadState } from './load-state.tsx';
 import { NewestHint } from './newest-hint.tsx';
+import { LoadState, useLoad } from './parts/parts.ts';
 import { SeriesChart } from './series-chart.tsx';
 import { SeriesTable } from './series-table.tsx';
-import { useLoad } from './use-load.ts';
 
 /** What a user or an organization did in the last days. */
 export function EntityActivity(entity: EntityProps) {

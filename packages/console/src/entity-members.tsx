@@ -1,10 +1,7 @@
 import { useState } from 'preact/hooks';
 import { getJson, idOf, type OrganizationUserPage, type UserOrganizationPage } from './base/base.ts';
-import { EntityLink } from './beginning.tsx';
 import { apiPathOf, ENTITY_KINDS, type EntityProps } from './entity-kinds.ts';
-import { LoadState } from './load-state.tsx';
-import { Time } from './time.tsx';
-import { useLoad } from './use-load.ts';
+import { EntityLink, LoadState, Time, useLoad } from './parts/parts.ts';
 
 const LIMIT = 12;
 

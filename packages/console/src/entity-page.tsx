@@ -6,9 +6,7 @@ import { apiPathOf, ENTITY_KINDS, type EntityPath, type EntityProps } from './en
 import { EntityMembers } from './entity-members.tsx';
 import { EntityProperties } from './entity-properties.tsx';
 import { EntityTimeline } from './entity-timeline.tsx';
-import { LoadState } from './load-state.tsx';
-import { Time } from './time.tsx';
-import { useLoad } from './use-load.ts';
+import { LoadState, Time, useLoad } from './parts/parts.ts';
 
 interface EntityPageProps extends EntityProps {
   /** Filters of the timeline, those of `GET /events`, and `show`, the uuid of the event that is open beside it. */

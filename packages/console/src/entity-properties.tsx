@@ -1,4 +1,4 @@
-import { Time } from './time.tsx';
+import { Time } from './parts/parts.ts';
 import { Leaf } from './value-tree.tsx';
 
 interface EntityPropertiesProps {

@@ -1,14 +1,11 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { type Event, type EventPage, formatCount, formatDuration, getRecords, hrefOf, without } from './base/base.ts';
-import { Beginning, EntityLink } from './beginning.tsx';
 import { Combobox } from './combobox.tsx';
 import { ENTITY_KINDS, type EntityProps } from './entity-kinds.ts';
 import { EventLink, EventList } from './event-list.tsx';
-import { LoadState } from './load-state.tsx';
+import { Beginning, clocks, EntityLink, LoadState, useLoad } from './parts/parts.ts';
 import { suggestEvents } from './suggestions.ts';
-import { clocks } from './time.tsx';
 import { type SessionPart, type TimelineDay, timelineOf } from './timeline.ts';
-import { useLoad } from './use-load.ts';
 
 const LIMIT = 100;
 

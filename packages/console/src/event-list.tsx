@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useRef } from 'preact/hooks';
 import type { Event } from './base/base.ts';
-import { deferred } from './deferred.tsx';
+import { deferred } from './parts/parts.ts';
 
 const EventPanel = deferred(() => import('./event-panel.tsx').then(({ EventPanel }) => EventPanel));
 

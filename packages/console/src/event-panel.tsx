@@ -1,10 +1,7 @@
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { type Event, type EventPage, getRecords, hrefOf, ingestUrl } from './base/base.ts';
-import { CopyButton } from './copy-button.tsx';
 import { curlOf } from './event-curl.ts';
-import { LoadState } from './load-state.tsx';
-import { Time } from './time.tsx';
-import { useLoad } from './use-load.ts';
+import { CopyButton, LoadState, Time, useLoad } from './parts/parts.ts';
 import { chartHref, DOCUMENTS, filterHref, type Place } from './value-links.ts';
 import { ValueTree } from './value-tree.tsx';
 

@@ -1,7 +1,6 @@
 import { type Event, hrefOf } from './base/base.ts';
-import { Beginning, EntityLink } from './beginning.tsx';
 import { EventLink } from './event-list.tsx';
-import { Time } from './time.tsx';
+import { Beginning, EntityLink, Time } from './parts/parts.ts';
 
 const COLUMNS = ['Time', 'Event', 'Type', 'User', 'Organization', 'Properties'] as const;
 

@@ -9,18 +9,13 @@ import {
   withLocalDays,
   without,
 } from './base/base.ts';
-import { tableOf } from './csv.ts';
-import { CsvButton } from './csv-button.tsx';
 import { EventList } from './event-list.tsx';
 import { EventTable } from './event-table.tsx';
 import { EVENT_FIELDS } from './fields.ts';
 import { FilterForm } from './filter-form.tsx';
 import { useLiveTail, withStored } from './live-tail.ts';
-import { LoadState } from './load-state.tsx';
 import { NewestHint } from './newest-hint.tsx';
-import { Pages } from './pages.tsx';
-import { Problem } from './problem.tsx';
-import { useLoad } from './use-load.ts';
+import { CsvButton, LoadState, Pages, Problem, tableOf, useLoad } from './parts/parts.ts';
 
 /** A page is small, and its count fast, unless the address says otherwise. */
 const DEFAULTS = { limit: '50', total: 'capped' } as const;

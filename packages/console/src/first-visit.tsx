@@ -1,9 +1,7 @@
 import { type EventPage, getRecords, ingestUrl, key } from './base/base.ts';
 import { EventTable } from './event-table.tsx';
 import { useLiveTail, withStored } from './live-tail.ts';
-import { Problem } from './problem.tsx';
-import { Snippet } from './snippet.tsx';
-import { useLoad } from './use-load.ts';
+import { Problem, Snippet, useLoad } from './parts/parts.ts';
 
 const NO_FILTERS = new URLSearchParams();
 

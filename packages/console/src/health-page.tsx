@@ -1,11 +1,9 @@
 import { useRef } from 'preact/hooks';
 import { attentionOf } from './attention.ts';
 import { getJson, type Pipeline } from './base/base.ts';
-import { LoadState } from './load-state.tsx';
+import { LoadState, Time, useLoad } from './parts/parts.ts';
 import { PipelineFigures } from './pipeline-figures.tsx';
 import { PipelineLines } from './pipeline-lines.tsx';
-import { Time } from './time.tsx';
-import { useLoad } from './use-load.ts';
 
 const READ_EVERY_MS = 10_000;
 

@@ -11,16 +11,14 @@ import {
   timeZone,
 } from './base/base.ts';
 import { partialBuckets } from './bucket-time.ts';
-import { Figure } from './figure.tsx';
 import { FirstVisit } from './first-visit.tsx';
-import { LoadState } from './load-state.tsx';
 import { NewestEntities } from './newest-entities.tsx';
 import { NewestHint } from './newest-hint.tsx';
+import { Figure, LoadState, useLoad } from './parts/parts.ts';
 import { PipelineState } from './pipeline-state.tsx';
 import { comparison, linesOf, seriesParams } from './series.ts';
 import { SeriesChart } from './series-chart.tsx';
 import { SeriesTable } from './series-table.tsx';
-import { useLoad } from './use-load.ts';
 
 /** Numbers of the home page are read again so often. */
 const READ_EVERY_MS = 60_000;

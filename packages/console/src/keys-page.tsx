@@ -1,14 +1,16 @@
 import { useState } from 'preact/hooks';
 import { type CreatedKey, formatNumber, getJson, type Key, type Keys, request, sendJson } from './base/base.ts';
-import { ConfirmButton } from './confirm-button.tsx';
-import { tableOf } from './csv.ts';
-import { CsvButton } from './csv-button.tsx';
-import { LoadState } from './load-state.tsx';
-import { Problem } from './problem.tsx';
-import { Snippet } from './snippet.tsx';
-import { Time } from './time.tsx';
-import { useAction } from './use-action.ts';
-import { useLoad } from './use-load.ts';
+import {
+  ConfirmButton,
+  CsvButton,
+  LoadState,
+  Problem,
+  Snippet,
+  Time,
+  tableOf,
+  useAction,
+  useLoad,
+} from './parts/parts.ts';
 
 /** What a key with a scope may do. */
 const SCOPES: Readonly<Record<Key['scopes'][number], string>> = {

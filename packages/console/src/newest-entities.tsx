@@ -1,7 +1,5 @@
 import { getJson, hrefOf, idOf, type OrganizationPage, type UserPage } from './base/base.ts';
-import { LoadState } from './load-state.tsx';
-import { Time } from './time.tsx';
-import { useLoad } from './use-load.ts';
+import { LoadState, Time, useLoad } from './parts/parts.ts';
 
 const NEWEST = 5;
 const READ_EVERY_MS = 60_000;

@@ -1,11 +1,10 @@
 import { useMemo } from 'preact/hooks';
 import { getJson, type PipelineHistory, timeZone } from './base/base.ts';
 import { Legend } from './legend.tsx';
-import { LoadState } from './load-state.tsx';
+import { LoadState, useLoad } from './parts/parts.ts';
 import type { Line } from './series.ts';
 import { SeriesChart } from './series-chart.tsx';
 import { SeriesTable } from './series-table.tsx';
-import { useLoad } from './use-load.ts';
 
 type Sample = PipelineHistory['samples'][number];
 

@@ -1,9 +1,6 @@
 import { attentionOf } from './attention.ts';
 import { type DeadLetterPage, formatCount, formatDuration, getJson, hrefOf, type Pipeline } from './base/base.ts';
-import { beginningOf } from './beginning.tsx';
-import { Problem } from './problem.tsx';
-import { Time } from './time.tsx';
-import { useLoad } from './use-load.ts';
+import { beginningOf, Problem, Time, useLoad } from './parts/parts.ts';
 
 const READ_EVERY_MS = 10_000;
 

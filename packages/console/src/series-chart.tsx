@@ -1,8 +1,8 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { formatBucket, formatNumber } from './base/base.ts';
+import { saveFile } from './parts/parts.ts';
 import type { Plot } from './plot.ts';
 import type { Drawn, Form } from './plot-series.ts';
-import { saveFile } from './save-file.ts';
 import type { Line } from './series.ts';
 
 interface SeriesChartProps {

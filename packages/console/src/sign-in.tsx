@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { access, checkKey, useKey } from './base/base.ts';
-import { Problem } from './problem.tsx';
+import { Problem } from './parts/parts.ts';
 
 /** Asks for a key. The form is never sent: a script reads it. */
 export function SignIn() {

@@ -1,12 +1,7 @@
 import { useLayoutEffect, useState } from 'preact/hooks';
 import { formatCount, hrefOf, request } from './base/base.ts';
-import { beginningOf } from './beginning.tsx';
-import { withoutFormulas } from './csv.ts';
-import { LoadState } from './load-state.tsx';
-import { Problem } from './problem.tsx';
+import { beginningOf, LoadState, Problem, saveFile, useLoad, withoutFormulas } from './parts/parts.ts';
 import { type Rows, readRows } from './rows.ts';
-import { saveFile } from './save-file.ts';
-import { useLoad } from './use-load.ts';
 
 const EXAMPLE = 'SELECT event, count() AS events\nFROM events\nGROUP BY event\nORDER BY events DESC';
 

@@ -8,14 +8,7 @@ import {
   type WebhookDelivery,
   type WebhookTest,
 } from './base/base.ts';
-import { ConfirmButton } from './confirm-button.tsx';
-import { tableOf } from './csv.ts';
-import { CsvButton } from './csv-button.tsx';
-import { LoadState } from './load-state.tsx';
-import { Problem } from './problem.tsx';
-import { Time } from './time.tsx';
-import { useAction } from './use-action.ts';
-import { useLoad } from './use-load.ts';
+import { ConfirmButton, CsvButton, LoadState, Problem, Time, tableOf, useAction, useLoad } from './parts/parts.ts';
 import { eventsOf, stateOf } from './webhooks-page.tsx';
 
 const READ_EVERY_MS = 5_000;

@@ -1,13 +1,6 @@
 import { useState } from 'preact/hooks';
 import { getAll, hrefOf, sendJson, type Webhook, type WebhookWithSecret } from './base/base.ts';
-import { tableOf } from './csv.ts';
-import { CsvButton } from './csv-button.tsx';
-import { LoadState } from './load-state.tsx';
-import { Problem } from './problem.tsx';
-import { Snippet } from './snippet.tsx';
-import { Time } from './time.tsx';
-import { useAction } from './use-action.ts';
-import { useLoad } from './use-load.ts';
+import { CsvButton, LoadState, Problem, Snippet, Time, tableOf, useAction, useLoad } from './parts/parts.ts';
 import { WebhookForm } from './webhook-form.tsx';
 
 const READ_EVERY_MS = 10_000;

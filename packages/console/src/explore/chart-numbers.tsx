@@ -1,5 +1,5 @@
 import { formatChange, formatNumber } from '../base/base.ts';
-import { Figure } from '../figure.tsx';
+import { Figure } from '../parts/parts.ts';
 import type { Line } from '../series.ts';
 
 interface ChartNumbersProps {

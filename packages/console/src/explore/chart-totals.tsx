@@ -1,5 +1,5 @@
 import { type EventSeries, formatChange, formatNumber, toDouble } from '../base/base.ts';
-import { NumberLink } from '../number-link.tsx';
+import { NumberLink } from '../parts/parts.ts';
 import type { Line } from '../series.ts';
 import { strokeOf } from '../stroke.ts';
 import { type DrawingProps, partName } from './drawing.ts';

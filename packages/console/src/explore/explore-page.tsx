@@ -1,6 +1,6 @@
 import { calendar, hrefOf } from '../base/base.ts';
-import { CopyButton } from '../copy-button.tsx';
 import { eventFilters } from '../filters.ts';
+import { CopyButton } from '../parts/parts.ts';
 import { SaveView } from '../views/save-view.tsx';
 import { ExploreForm } from './explore-form.tsx';
 import { ReportView } from './report-view.tsx';

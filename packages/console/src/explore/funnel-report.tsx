@@ -1,8 +1,6 @@
 import { calendar, type Funnel, formatDuration, formatNumber, formatShare, labelOfName } from '../base/base.ts';
-import type { Table } from '../csv.ts';
-import { CsvButton } from '../csv-button.tsx';
 import { stepOf } from '../filters.ts';
-import { NumberLink } from '../number-link.tsx';
+import { CsvButton, NumberLink, type Table } from '../parts/parts.ts';
 import { labelOfKey } from '../series.ts';
 import { type DrawingProps, partName } from './drawing.ts';
 import { eventsHref, narrowedHref } from './drill-down.ts';

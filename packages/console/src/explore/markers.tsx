@@ -1,8 +1,6 @@
 import { useMemo } from 'preact/hooks';
 import { type EventPage, getRecords, hrefOf } from '../base/base.ts';
-import { Problem } from '../problem.tsx';
-import { Time } from '../time.tsx';
-import { useLoad } from '../use-load.ts';
+import { Problem, Time, useLoad } from '../parts/parts.ts';
 
 /** A chart is no list: the newest ones are drawn. */
 const MARKERS_MAX = 100;

@@ -8,15 +8,17 @@ import {
   type RetentionPeople,
   without,
 } from '../base/base.ts';
-import { EntityLink } from '../beginning.tsx';
-import { CopyButton } from '../copy-button.tsx';
-import { tableOf } from '../csv.ts';
-import { CsvButton } from '../csv-button.tsx';
-import { LoadState } from '../load-state.tsx';
-import { Pages } from '../pages.tsx';
-import { Problem } from '../problem.tsx';
-import { Time } from '../time.tsx';
-import { useLoad } from '../use-load.ts';
+import {
+  CopyButton,
+  CsvButton,
+  EntityLink,
+  LoadState,
+  Pages,
+  Problem,
+  Time,
+  tableOf,
+  useLoad,
+} from '../parts/parts.ts';
 import { PEOPLE, type PeopleReport, type PeopleTitle, peopleReportOf, reportOfPeople, titleOf } from './people.ts';
 import { ReportNotes } from './report-notes.tsx';
 

@@ -1,4 +1,4 @@
-import { Time } from '../time.tsx';
+import { Time } from '../parts/parts.ts';
 
 interface ReportNotesProps {
   readonly startDate: string | null;

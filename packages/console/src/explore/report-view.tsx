@@ -1,6 +1,5 @@
 import { calendar } from '../base/base.ts';
-import { LoadState } from '../load-state.tsx';
-import { useLoad } from '../use-load.ts';
+import { LoadState, useLoad } from '../parts/parts.ts';
 import { ChartReport } from './chart-report.tsx';
 import type { ReportBody } from './drawing.ts';
 import { FunnelReport } from './funnel-report.tsx';

@@ -1,8 +1,6 @@
 import { calendar, formatBucket, formatCount, formatShare, type Retention } from '../base/base.ts';
 import { partialBuckets, timeOfBuckets } from '../bucket-time.ts';
-import type { Table } from '../csv.ts';
-import { CsvButton } from '../csv-button.tsx';
-import { NumberLink } from '../number-link.tsx';
+import { CsvButton, NumberLink, type Table } from '../parts/parts.ts';
 import { type DrawingProps, partName } from './drawing.ts';
 import { eventsHref } from './drill-down.ts';
 import { EmptyHint } from './empty-hint.tsx';

@@ -1,7 +1,5 @@
 import { type EventValues, formatNumber, formatShare, labelOfName } from '../base/base.ts';
-import { beginningOf } from '../beginning.tsx';
-import { CsvButton } from '../csv-button.tsx';
-import { NumberLink } from '../number-link.tsx';
+import { beginningOf, CsvButton, NumberLink } from '../parts/parts.ts';
 import { labelOfKey } from '../series.ts';
 import { type DrawingProps, partName } from './drawing.ts';
 import { eventsHref, narrowedHref } from './drill-down.ts';

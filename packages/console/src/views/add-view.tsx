@@ -1,7 +1,6 @@
 import { useId, useRef } from 'preact/hooks';
 import { getAll, hrefOf, type View } from '../base/base.ts';
-import { LoadState } from '../load-state.tsx';
-import { useLoad } from '../use-load.ts';
+import { LoadState, useLoad } from '../parts/parts.ts';
 import type { TileOf } from './tile.tsx';
 
 interface AddViewProps {

@@ -1,11 +1,7 @@
 import { useState } from 'preact/hooks';
 import { type Dashboard, getAll, getJson, hrefOf, request, type View } from '../base/base.ts';
-import { ConfirmButton } from '../confirm-button.tsx';
-import { LoadState } from '../load-state.tsx';
-import { Problem } from '../problem.tsx';
-import { useLoad } from '../use-load.ts';
+import { ConfirmButton, LoadState, NameForm, Problem, useLoad } from '../parts/parts.ts';
 import { AddView } from './add-view.tsx';
-import { NameForm } from './name-form.tsx';
 import { Share } from './share.tsx';
 import { READ_EVERY_MS } from './tile.tsx';
 import { Tiles } from './tiles.tsx';

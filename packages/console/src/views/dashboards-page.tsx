@@ -1,10 +1,6 @@
 import { useState } from 'preact/hooks';
 import { type Dashboard, formatNumber, getAll, hrefOf, type StoredDashboard, sendJson } from '../base/base.ts';
-import { LoadState } from '../load-state.tsx';
-import { Problem } from '../problem.tsx';
-import { Time } from '../time.tsx';
-import { useLoad } from '../use-load.ts';
-import { NameForm } from './name-form.tsx';
+import { LoadState, NameForm, Problem, Time, useLoad } from '../parts/parts.ts';
 
 /** The dashboards of the workspace, and a form that makes one. */
 export function DashboardsPage() {

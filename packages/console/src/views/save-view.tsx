@@ -1,8 +1,6 @@
 import { useState } from 'preact/hooks';
 import { ApiError, calendar, getJson, hrefOf, sendJson, type View } from '../base/base.ts';
-import { Problem } from '../problem.tsx';
-import { useLoad } from '../use-load.ts';
-import { NameForm } from './name-form.tsx';
+import { NameForm, Problem, useLoad } from '../parts/parts.ts';
 import { parametersOf } from './view-address.ts';
 
 interface SaveViewProps {

@@ -7,7 +7,7 @@ import { ReportNotes } from '../explore/report-notes.tsx';
 import { formOf } from '../explore/reports.ts';
 import { RetentionDrawing } from '../explore/retention-report.tsx';
 import { ValuesDrawing } from '../explore/values-report.tsx';
-import { NumberLink } from '../number-link.tsx';
+import { NumberLink } from '../parts/parts.ts';
 
 interface TileReportProps extends DrawingProps<ReportBody> {
   readonly report: View['report'];

@@ -1,8 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { type Dashboard, hrefOf } from '../base/base.ts';
 import type { ReportBody } from '../explore/drawing.ts';
-import { Problem } from '../problem.tsx';
-import { useLoad } from '../use-load.ts';
+import { Problem, useLoad } from '../parts/parts.ts';
 import { TileReport } from './tile-report.tsx';
 
 /** Numbers are read again so often, in milliseconds. */

@@ -1,12 +1,6 @@
 import { useState } from 'preact/hooks';
 import { getAll, hrefOf, request, sendJson, type View } from '../base/base.ts';
-import { ConfirmButton } from '../confirm-button.tsx';
-import { LoadState } from '../load-state.tsx';
-import { Problem } from '../problem.tsx';
-import { Time } from '../time.tsx';
-import { type Actions, useAction } from '../use-action.ts';
-import { useLoad } from '../use-load.ts';
-import { NameForm } from './name-form.tsx';
+import { type Actions, ConfirmButton, LoadState, NameForm, Problem, Time, useAction, useLoad } from '../parts/parts.ts';
 import { hrefOfView, REPORT_TITLES } from './view-address.ts';
 
 /** The saved views of the workspace: each can be opened, renamed and deleted. */

@@ -1,7 +1,6 @@
 import { useEffect } from 'preact/hooks';
 import { ApiError, type Dashboard, getRecords } from '../base/base.ts';
-import { Problem } from '../problem.tsx';
-import { useLoad } from '../use-load.ts';
+import { Problem, useLoad } from '../parts/parts.ts';
 import { forgetLink, type Link } from './link.ts';
 import { READ_EVERY_MS, type Read, Tile } from './tile.tsx';
 

@@ -56,3 +56,42 @@ export function ConfirmButton({ label, subject, question, confirm, onConfirm }: 
     </span>
   );
 }
+
+interface CopyButtonProps {
+  readonly label: string;
+  /** What is copied, for those who do not see it beside the button. */
+  readonly subject?: string;
+  /** Returns the text when it is wanted: it may be long. */
+  readonly textOf: () => string;
+}
+
+/** Copies a text, and says whether that worked. */
+export function CopyButton({ label, subject = '', textOf }: CopyButtonProps) {
+  const [result, setResult] = useState('');
+  const copy = () => {
+    navigator.clipboard.writeText(textOf()).then(
+      () => setResult('Copied'),
+      () => setResult('Not copied: the browser refused'),
+    );
+  };
+  return (
+    <button type="button" onClick={copy}>
+      {result || label}
+      {subject !== '' && <span class="hidden"> {subject}</span>}
+    </button>
+  );
+}
+
+/** A text to be copied, with a heading. */
+export function Snippet({ title, text }: { readonly title: string; readonly text: string }) {
+  return (
+    <section>
+      <h2>{title}</h2>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
+      <section class="snippet" aria-label={title} tabIndex={0}>
+        <pre>{text}</pre>
+      </section>
+      <CopyButton label="Copy" subject={title} textOf={() => text} />
+    </section>
+  );
+}

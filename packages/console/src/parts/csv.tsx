@@ -34,3 +34,28 @@ function cellOf(value: string | number | null): string {
   if (typeof value === 'number') return String(value);
   return `"${(FORMULA.test(value) ? `'${value}` : value).replaceAll('"', '""')}"`;
 }
+
+interface CsvButtonProps {
+  /** What the table has, for the name of the button and of the file. */
+  readonly name: string;
+  readonly table: () => Table;
+}
+
+/** Saves a table as CSV. */
+export function CsvButton({ name, table }: CsvButtonProps) {
+  return (
+    <button
+      type="button"
+      onClick={() => saveFile(`${name.toLowerCase().replaceAll(' ', '-')}.csv`, new Blob([csvOf(table())]))}
+    >
+      {name} as CSV
+    </button>
+  );
+}
+
+/** Has the browser save a file. */
+export function saveFile(name: string, content: Blob): void {
+  const href = URL.createObjectURL(content);
+  Object.assign(document.createElement('a'), { href, download: name }).click();
+  URL.revokeObjectURL(href);
+}

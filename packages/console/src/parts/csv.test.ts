@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { csvOf, tableOf, withoutFormulas } from './csv.ts';
+import { csvOf, tableOf, withoutFormulas } from './csv.tsx';
 
 test('a table is saved with its names, numbers and gaps; no text is a formula', () => {
   const rows = [

@@ -1,4 +1,4 @@
-import { hrefOf, without } from './base/base.ts';
+import { hrefOf, without } from '../base/base.ts';
 
 interface PagesProps {
   /** Of the list, in the address: `events`. */
