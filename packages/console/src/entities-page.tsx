@@ -9,8 +9,7 @@ import {
   type UserPage,
   without,
 } from './base/base.ts';
-import type { FieldDescription } from './fields.ts';
-import { FilterForm } from './filter-form.tsx';
+import { type FieldDescription, FilterForm } from './filters/filters.ts';
 import { Beginning, CsvButton, EntityLink, LoadState, Pages, Time, tableOf, useLoad } from './parts/parts.ts';
 
 /** What the pages are called. */

@@ -1,7 +1,7 @@
 import { useMemo } from 'preact/hooks';
 import { type Activity, formatCount, formatNumber, getJson, hrefOf } from './base/base.ts';
 import { apiPathOf, ENTITY_KINDS, type EntityProps } from './entity-kinds.ts';
-import { NewestHint } from './newest-hint.tsx';
+import { NewestHint } from './filters/filters.ts';
 import { LoadState, useLoad } from './parts/parts.ts';
 import { SeriesChart } from './series-chart.tsx';
 import { SeriesTable } from './series-table.tsx';

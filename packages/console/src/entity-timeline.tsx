@@ -1,10 +1,9 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { type Event, type EventPage, formatCount, formatDuration, getRecords, hrefOf, without } from './base/base.ts';
-import { Combobox } from './combobox.tsx';
 import { ENTITY_KINDS, type EntityProps } from './entity-kinds.ts';
 import { EventLink, EventList } from './event-list.tsx';
+import { Combobox, suggestEvents } from './filters/filters.ts';
 import { Beginning, clocks, EntityLink, LoadState, useLoad } from './parts/parts.ts';
-import { suggestEvents } from './suggestions.ts';
 import { type SessionPart, type TimelineDay, timelineOf } from './timeline.ts';
 
 const LIMIT = 100;

@@ -11,10 +11,8 @@ import {
 } from './base/base.ts';
 import { EventList } from './event-list.tsx';
 import { EventTable } from './event-table.tsx';
-import { EVENT_FIELDS } from './fields.ts';
-import { FilterForm } from './filter-form.tsx';
+import { EVENT_FIELDS, FilterForm, NewestHint } from './filters/filters.ts';
 import { useLiveTail, withStored } from './live-tail.ts';
-import { NewestHint } from './newest-hint.tsx';
 import { CsvButton, LoadState, Pages, Problem, tableOf, useLoad } from './parts/parts.ts';
 
 /** A page is small, and its count fast, unless the address says otherwise. */

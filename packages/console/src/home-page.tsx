@@ -11,9 +11,9 @@ import {
   timeZone,
 } from './base/base.ts';
 import { partialBuckets } from './bucket-time.ts';
+import { NewestHint } from './filters/filters.ts';
 import { FirstVisit } from './first-visit.tsx';
 import { NewestEntities } from './newest-entities.tsx';
-import { NewestHint } from './newest-hint.tsx';
 import { Figure, LoadState, useLoad } from './parts/parts.ts';
 import { PipelineState } from './pipeline-state.tsx';
 import { comparison, linesOf, seriesParams } from './series.ts';

@@ -1,6 +1,5 @@
 import { dateIn, dayText, hrefOf, timeZone, without } from '../base/base.ts';
-import { eventFilters } from '../filters.ts';
-import { useNewestEvent } from '../newest-hint.tsx';
+import { eventFilters, useNewestEvent } from '../filters/filters.ts';
 
 /** Says that nothing matches in the range and, with the parameters of the page, where there is something. */
 export function EmptyHint({ params }: { readonly params: URLSearchParams | undefined }) {

@@ -14,12 +14,19 @@ import {
   timeZone,
   without,
 } from '../base/base.ts';
-import { Combobox, NameBox } from '../combobox.tsx';
-import { DAY_FIELDS, EVENT_FIELD, type FieldDescription } from '../fields.ts';
-import { FilterField } from '../filter-field.tsx';
-import { FilterForm } from '../filter-form.tsx';
-import type { Filters } from '../filters.ts';
-import { suggestEvents, suggestGroups, suggestNumbers } from '../suggestions.ts';
+import {
+  Combobox,
+  DAY_FIELDS,
+  EVENT_FIELD,
+  type FieldDescription,
+  FilterField,
+  FilterForm,
+  type Filters,
+  NameBox,
+  suggestEvents,
+  suggestGroups,
+  suggestNumbers,
+} from '../filters/filters.ts';
 import type { Report } from './reports.ts';
 import { moveStep, removeStep, STEPS_MAX, STEPS_MIN, stepsOf, withSteps } from './steps.ts';
 

@@ -1,5 +1,5 @@
 import { calendar, hrefOf } from '../base/base.ts';
-import { eventFilters } from '../filters.ts';
+import { eventFilters } from '../filters/filters.ts';
 import { CopyButton } from '../parts/parts.ts';
 import { SaveView } from '../views/save-view.tsx';
 import { ExploreForm } from './explore-form.tsx';

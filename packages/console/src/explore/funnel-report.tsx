@@ -1,5 +1,5 @@
 import { calendar, type Funnel, formatDuration, formatNumber, formatShare, labelOfName } from '../base/base.ts';
-import { stepOf } from '../filters.ts';
+import { stepOf } from '../filters/filters.ts';
 import { CsvButton, NumberLink, type Table } from '../parts/parts.ts';
 import { labelOfKey } from '../series.ts';
 import { type DrawingProps, partName } from './drawing.ts';

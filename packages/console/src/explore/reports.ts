@@ -1,5 +1,5 @@
 import { type Calendar, hoursOf, joinList, RANGES, splitList, withDates, without } from '../base/base.ts';
-import { eventFilters } from '../filters.ts';
+import { eventFilters } from '../filters/filters.ts';
 import { seriesParams } from '../series.ts';
 
 /** The reports of the page, by the parameter `report`. */

@@ -1,5 +1,5 @@
-import { type Event, type EventPage, getRecords, hrefOf, without } from './base/base.ts';
-import { Time, useLoad } from './parts/parts.ts';
+import { type Event, type EventPage, getRecords, hrefOf, without } from '../base/base.ts';
+import { Time, useLoad } from '../parts/parts.ts';
 
 /** The parameters that say which time a page shows, and what it shows of it. */
 const NOT_FILTERS = [

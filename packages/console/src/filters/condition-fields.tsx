@@ -1,7 +1,7 @@
 import { useMemo } from 'preact/hooks';
-import { labelOfName } from './base/base.ts';
+import { labelOfName } from '../base/base.ts';
 import { Combobox, NameBox } from './combobox.tsx';
-import { type Condition, OPERATORS, stepOf } from './filters.ts';
+import { type Condition, OPERATORS, stepOf } from './filter-params.ts';
 import { itemsOf, type Suggest, suggestFilters, valuesOf } from './suggestions.ts';
 
 const OPERATOR_LABELS: Readonly<Record<string, string>> = {

@@ -1,9 +1,8 @@
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useState } from 'preact/hooks';
 import { ConditionFields } from './condition-fields.tsx';
-import type { FieldDescription } from './fields.ts';
-import { FilterField } from './filter-field.tsx';
-import { type Condition, type Filters, filterParams, parseFilters } from './filters.ts';
+import { type FieldDescription, FilterField } from './filter-field.tsx';
+import { type Condition, type Filters, filterParams, parseFilters } from './filter-params.ts';
 
 const NEW_CONDITION: Condition = { name: '', operator: 'eq', value: '' };
 

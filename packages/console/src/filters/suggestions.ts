@@ -9,7 +9,7 @@ import {
   joinList,
   labelOfName,
   splitList,
-} from './base/base.ts';
+} from '../base/base.ts';
 
 /** A text to choose, and what helps to choose it. */
 export interface Suggestion {

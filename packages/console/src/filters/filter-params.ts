@@ -1,4 +1,4 @@
-import { isFilterName, isNumber, without } from './base/base.ts';
+import { isFilterName, isNumber, without } from '../base/base.ts';
 
 /** The operators of query-api; `eq` is left out of a parameter's name. */
 export const OPERATORS = ['eq', 'ne', 'in', 'exists', 'lt', 'lte', 'gt', 'gte', 'prefix', 'contains'] as const;

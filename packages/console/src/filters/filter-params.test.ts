@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { parseRecords } from './base/base.ts';
-import { eventFilters, filterParams, parseFilters, withValue } from './filters.ts';
+import { parseRecords } from '../base/base.ts';
+import { eventFilters, filterParams, parseFilters, withValue } from './filter-params.ts';
 
 const NAMES = ['event', 'userId', 'groupId', 'startDate'];
 

@@ -1,5 +1,5 @@
 import { useEffect, useId, useState } from 'preact/hooks';
-import { labelOfName, nameOf } from './base/base.ts';
+import { labelOfName, nameOf } from '../base/base.ts';
 import type { Suggest, Suggestion } from './suggestions.ts';
 
 interface ComboboxProps {
