@@ -10,15 +10,12 @@ import {
   hrefOf,
   timeZone,
 } from './base/base.ts';
-import { partialBuckets } from './bucket-time.ts';
+import { comparison, linesOf, partialBuckets, SeriesChart, SeriesTable, seriesParams } from './charts/charts.ts';
 import { NewestHint } from './filters/filters.ts';
 import { FirstVisit } from './first-visit.tsx';
 import { NewestEntities } from './newest-entities.tsx';
 import { Figure, LoadState, useLoad } from './parts/parts.ts';
 import { PipelineState } from './pipeline-state.tsx';
-import { comparison, linesOf, seriesParams } from './series.ts';
-import { SeriesChart } from './series-chart.tsx';
-import { SeriesTable } from './series-table.tsx';
 
 /** Numbers of the home page are read again so often. */
 const READ_EVERY_MS = 60_000;

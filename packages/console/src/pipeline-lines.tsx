@@ -1,10 +1,7 @@
 import { useMemo } from 'preact/hooks';
 import { getJson, type PipelineHistory, timeZone } from './base/base.ts';
-import { Legend } from './legend.tsx';
+import { Legend, type Line, SeriesChart, SeriesTable } from './charts/charts.ts';
 import { LoadState, useLoad } from './parts/parts.ts';
-import type { Line } from './series.ts';
-import { SeriesChart } from './series-chart.tsx';
-import { SeriesTable } from './series-table.tsx';
 
 type Sample = PipelineHistory['samples'][number];
 

@@ -1,10 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { type EventSeries, hrefOf, isStackable, labelOfMeasure, labelOfName, toDouble, without } from '../base/base.ts';
-import { partialBuckets, timeOfBuckets } from '../bucket-time.ts';
-import { type Line, linesOf } from '../series.ts';
-import { SeriesChart } from '../series-chart.tsx';
-import { SeriesTable } from '../series-table.tsx';
+import { type Line, linesOf, partialBuckets, SeriesChart, SeriesTable, timeOfBuckets } from '../charts/charts.ts';
 import { ChartNumbers } from './chart-numbers.tsx';
 import { ChartTotals } from './chart-totals.tsx';
 import { type DrawingProps, partName } from './drawing.ts';

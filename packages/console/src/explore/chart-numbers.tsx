@@ -1,6 +1,6 @@
 import { formatChange, formatNumber } from '../base/base.ts';
+import type { Line } from '../charts/charts.ts';
 import { Figure } from '../parts/parts.ts';
-import type { Line } from '../series.ts';
 
 interface ChartNumbersProps {
   readonly lines: readonly Line[];

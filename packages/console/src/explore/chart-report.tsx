@@ -1,7 +1,6 @@
 import { type EventSeries, formatNumber, hrefOf, isStackable, toDouble, without } from '../base/base.ts';
-import { partialBuckets } from '../bucket-time.ts';
+import { type Line, linesOf, partialBuckets } from '../charts/charts.ts';
 import { CsvButton, type Table } from '../parts/parts.ts';
-import { type Line, linesOf } from '../series.ts';
 import { ChartDrawing } from './chart-drawing.tsx';
 import { ReportNotes } from './report-notes.tsx';
 import { FORMS, formOf } from './reports.ts';

@@ -1,7 +1,6 @@
 import { type EventSeries, formatChange, formatNumber, toDouble } from '../base/base.ts';
+import { type Line, strokeOf } from '../charts/charts.ts';
 import { NumberLink } from '../parts/parts.ts';
-import type { Line } from '../series.ts';
-import { strokeOf } from '../stroke.ts';
 import { type DrawingProps, partName } from './drawing.ts';
 import { eventsHref, narrowedHref, type Valued } from './drill-down.ts';
 import { ShareBar } from './share-bar.tsx';

@@ -1,7 +1,7 @@
 import { calendar, type Funnel, formatDuration, formatNumber, formatShare, labelOfName } from '../base/base.ts';
+import { labelOfKey } from '../charts/charts.ts';
 import { stepOf } from '../filters/filters.ts';
 import { CsvButton, NumberLink, type Table } from '../parts/parts.ts';
-import { labelOfKey } from '../series.ts';
 import { type DrawingProps, partName } from './drawing.ts';
 import { eventsHref, narrowedHref } from './drill-down.ts';
 import { EmptyHint } from './empty-hint.tsx';

@@ -1,6 +1,6 @@
 import { type Calendar, hoursOf, joinList, RANGES, splitList, withDates, without } from '../base/base.ts';
+import { seriesParams } from '../charts/charts.ts';
 import { eventFilters } from '../filters/filters.ts';
-import { seriesParams } from '../series.ts';
 
 /** The reports of the page, by the parameter `report`. */
 export const REPORTS = {

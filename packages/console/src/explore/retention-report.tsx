@@ -1,5 +1,5 @@
 import { calendar, formatBucket, formatCount, formatShare, type Retention } from '../base/base.ts';
-import { partialBuckets, timeOfBuckets } from '../bucket-time.ts';
+import { partialBuckets, timeOfBuckets } from '../charts/charts.ts';
 import { CsvButton, NumberLink, type Table } from '../parts/parts.ts';
 import { type DrawingProps, partName } from './drawing.ts';
 import { eventsHref } from './drill-down.ts';

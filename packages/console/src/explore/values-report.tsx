@@ -1,6 +1,6 @@
 import { type EventValues, formatNumber, formatShare, labelOfName } from '../base/base.ts';
+import { labelOfKey } from '../charts/charts.ts';
 import { beginningOf, CsvButton, NumberLink } from '../parts/parts.ts';
-import { labelOfKey } from '../series.ts';
 import { type DrawingProps, partName } from './drawing.ts';
 import { eventsHref, narrowedHref } from './drill-down.ts';
 import { EmptyHint } from './empty-hint.tsx';

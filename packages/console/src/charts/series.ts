@@ -1,4 +1,4 @@
-import { type Calendar, type EventSeries, hoursOf, labelOfMeasure, toDouble, withDates } from './base/base.ts';
+import { type Calendar, type EventSeries, hoursOf, labelOfMeasure, toDouble, withDates } from '../base/base.ts';
 
 type Series = EventSeries['series'][number];
 export type GroupKey = Series['group'][number];

@@ -1,6 +1,6 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { formatBucket, formatNumber } from './base/base.ts';
-import { saveFile } from './parts/parts.ts';
+import { formatBucket, formatNumber } from '../base/base.ts';
+import { saveFile } from '../parts/parts.ts';
 import type { Plot } from './plot.ts';
 import type { Drawn, Form } from './plot-series.ts';
 import type { Line } from './series.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { endsOf, partialBuckets, ticksOf, timeOfBuckets } from './bucket-time.ts';
+import { endsOf, partialBuckets, ticksOf, timeOfBuckets } from './buckets.ts';
 
 const DAY_MS = 86_400_000;
 const bucketsOf = (start: string, count: number, eachMs: number) =>

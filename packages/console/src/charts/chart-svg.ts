@@ -1,8 +1,7 @@
-import { axisFormat, formatNumber } from './base/base.ts';
-import { endsOf, ticksOf } from './bucket-time.ts';
+import { axisFormat, formatNumber } from '../base/base.ts';
+import { endsOf, ticksOf } from './buckets.ts';
+import { DASHES, strokeOf } from './legend.tsx';
 import { type Drawn, partialOf, stack, wholeOf } from './plot-series.ts';
-import { DASHES, strokeOf } from './stroke.ts';
-import { escaped, isolated } from './xml-text.ts';
 
 type Values = readonly (number | null)[];
 
@@ -191,4 +190,20 @@ function barsOf({ buckets, lines, partial, form }: Drawn, scales: Scales, colorO
 function strokeAttributes(color: string, dashes: readonly number[], width: number): string {
   const dashed = dashes.length > 0 ? ` stroke-dasharray="${dashes.join(' ')}"` : '';
   return `fill="none" stroke="${escaped(color)}" stroke-width="${width}" stroke-linecap="round"${dashed}`;
+}
+
+/** Returns a text as the content of an element or attribute, without the characters that XML does not have. */
+export function escaped(text: string): string {
+  return text
+    .toWellFormed()
+    .replace(/(?![\t\n\r])\p{Cc}|[\uFFFE\uFFFF]/gu, '\uFFFD')
+    .replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}
+
+/** A name has so many characters at most. */
+const NAME_MAX = 80;
+
+/** Returns the beginning of a name as {@link escaped} does, in the direction of its own script. */
+export function isolated(name: string): string {
+  return escaped(`\u2068${[...name.slice(0, 2 * NAME_MAX)].slice(0, NAME_MAX).join('')}\u2069`);
 }

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
-import { formatBucket, formatNumber } from './base/base.ts';
-import { NumberLink } from './parts/parts.ts';
+import { formatBucket, formatNumber } from '../base/base.ts';
+import { NumberLink } from '../parts/parts.ts';
 import type { Line } from './series.ts';
 
 interface SeriesTableProps {

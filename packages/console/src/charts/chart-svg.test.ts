@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
-import { svgOf } from './chart-svg.ts';
+import { escaped, svgOf } from './chart-svg.ts';
 import type { Drawn } from './plot-series.ts';
-import { escaped } from './xml-text.ts';
 
 const DAYS = ['2026-02-01', '2026-02-02', '2026-02-03', '2026-02-04', '2026-02-05'].map(
   (day) => `${day}T00:00:00.000Z`,

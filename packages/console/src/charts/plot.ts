@@ -1,9 +1,9 @@
 import uPlot from 'uplot';
-import { axisFormat, formatNumber } from './base/base.ts';
-import { endsOf, ticksOf } from './bucket-time.ts';
+import { axisFormat, formatNumber } from '../base/base.ts';
+import { endsOf, ticksOf } from './buckets.ts';
+import { strokeOf } from './legend.tsx';
 import { type Drawn, drawnSeries } from './plot-series.ts';
 import type { Line } from './series.ts';
-import { strokeOf } from './stroke.ts';
 
 const HEIGHT = 320;
 

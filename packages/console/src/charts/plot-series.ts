@@ -1,6 +1,6 @@
 import uPlot from 'uplot';
+import { DASHES, strokeOf } from './legend.tsx';
 import type { Line } from './series.ts';
-import { DASHES, strokeOf } from './stroke.ts';
 
 /** How a chart draws its groups. */
 export type Form = 'line' | 'bar' | 'stacked';

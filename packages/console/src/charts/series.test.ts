@@ -1,6 +1,6 @@
 import { REPORT_RANGES } from '@sluice/shared/testing/report-ranges';
 import { expect, test } from 'vitest';
-import type { EventSeries } from './base/base.ts';
+import type { EventSeries } from '../base/base.ts';
 import { linesOf, seriesParams } from './series.ts';
 
 const NOW = new Date('2026-03-15T02:30:00Z');
