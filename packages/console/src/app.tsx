@@ -1,7 +1,7 @@
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { access, checkKey, key, type Route, route } from './base/base.ts';
 import { EntitiesPage } from './entities-page.tsx';
-import { EventsPage } from './events-page.tsx';
+import { EventsPage } from './events/events.ts';
 import { HomePage } from './home-page.tsx';
 import { Navigation } from './navigation.tsx';
 import { deferred, ErrorBoundary } from './parts/parts.ts';

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { ingestUrl, key, request } from './base/base.ts';
-import { quoted } from './event-curl.ts';
+import { quoted } from './events/events.ts';
 import { CopyButton, Problem } from './parts/parts.ts';
 
 interface DeleteUserProps {

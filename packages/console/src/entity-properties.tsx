@@ -1,5 +1,5 @@
+import { Leaf } from './events/events.ts';
 import { Time } from './parts/parts.ts';
-import { Leaf } from './value-tree.tsx';
 
 interface EntityPropertiesProps {
   readonly properties: Readonly<Record<string, unknown>>;

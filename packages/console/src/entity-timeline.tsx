@@ -1,7 +1,7 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { type Event, type EventPage, formatCount, formatDuration, getRecords, hrefOf, without } from './base/base.ts';
 import { ENTITY_KINDS, type EntityProps } from './entity-kinds.ts';
-import { EventLink, EventList } from './event-list.tsx';
+import { EventLink, EventList } from './events/events.ts';
 import { Combobox, suggestEvents } from './filters/filters.ts';
 import { Beginning, clocks, EntityLink, LoadState, useLoad } from './parts/parts.ts';
 import { type SessionPart, type TimelineDay, timelineOf } from './timeline.ts';

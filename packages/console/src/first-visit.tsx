@@ -1,6 +1,5 @@
 import { type EventPage, getRecords, ingestUrl, key } from './base/base.ts';
-import { EventTable } from './event-table.tsx';
-import { useLiveTail, withStored } from './live-tail.ts';
+import { EventTable, useLiveTail, withStored } from './events/events.ts';
 import { Problem, Snippet, useLoad } from './parts/parts.ts';
 
 const NO_FILTERS = new URLSearchParams();

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { expect, test } from 'vitest';
-import type { Event } from './base/base.ts';
+import type { Event } from '../base/base.ts';
 import { curlOf } from './event-curl.ts';
 
 const EVENT = {

@@ -1,7 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
-import { ApiError, type Event, parseRecords, request, without } from './base/base.ts';
+import { ApiError, type Event, parseRecords, request, without } from '../base/base.ts';
 import { createMessageParser } from './event-source-parser.ts';
-import { RecentlySeen } from './recently-seen.ts';
 
 /** As many events stay on the page. */
 const EVENTS_MAX = 200;
@@ -123,5 +122,24 @@ async function* pieces(body: ReadableStream<Uint8Array> | null): AsyncGenerator<
     for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value;
   } finally {
     await reader.cancel().catch(() => undefined);
+  }
+}
+
+/** Remembers the keys that it was given last, to tell which come again. */
+export class RecentlySeen {
+  readonly #max: number;
+  /** The oldest first. */
+  readonly #keys = new Set<string>();
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** Returns whether a key is new. */
+  add(key: string): boolean {
+    if (this.#keys.has(key)) return false;
+    this.#keys.add(key);
+    if (this.#keys.size > this.#max) for (const oldest of this.#keys.values().take(1)) this.#keys.delete(oldest);
+    return true;
   }
 }

@@ -1,4 +1,4 @@
-import { hrefOf, isNumber, without } from './base/base.ts';
+import { hrefOf, isNumber, without } from '../base/base.ts';
 
 /** The objects of an event in which filters can find a value. */
 export const DOCUMENTS = ['properties', 'context', 'traits'] as const;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { RecentlySeen } from './recently-seen.ts';
+import { RecentlySeen } from './live-tail.ts';
 
 test('a key is new once, and again when many others have come since', () => {
   const seen = new RecentlySeen(3);

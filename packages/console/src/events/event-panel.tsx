@@ -1,7 +1,7 @@
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { type Event, type EventPage, getRecords, hrefOf, ingestUrl } from './base/base.ts';
+import { type Event, type EventPage, getRecords, hrefOf, ingestUrl } from '../base/base.ts';
+import { CopyButton, LoadState, Time, useLoad } from '../parts/parts.ts';
 import { curlOf } from './event-curl.ts';
-import { CopyButton, LoadState, Time, useLoad } from './parts/parts.ts';
 import { chartHref, DOCUMENTS, filterHref, type Place } from './value-links.ts';
 import { ValueTree } from './value-tree.tsx';
 

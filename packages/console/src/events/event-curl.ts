@@ -1,4 +1,4 @@
-import type { Event } from './base/base.ts';
+import type { Event } from '../base/base.ts';
 
 /** The placeholder of the key: a key with the scope `ingest` is another one than the console's. */
 const KEY = 'YOUR_KEY';

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { formatCount, formatNumber, isNested } from './base/base.ts';
+import { formatCount, formatNumber, isNested } from '../base/base.ts';
 import type { Place } from './value-links.ts';
 
 /** An object or an array shows so many members at once. */

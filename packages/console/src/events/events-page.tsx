@@ -8,12 +8,11 @@ import {
   timeZone,
   withLocalDays,
   without,
-} from './base/base.ts';
-import { EventList } from './event-list.tsx';
-import { EventTable } from './event-table.tsx';
-import { EVENT_FIELDS, FilterForm, NewestHint } from './filters/filters.ts';
+} from '../base/base.ts';
+import { EVENT_FIELDS, FilterForm, NewestHint } from '../filters/filters.ts';
+import { CsvButton, LoadState, Pages, Problem, tableOf, useLoad } from '../parts/parts.ts';
+import { EventList, EventTable } from './event-list.tsx';
 import { useLiveTail, withStored } from './live-tail.ts';
-import { CsvButton, LoadState, Pages, Problem, tableOf, useLoad } from './parts/parts.ts';
 
 /** A page is small, and its count fast, unless the address says otherwise. */
 const DEFAULTS = { limit: '50', total: 'capped' } as const;

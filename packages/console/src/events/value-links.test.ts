@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseRecords } from './base/base.ts';
+import { parseRecords } from '../base/base.ts';
 import { chartHref, type EventDocument, filterHref } from './value-links.ts';
 
 const place = (names: readonly string[], document: EventDocument = 'properties') => ({ document, names });
