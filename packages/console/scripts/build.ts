@@ -28,9 +28,15 @@ export async function bundleConsole(): Promise<ReadonlyMap<string, string>> {
   const styles = await Promise.all(
     [
       resolve('uplot/dist/uPlot.min.css'),
-      ...['base/theme', 'parts/style', 'settings', 'entities', 'explore/explore', 'views/views', 'operate'].map(
-        (name) => join(FOLDER, `src/${name}.css`),
-      ),
+      ...[
+        'base/theme',
+        'parts/style',
+        'settings',
+        'entities/entities',
+        'explore/explore',
+        'views/views',
+        'operate',
+      ].map((name) => join(FOLDER, `src/${name}.css`)),
     ].map((file) => readFile(file, 'utf8')),
   );
   const files = new Map([

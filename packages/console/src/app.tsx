@@ -1,6 +1,6 @@
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { access, checkKey, key, type Route, route } from './base/base.ts';
-import { EntitiesPage } from './entities-page.tsx';
+import { EntitiesPage, EntityPage } from './entities/entities.ts';
 import { EventsPage } from './events/events.ts';
 import { HomePage } from './home-page.tsx';
 import { Navigation } from './navigation.tsx';
@@ -15,7 +15,6 @@ import { ViewsPage } from './views/views-page.tsx';
 const loadDashboards = () => import('./views/dashboard-pages.ts');
 const DashboardsPage = deferred(() => loadDashboards().then((pages) => pages.DashboardsPage));
 const DashboardPage = deferred(() => loadDashboards().then((pages) => pages.DashboardPage));
-const EntityPage = deferred(() => import('./entity-page.tsx').then(({ EntityPage }) => EntityPage));
 const ExplorePage = deferred(() => import('./explore/explore-page.tsx').then(({ ExplorePage }) => ExplorePage));
 const loadOperate = () => import('./operate-pages.ts');
 const DeadLetterPage = deferred(() => loadOperate().then((pages) => pages.DeadLetterPage));

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Event } from './base/base.ts';
+import type { Event } from '../base/base.ts';
 import { timelineOf } from './timeline.ts';
 
 /** Events at times of Berlin's summer, the newest first. */

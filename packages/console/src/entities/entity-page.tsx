@@ -1,12 +1,21 @@
 import { useState } from 'preact/hooks';
-import { ApiError, getRecords, hrefOf, type Organization, type User } from './base/base.ts';
+import {
+  ApiError,
+  getJson,
+  getRecords,
+  hrefOf,
+  idOf,
+  type Organization,
+  type OrganizationUserPage,
+  type User,
+  type UserOrganizationPage,
+} from '../base/base.ts';
+import { Leaf } from '../events/events.ts';
+import { EntityLink, LoadState, Time, useLoad } from '../parts/parts.ts';
 import { DeleteUser } from './delete-user.tsx';
 import { EntityActivity } from './entity-activity.tsx';
 import { apiPathOf, ENTITY_KINDS, type EntityPath, type EntityProps } from './entity-kinds.ts';
-import { EntityMembers } from './entity-members.tsx';
-import { EntityProperties } from './entity-properties.tsx';
 import { EntityTimeline } from './entity-timeline.tsx';
-import { LoadState, Time, useLoad } from './parts/parts.ts';
 
 interface EntityPageProps extends EntityProps {
   /** Filters of the timeline, those of `GET /events`, and `show`, the uuid of the event that is open beside it. */
@@ -109,5 +118,102 @@ function Unknown({ path, message }: { readonly path: EntityPath; readonly messag
         <a href={hrefOf(['pipeline'])}>Pipeline</a>
       </p>
     </>
+  );
+}
+
+interface EntityPropertiesProps {
+  readonly properties: Readonly<Record<string, unknown>>;
+  /** When each was set last. */
+  readonly setAt: Readonly<Record<string, string>>;
+}
+
+/** The properties of a user or an organization. */
+export function EntityProperties({ properties, setAt }: EntityPropertiesProps) {
+  const entries = Object.entries(properties);
+  if (entries.length === 0) return <p class="muted">It has no properties.</p>;
+  const times = new Map(Object.entries(setAt));
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+    <section class="scroll properties" aria-label="Properties" tabIndex={0}>
+      <table class="totals">
+        <caption>Properties</caption>
+        <thead>
+          <tr>
+            <th scope="col">Name</th>
+            <th scope="col">Value</th>
+            <th scope="col">Set last</th>
+          </tr>
+        </thead>
+        <tbody>
+          {entries.map(([name, value]) => {
+            const time = times.get(name);
+            return (
+              <tr key={name}>
+                <th scope="row">
+                  <bdi>{name}</bdi>
+                </th>
+                <td>
+                  <Leaf value={value} />
+                </td>
+                <td>{time !== undefined && <Time value={time} />}</td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+const LIMIT = 12;
+
+/** The organizations of a user, or the users of an organization, a page at a time. */
+export function EntityMembers(entity: EntityProps) {
+  const { members, membersTitle } = ENTITY_KINDS[entity.path];
+  /** The cursors of the pages up to this one. */
+  const [cursors, setCursors] = useState<readonly string[]>([]);
+  const query = new URLSearchParams({
+    limit: String(LIMIT),
+    ...(cursors.length > 0 && { cursor: cursors.at(-1) ?? '' }),
+  });
+  const loaded = useLoad(query.toString(), (signal) =>
+    getJson<UserOrganizationPage | OrganizationUserPage>(`${apiPathOf(entity)}/${members}?${query}`, signal),
+  );
+  const { data, isLoading } = loaded;
+  const next = data?.nextCursor ?? null;
+  return (
+    <section aria-labelledby="members">
+      <h2 id="members">{membersTitle}</h2>
+      {data?.results.length === 0 && <p class="muted">None.</p>}
+      <ul class="members-page">
+        {data?.results.map((member) => (
+          <li key={idOf(member)}>
+            <EntityLink path={members} id={idOf(member)} />
+            <span class="muted">
+              last seen <Time value={member.lastSeenAt} />
+            </span>
+          </li>
+        ))}
+      </ul>
+      <LoadState loaded={loaded} status={(cursors.length > 0 || next !== null) && `Page ${cursors.length + 1}.`} />
+      {(cursors.length > 0 || next !== null) && (
+        <div class="bar">
+          <button
+            type="button"
+            disabled={cursors.length === 0 || isLoading}
+            onClick={() => setCursors(cursors.slice(0, -1))}
+          >
+            Previous {members}
+          </button>
+          <button
+            type="button"
+            disabled={next === null || isLoading}
+            onClick={() => setCursors([...cursors, next ?? ''])}
+          >
+            Next {members}
+          </button>
+        </div>
+      )}
+    </section>
   );
 }

@@ -1,9 +1,9 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
-import { type Event, type EventPage, formatCount, formatDuration, getRecords, hrefOf, without } from './base/base.ts';
+import { type Event, type EventPage, formatCount, formatDuration, getRecords, hrefOf, without } from '../base/base.ts';
+import { EventLink, EventList } from '../events/events.ts';
+import { Combobox, suggestEvents } from '../filters/filters.ts';
+import { Beginning, clocks, EntityLink, LoadState, useLoad } from '../parts/parts.ts';
 import { ENTITY_KINDS, type EntityProps } from './entity-kinds.ts';
-import { EventLink, EventList } from './events/events.ts';
-import { Combobox, suggestEvents } from './filters/filters.ts';
-import { Beginning, clocks, EntityLink, LoadState, useLoad } from './parts/parts.ts';
 import { type SessionPart, type TimelineDay, timelineOf } from './timeline.ts';
 
 const LIMIT = 100;

@@ -1,4 +1,4 @@
-import type { Event } from './base/base.ts';
+import type { Event } from '../base/base.ts';
 
 /** After so long without an event a new session begins, in milliseconds. */
 export const SESSION_GAP_MS = 30 * 60_000;

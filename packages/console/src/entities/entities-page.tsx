@@ -8,9 +8,9 @@ import {
   type User,
   type UserPage,
   without,
-} from './base/base.ts';
-import { type FieldDescription, FilterForm } from './filters/filters.ts';
-import { Beginning, CsvButton, EntityLink, LoadState, Pages, Time, tableOf, useLoad } from './parts/parts.ts';
+} from '../base/base.ts';
+import { type FieldDescription, FilterForm } from '../filters/filters.ts';
+import { Beginning, CsvButton, EntityLink, LoadState, Pages, Time, tableOf, useLoad } from '../parts/parts.ts';
 
 /** What the pages are called. */
 const KINDS = {

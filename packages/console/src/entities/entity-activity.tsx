@@ -1,9 +1,9 @@
 import { useMemo } from 'preact/hooks';
-import { type Activity, formatCount, formatNumber, getJson, hrefOf } from './base/base.ts';
-import { SeriesChart, SeriesTable } from './charts/charts.ts';
+import { type Activity, formatCount, formatNumber, getJson, hrefOf } from '../base/base.ts';
+import { SeriesChart, SeriesTable } from '../charts/charts.ts';
+import { NewestHint } from '../filters/filters.ts';
+import { LoadState, useLoad } from '../parts/parts.ts';
 import { apiPathOf, ENTITY_KINDS, type EntityProps } from './entity-kinds.ts';
-import { NewestHint } from './filters/filters.ts';
-import { LoadState, useLoad } from './parts/parts.ts';
 
 /** What a user or an organization did in the last days. */
 export function EntityActivity(entity: EntityProps) {

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
-import { ingestUrl, key, request } from './base/base.ts';
-import { quoted } from './events/events.ts';
-import { CopyButton, Problem } from './parts/parts.ts';
+import { ingestUrl, key, request } from '../base/base.ts';
+import { quoted } from '../events/events.ts';
+import { CopyButton, Problem } from '../parts/parts.ts';
 
 interface DeleteUserProps {
   readonly id: string;
