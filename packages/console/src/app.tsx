@@ -2,6 +2,7 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { access, checkKey, key, type Route, route } from './base/base.ts';
 import { EntitiesPage, EntityPage } from './entities/entities.ts';
 import { EventsPage } from './events/events.ts';
+import { ExplorePage, PeoplePage } from './explore/explore.ts';
 import { HomePage } from './home-page.tsx';
 import { Navigation } from './navigation.tsx';
 import { deferred, ErrorBoundary } from './parts/parts.ts';
@@ -15,7 +16,6 @@ import { ViewsPage } from './views/views-page.tsx';
 const loadDashboards = () => import('./views/dashboard-pages.ts');
 const DashboardsPage = deferred(() => loadDashboards().then((pages) => pages.DashboardsPage));
 const DashboardPage = deferred(() => loadDashboards().then((pages) => pages.DashboardPage));
-const ExplorePage = deferred(() => import('./explore/explore-page.tsx').then(({ ExplorePage }) => ExplorePage));
 const loadOperate = () => import('./operate-pages.ts');
 const DeadLetterPage = deferred(() => loadOperate().then((pages) => pages.DeadLetterPage));
 const DeadLettersPage = deferred(() => loadOperate().then((pages) => pages.DeadLettersPage));
@@ -23,7 +23,6 @@ const HealthPage = deferred(() => loadOperate().then((pages) => pages.HealthPage
 const KeysPage = deferred(() => loadOperate().then((pages) => pages.KeysPage));
 const WebhookPage = deferred(() => loadOperate().then((pages) => pages.WebhookPage));
 const WebhooksPage = deferred(() => loadOperate().then((pages) => pages.WebhooksPage));
-const PeoplePage = deferred(() => import('./explore/people-page.tsx').then(({ PeoplePage }) => PeoplePage));
 const WallPage = deferred(() => loadDashboards().then((pages) => pages.WallPage));
 
 interface PageDescription {

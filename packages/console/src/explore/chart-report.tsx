@@ -2,7 +2,7 @@ import { type EventSeries, formatNumber, hrefOf, isStackable, toDouble, without 
 import { type Line, linesOf, partialBuckets } from '../charts/charts.ts';
 import { CsvButton, type Table } from '../parts/parts.ts';
 import { ChartDrawing } from './chart-drawing.tsx';
-import { ReportNotes } from './report-notes.tsx';
+import { ReportNotes } from './drawing.tsx';
 import { FORMS, formOf } from './reports.ts';
 
 interface ChartReportProps {

@@ -2,12 +2,9 @@ import { calendar, type Funnel, formatDuration, formatNumber, formatShare, label
 import { labelOfKey } from '../charts/charts.ts';
 import { stepOf } from '../filters/filters.ts';
 import { CsvButton, NumberLink, type Table } from '../parts/parts.ts';
-import { type DrawingProps, partName } from './drawing.ts';
+import { type DrawingProps, EmptyHint, partName, ReportNotes, ShareBar } from './drawing.tsx';
 import { eventsHref, narrowedHref } from './drill-down.ts';
-import { EmptyHint } from './empty-hint.tsx';
 import { peopleHref } from './people.ts';
-import { ReportNotes } from './report-notes.tsx';
-import { ShareBar } from './share-bar.tsx';
 
 type Step = Funnel['steps'][number];
 

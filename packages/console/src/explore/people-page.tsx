@@ -19,8 +19,8 @@ import {
   tableOf,
   useLoad,
 } from '../parts/parts.ts';
+import { ReportNotes } from './drawing.tsx';
 import { PEOPLE, type PeopleReport, type PeopleTitle, peopleReportOf, reportOfPeople, titleOf } from './people.ts';
-import { ReportNotes } from './report-notes.tsx';
 
 const LIMIT = '50';
 

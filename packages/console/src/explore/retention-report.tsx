@@ -1,11 +1,9 @@
 import { calendar, formatBucket, formatCount, formatShare, type Retention } from '../base/base.ts';
 import { partialBuckets, timeOfBuckets } from '../charts/charts.ts';
 import { CsvButton, NumberLink, type Table } from '../parts/parts.ts';
-import { type DrawingProps, partName } from './drawing.ts';
+import { type DrawingProps, EmptyHint, partName, ReportNotes } from './drawing.tsx';
 import { eventsHref } from './drill-down.ts';
-import { EmptyHint } from './empty-hint.tsx';
 import { peopleHref } from './people.ts';
-import { ReportNotes } from './report-notes.tsx';
 
 interface RetentionReportProps {
   readonly response: Retention;

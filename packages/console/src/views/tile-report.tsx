@@ -1,12 +1,15 @@
 import { type EventSeries, formatChange, formatNumber, toDouble, type View } from '../base/base.ts';
-import { ChartDrawing } from '../explore/chart-drawing.tsx';
-import type { DrawingProps, ReportBody } from '../explore/drawing.ts';
-import { eventsHref } from '../explore/drill-down.ts';
-import { FunnelDrawing } from '../explore/funnel-report.tsx';
-import { ReportNotes } from '../explore/report-notes.tsx';
-import { formOf } from '../explore/reports.ts';
-import { RetentionDrawing } from '../explore/retention-report.tsx';
-import { ValuesDrawing } from '../explore/values-report.tsx';
+import {
+  ChartDrawing,
+  type DrawingProps,
+  eventsHref,
+  FunnelDrawing,
+  formOf,
+  type ReportBody,
+  ReportNotes,
+  RetentionDrawing,
+  ValuesDrawing,
+} from '../explore/explore.ts';
 import { NumberLink } from '../parts/parts.ts';
 
 interface TileReportProps extends DrawingProps<ReportBody> {

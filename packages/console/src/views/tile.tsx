@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { type Dashboard, hrefOf } from '../base/base.ts';
-import type { ReportBody } from '../explore/drawing.ts';
+import type { ReportBody } from '../explore/explore.ts';
 import { Problem, useLoad } from '../parts/parts.ts';
 import { TileReport } from './tile-report.tsx';
 

@@ -1,8 +1,8 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { getRecords, type View } from '../base/base.ts';
+import { paramsOfView } from '../explore/explore.ts';
 import { reordered } from './reordered.ts';
 import { Tile, type TileOf } from './tile.tsx';
-import { paramsOfView } from './view-address.ts';
 
 interface TilesProps {
   readonly dashboard: string;

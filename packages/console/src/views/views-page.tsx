@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { getAll, hrefOf, request, sendJson, type View } from '../base/base.ts';
+import { hrefOfView, REPORT_TITLES } from '../explore/explore.ts';
 import { type Actions, ConfirmButton, LoadState, NameForm, Problem, Time, useAction, useLoad } from '../parts/parts.ts';
-import { hrefOfView, REPORT_TITLES } from './view-address.ts';
 
 /** The saved views of the workspace: each can be opened, renamed and deleted. */
 export function ViewsPage() {
