@@ -10,12 +10,8 @@ import { SettingsPage } from './settings-page.tsx';
 import { Shortcuts } from './shortcuts.tsx';
 import { SignIn } from './sign-in.tsx';
 import { SqlPage } from './sql-page.tsx';
-import { linkOf } from './views/link.ts';
-import { ViewsPage } from './views/views-page.tsx';
+import { DashboardPage, DashboardsPage, linkOf, ViewsPage, WallPage } from './views/views.ts';
 
-const loadDashboards = () => import('./views/dashboard-pages.ts');
-const DashboardsPage = deferred(() => loadDashboards().then((pages) => pages.DashboardsPage));
-const DashboardPage = deferred(() => loadDashboards().then((pages) => pages.DashboardPage));
 const loadOperate = () => import('./operate-pages.ts');
 const DeadLetterPage = deferred(() => loadOperate().then((pages) => pages.DeadLetterPage));
 const DeadLettersPage = deferred(() => loadOperate().then((pages) => pages.DeadLettersPage));
@@ -23,7 +19,6 @@ const HealthPage = deferred(() => loadOperate().then((pages) => pages.HealthPage
 const KeysPage = deferred(() => loadOperate().then((pages) => pages.KeysPage));
 const WebhookPage = deferred(() => loadOperate().then((pages) => pages.WebhookPage));
 const WebhooksPage = deferred(() => loadOperate().then((pages) => pages.WebhooksPage));
-const WallPage = deferred(() => loadDashboards().then((pages) => pages.WallPage));
 
 interface PageDescription {
   readonly title: string;

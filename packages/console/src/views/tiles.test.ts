@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { reordered } from './reordered.ts';
+import { reordered } from './tiles.tsx';
 
 test.each([
   [0, 2, 'bca'],
