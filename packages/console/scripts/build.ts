@@ -35,7 +35,7 @@ export async function bundleConsole(): Promise<ReadonlyMap<string, string>> {
         'entities/entities',
         'explore/explore',
         'views/views',
-        'operate',
+        'operate/operate',
       ].map((name) => join(FOLDER, `src/${name}.css`)),
     ].map((file) => readFile(file, 'utf8')),
   );

@@ -5,20 +5,13 @@ import { EventsPage } from './events/events.ts';
 import { ExplorePage, PeoplePage } from './explore/explore.ts';
 import { HomePage } from './home-page.tsx';
 import { Navigation } from './navigation.tsx';
-import { deferred, ErrorBoundary } from './parts/parts.ts';
+import { DeadLetterPage, DeadLettersPage, HealthPage, KeysPage, WebhookPage, WebhooksPage } from './operate/operate.ts';
+import { ErrorBoundary } from './parts/parts.ts';
 import { SettingsPage } from './settings-page.tsx';
 import { Shortcuts } from './shortcuts.tsx';
 import { SignIn } from './sign-in.tsx';
 import { SqlPage } from './sql-page.tsx';
 import { DashboardPage, DashboardsPage, linkOf, ViewsPage, WallPage } from './views/views.ts';
-
-const loadOperate = () => import('./operate-pages.ts');
-const DeadLetterPage = deferred(() => loadOperate().then((pages) => pages.DeadLetterPage));
-const DeadLettersPage = deferred(() => loadOperate().then((pages) => pages.DeadLettersPage));
-const HealthPage = deferred(() => loadOperate().then((pages) => pages.HealthPage));
-const KeysPage = deferred(() => loadOperate().then((pages) => pages.KeysPage));
-const WebhookPage = deferred(() => loadOperate().then((pages) => pages.WebhookPage));
-const WebhooksPage = deferred(() => loadOperate().then((pages) => pages.WebhooksPage));
 
 interface PageDescription {
   readonly title: string;

@@ -14,8 +14,8 @@ import { comparison, linesOf, partialBuckets, SeriesChart, SeriesTable, seriesPa
 import { NewestHint } from './filters/filters.ts';
 import { FirstVisit } from './first-visit.tsx';
 import { NewestEntities } from './newest-entities.tsx';
+import { PipelineState } from './operate/operate.ts';
 import { Figure, LoadState, useLoad } from './parts/parts.ts';
-import { PipelineState } from './pipeline-state.tsx';
 
 /** Numbers of the home page are read again so often. */
 const READ_EVERY_MS = 60_000;

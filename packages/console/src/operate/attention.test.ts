@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import type { Pipeline } from '../base/base.ts';
 import { attentionOf } from './attention.ts';
-import type { Pipeline } from './base/base.ts';
 
 const WELL: Pipeline = {
   accepted: { events: 1, rejectedCalls: 0, clients: [], refused: [] },

@@ -1,6 +1,6 @@
+import { type DeadLetterPage, formatCount, formatDuration, getJson, hrefOf, type Pipeline } from '../base/base.ts';
+import { beginningOf, Problem, Time, useLoad } from '../parts/parts.ts';
 import { attentionOf } from './attention.ts';
-import { type DeadLetterPage, formatCount, formatDuration, getJson, hrefOf, type Pipeline } from './base/base.ts';
-import { beginningOf, Problem, Time, useLoad } from './parts/parts.ts';
 
 const READ_EVERY_MS = 10_000;
 

@@ -1,5 +1,5 @@
-import { type DeadLetter, type DeadLetterPage, formatBytes, getJson, hrefOf, without } from './base/base.ts';
-import { beginningOf, CsvButton, LoadState, Pages, Time, tableOf, useLoad } from './parts/parts.ts';
+import { type DeadLetter, type DeadLetterPage, formatBytes, getJson, hrefOf, without } from '../base/base.ts';
+import { beginningOf, CsvButton, LoadState, Pages, Time, tableOf, useLoad } from '../parts/parts.ts';
 
 const LIMIT = '50';
 

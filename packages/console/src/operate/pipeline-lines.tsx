@@ -1,7 +1,7 @@
 import { useMemo } from 'preact/hooks';
-import { getJson, type PipelineHistory, timeZone } from './base/base.ts';
-import { Legend, type Line, SeriesChart, SeriesTable } from './charts/charts.ts';
-import { LoadState, useLoad } from './parts/parts.ts';
+import { getJson, type PipelineHistory, timeZone } from '../base/base.ts';
+import { Legend, type Line, SeriesChart, SeriesTable } from '../charts/charts.ts';
+import { LoadState, useLoad } from '../parts/parts.ts';
 
 type Sample = PipelineHistory['samples'][number];
 

@@ -7,8 +7,8 @@ import {
   type Webhook,
   type WebhookDelivery,
   type WebhookTest,
-} from './base/base.ts';
-import { ConfirmButton, CsvButton, LoadState, Problem, Time, tableOf, useAction, useLoad } from './parts/parts.ts';
+} from '../base/base.ts';
+import { ConfirmButton, CsvButton, LoadState, Problem, Time, tableOf, useAction, useLoad } from '../parts/parts.ts';
 import { eventsOf, stateOf } from './webhooks-page.tsx';
 
 const READ_EVERY_MS = 5_000;

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { type CreatedKey, formatNumber, getJson, type Key, type Keys, request, sendJson } from './base/base.ts';
+import { type CreatedKey, formatNumber, getJson, type Key, type Keys, request, sendJson } from '../base/base.ts';
 import {
   ConfirmButton,
   CsvButton,
@@ -10,7 +10,7 @@ import {
   tableOf,
   useAction,
   useLoad,
-} from './parts/parts.ts';
+} from '../parts/parts.ts';
 
 /** What a key with a scope may do. */
 const SCOPES: Readonly<Record<Key['scopes'][number], string>> = {

@@ -1,5 +1,5 @@
-import { formatBytes, formatDuration, formatNumber, formatShare, hrefOf, type Pipeline } from './base/base.ts';
-import { Figure, Time } from './parts/parts.ts';
+import { formatBytes, formatDuration, formatNumber, formatShare, hrefOf, type Pipeline } from '../base/base.ts';
+import { Figure, Time } from '../parts/parts.ts';
 
 /** The figures of the pipeline. One that is not known is a dash. */
 export function PipelineFigures({ rate, ...pipeline }: Pipeline & { readonly rate: number | null }) {

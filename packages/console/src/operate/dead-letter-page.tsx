@@ -1,6 +1,6 @@
-import { type DeadLetterWithRow, formatBytes, formatNumber, getJson, hrefOf, request } from './base/base.ts';
+import { type DeadLetterWithRow, formatBytes, formatNumber, getJson, hrefOf, request } from '../base/base.ts';
+import { ConfirmButton, LoadState, Problem, Snippet, Time, useAction, useLoad } from '../parts/parts.ts';
 import { KINDS } from './dead-letters-page.tsx';
-import { ConfirmButton, LoadState, Problem, Snippet, Time, useAction, useLoad } from './parts/parts.ts';
 
 /** A dead letter: why it is one, where it came from, its row, and what can be done with it. */
 export function DeadLetterPage({ id }: { readonly id: string }) {

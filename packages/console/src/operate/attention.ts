@@ -1,4 +1,4 @@
-import { formatBytes, formatCount, formatDuration, formatNumber, type Pipeline } from './base/base.ts';
+import { formatBytes, formatCount, formatDuration, formatNumber, type Pipeline } from '../base/base.ts';
 
 /** From here on rows wait for too long, in seconds. */
 const LAG_SECONDS_MAX = 60;

@@ -1,7 +1,7 @@
 import { useRef } from 'preact/hooks';
+import { getJson, type Pipeline } from '../base/base.ts';
+import { LoadState, Time, useLoad } from '../parts/parts.ts';
 import { attentionOf } from './attention.ts';
-import { getJson, type Pipeline } from './base/base.ts';
-import { LoadState, Time, useLoad } from './parts/parts.ts';
 import { PipelineFigures } from './pipeline-figures.tsx';
 import { PipelineLines } from './pipeline-lines.tsx';
 
