@@ -25,7 +25,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   },
   {
     name: 'console/same-statement-once',
-    file: console('sql-page.tsx'),
+    file: console('pages/sql-page.tsx'),
     search: 'key={run.count}',
     replacement: 'key={run.sql}',
     breaks: 'A statement of SQL that was run is not run again.',

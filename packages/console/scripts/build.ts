@@ -31,7 +31,7 @@ export async function bundleConsole(): Promise<ReadonlyMap<string, string>> {
       ...[
         'base/theme',
         'parts/style',
-        'settings',
+        'pages/settings',
         'entities/entities',
         'explore/explore',
         'views/views',

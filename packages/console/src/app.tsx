@@ -3,14 +3,12 @@ import { access, checkKey, key, type Route, route } from './base/base.ts';
 import { EntitiesPage, EntityPage } from './entities/entities.ts';
 import { EventsPage } from './events/events.ts';
 import { ExplorePage, PeoplePage } from './explore/explore.ts';
-import { HomePage } from './home-page.tsx';
 import { Navigation } from './navigation.tsx';
 import { DeadLetterPage, DeadLettersPage, HealthPage, KeysPage, WebhookPage, WebhooksPage } from './operate/operate.ts';
+import { HomePage, SettingsPage, SqlPage } from './pages/pages.ts';
 import { ErrorBoundary } from './parts/parts.ts';
-import { SettingsPage } from './settings-page.tsx';
 import { Shortcuts } from './shortcuts.tsx';
 import { SignIn } from './sign-in.tsx';
-import { SqlPage } from './sql-page.tsx';
 import { DashboardPage, DashboardsPage, linkOf, ViewsPage, WallPage } from './views/views.ts';
 
 interface PageDescription {

@@ -1,6 +1,6 @@
 import { useLayoutEffect, useState } from 'preact/hooks';
-import { formatCount, hrefOf, request } from './base/base.ts';
-import { beginningOf, LoadState, Problem, saveFile, useLoad, withoutFormulas } from './parts/parts.ts';
+import { formatCount, hrefOf, request } from '../base/base.ts';
+import { beginningOf, LoadState, Problem, saveFile, useLoad, withoutFormulas } from '../parts/parts.ts';
 import { type Rows, readRows } from './rows.ts';
 
 const EXAMPLE = 'SELECT event, count() AS events\nFROM events\nGROUP BY event\nORDER BY events DESC';

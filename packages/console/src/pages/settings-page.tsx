@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
-import { BROWSER_ZONE, changeSettings, isTimeZone, type Settings, settings, WEEK_STARTS } from './base/base.ts';
-import { Time } from './parts/parts.ts';
+import { BROWSER_ZONE, changeSettings, isTimeZone, type Settings, settings, WEEK_STARTS } from '../base/base.ts';
+import { Time } from '../parts/parts.ts';
 
 /** What the day of the week is called. */
 const WEEK_START_NAMES: Readonly<Record<Settings['weekStart'], string>> = {

@@ -8,14 +8,18 @@ import {
   getJson,
   getRecords,
   hrefOf,
+  idOf,
+  ingestUrl,
+  key,
+  type OrganizationPage,
   timeZone,
-} from './base/base.ts';
-import { comparison, linesOf, partialBuckets, SeriesChart, SeriesTable, seriesParams } from './charts/charts.ts';
-import { NewestHint } from './filters/filters.ts';
-import { FirstVisit } from './first-visit.tsx';
-import { NewestEntities } from './newest-entities.tsx';
-import { PipelineState } from './operate/operate.ts';
-import { Figure, LoadState, useLoad } from './parts/parts.ts';
+  type UserPage,
+} from '../base/base.ts';
+import { comparison, linesOf, partialBuckets, SeriesChart, SeriesTable, seriesParams } from '../charts/charts.ts';
+import { EventTable, useLiveTail, withStored } from '../events/events.ts';
+import { NewestHint } from '../filters/filters.ts';
+import { PipelineState } from '../operate/operate.ts';
+import { Figure, LoadState, Problem, Snippet, Time, useLoad } from '../parts/parts.ts';
 
 /** Numbers of the home page are read again so often. */
 const READ_EVERY_MS = 60_000;
@@ -164,5 +168,91 @@ function TopEvents() {
       )}
       {data?.series.length === 0 && <p class="muted">Nothing happened in the last 7 days.</p>}
     </section>
+  );
+}
+
+const NEWEST = 5;
+
+interface NewestProps {
+  readonly path: 'users' | 'organizations';
+  readonly title: string;
+}
+
+/** The users or organizations that were seen first lately. */
+export function NewestEntities({ path, title }: NewestProps) {
+  const loaded = useLoad(
+    path,
+    (signal) =>
+      getJson<UserPage | OrganizationPage>(
+        `${path}?orderByField=firstSeenAt&orderByDirection=DESC&limit=${NEWEST}`,
+        signal,
+      ),
+    READ_EVERY_MS,
+  );
+  const { data } = loaded;
+  return (
+    <section aria-labelledby={`newest-${path}`}>
+      <h2 id={`newest-${path}`}>{title}</h2>
+      <LoadState loaded={loaded} />
+      {data?.results.length === 0 && <p class="muted">None.</p>}
+      <ul class="members">
+        {data?.results.map((entity) => {
+          const id = idOf(entity);
+          return (
+            <li key={id}>
+              <a href={hrefOf([path, id])}>{id}</a>
+              <span class="muted">
+                {' '}
+                first seen <Time value={entity.firstSeenAt} />
+              </span>
+            </li>
+          );
+        })}
+      </ul>
+    </section>
+  );
+}
+
+const NO_FILTERS = new URLSearchParams();
+
+/** What to do while the workspace has no event. The first one appears as it is stored. */
+export function FirstVisit({ onBegin }: { readonly onBegin: () => void }) {
+  const tail = useLiveTail(true, NO_FILTERS);
+  // What was stored before the tail began is not in it.
+  const { data } = useLoad(`first events ${tail.starts}`, async (signal) =>
+    tail.starts === 0 ? undefined : await getRecords<EventPage>('events?limit=50&total=none', signal),
+  );
+  const events = withStored(tail, data?.results ?? []);
+  const withKey = key.value === '' ? 'YOUR_KEY' : key.value;
+  const url = ingestUrl();
+  const curl = `curl -X POST ${url}/v1/public/userGroups \\
+  -H 'Authorization: Bearer ${withKey}' -H 'Content-Type: application/json' \\
+  -d '{"foreignUserGroupId":"acme","foreignUserId":"jane","events":[{"event":"signed_up","properties":{"plan":"pro"}}]}'`;
+  const client = `import { createClient } from '@sluice/client';
+
+const client = createClient({ url: '${url}', key: '${withKey}' });
+client.track('signed_up', { plan: 'pro' }, { userId: 'jane' });
+await client.close();`;
+  return (
+    <>
+      <p>There are no events in this workspace yet. Send the first one, with a key that has the scope ingest:</p>
+      <Snippet title="With curl" text={curl} />
+      <Snippet title="With the client for JavaScript" text={client} />
+      <p class="muted">{url} stands for the address of ingest-api, which may be another one here.</p>
+      {tail.error && <Problem error={tail.error} />}
+      {events.length === 0 ? (
+        <p role="status">Waiting for the first event …</p>
+      ) : (
+        <>
+          <p role="status">The first event has arrived.</p>
+          <EventTable events={events} caption="First events" />
+          <p class="bar">
+            <button type="button" class="primary" onClick={onBegin}>
+              Show the numbers
+            </button>
+          </p>
+        </>
+      )}
+    </>
   );
 }

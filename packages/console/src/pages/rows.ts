@@ -1,4 +1,4 @@
-import { parseRecords } from './base/base.ts';
+import { parseRecords } from '../base/base.ts';
 
 /** A row of a result. */
 export type Row = Readonly<Record<string, unknown>>;
