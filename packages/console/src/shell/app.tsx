@@ -1,15 +1,21 @@
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
-import { access, checkKey, key, type Route, route } from './base/base.ts';
-import { EntitiesPage, EntityPage } from './entities/entities.ts';
-import { EventsPage } from './events/events.ts';
-import { ExplorePage, PeoplePage } from './explore/explore.ts';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { access, checkKey, key, type Route, route, useKey } from '../base/base.ts';
+import { EntitiesPage, EntityPage } from '../entities/entities.ts';
+import { EventsPage } from '../events/events.ts';
+import { ExplorePage, PeoplePage } from '../explore/explore.ts';
+import {
+  DeadLetterPage,
+  DeadLettersPage,
+  HealthPage,
+  KeysPage,
+  WebhookPage,
+  WebhooksPage,
+} from '../operate/operate.ts';
+import { HomePage, SettingsPage, SqlPage } from '../pages/pages.ts';
+import { ErrorBoundary, Problem } from '../parts/parts.ts';
+import { DashboardPage, DashboardsPage, linkOf, ViewsPage, WallPage } from '../views/views.ts';
 import { Navigation } from './navigation.tsx';
-import { DeadLetterPage, DeadLettersPage, HealthPage, KeysPage, WebhookPage, WebhooksPage } from './operate/operate.ts';
-import { HomePage, SettingsPage, SqlPage } from './pages/pages.ts';
-import { ErrorBoundary } from './parts/parts.ts';
 import { Shortcuts } from './shortcuts.tsx';
-import { SignIn } from './sign-in.tsx';
-import { DashboardPage, DashboardsPage, linkOf, ViewsPage, WallPage } from './views/views.ts';
 
 interface PageDescription {
   readonly title: string;
@@ -118,4 +124,34 @@ async function openWith(candidate: string): Promise<void> {
   } catch {
     access.value = 'closed';
   }
+}
+
+/** Asks for a key. The form is never sent: a script reads it. */
+export function SignIn() {
+  const [error, setError] = useState<Error>();
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault();
+    const candidate = String(new FormData(event.currentTarget as HTMLFormElement).get('key')).trim();
+    try {
+      await checkKey(candidate);
+      useKey(candidate);
+      access.value = 'open';
+    } catch (failure) {
+      setError(failure as Error);
+    }
+  };
+  return (
+    <section class="sign-in">
+      <h1>Sign in</h1>
+      <p id="key-hint">
+        The console reads with an API key of the scope <code>query</code>. It is kept until this tab is closed.
+      </p>
+      <form onSubmit={submit}>
+        <label for="key">API key</label>
+        <input id="key" name="key" type="password" autocomplete="off" aria-describedby="key-hint" required />
+        <button type="submit">Sign in</button>
+      </form>
+      {error && <Problem error={error} />}
+    </section>
+  );
 }

@@ -1,5 +1,5 @@
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { hrefOf, settings } from './base/base.ts';
+import { hrefOf, settings } from '../base/base.ts';
 
 /** The pages that `g` and another key open. */
 const PAGES: Readonly<Record<string, readonly [name: string, title: string]>> = {

@@ -1,7 +1,7 @@
 import { render } from 'preact';
+import { followAddress, followSettings, restoreKey } from '../base/base.ts';
+import { takeLink } from '../views/views.ts';
 import { App } from './app.tsx';
-import { followAddress, followSettings, restoreKey } from './base/base.ts';
-import { takeLink } from './views/views.ts';
 
 followAddress(takeLink);
 followSettings();

@@ -1,5 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks';
-import { access, hrefOf, key, route, useKey } from './base/base.ts';
+import { access, hrefOf, key, route, useKey } from '../base/base.ts';
 
 type Link = readonly [name: string, title: string];
 
