@@ -9,15 +9,15 @@ const shared = (name: string) => `packages/shared/src/${name}`;
 export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   {
     name: 'console/formula-in-csv',
-    file: console('csv.ts'),
+    file: console('parts/csv.tsx'),
     search: String.raw`/^[=+\-@\t\r]/`,
     replacement: String.raw`/^[=+@\t\r]/`,
     breaks: 'A name that begins with a minus is run as a formula by a spreadsheet.',
-    tests: [console('csv.test.ts')],
+    tests: [console('parts/csv.test.ts')],
   },
   {
     name: 'console/settings-of-one-visit',
-    file: console('current-settings.ts'),
+    file: console('base/settings.ts'),
     search: '  localStorage.setItem(ITEM, JSON.stringify(settings.value));\n',
     replacement: '',
     breaks: 'The time zone that somebody chooses is forgotten when the page is opened again.',
@@ -25,7 +25,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   },
   {
     name: 'console/same-statement-once',
-    file: console('sql-page.tsx'),
+    file: console('pages/sql-page.tsx'),
     search: 'key={run.count}',
     replacement: 'key={run.sql}',
     breaks: 'A statement of SQL that was run is not run again.',

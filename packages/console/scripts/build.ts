@@ -12,7 +12,7 @@ const { resolve } = createRequire(import.meta.url);
 /** Returns the files of the console as they are served, by name. */
 export async function bundleConsole(): Promise<ReadonlyMap<string, string>> {
   const { output } = await build({
-    input: join(FOLDER, 'src/main.tsx'),
+    input: join(FOLDER, 'src/shell/main.tsx'),
     platform: 'browser',
     tsconfig: false,
     transform: { target: 'es2024', jsx: { runtime: 'automatic', importSource: 'preact' } },
@@ -28,17 +28,23 @@ export async function bundleConsole(): Promise<ReadonlyMap<string, string>> {
   const styles = await Promise.all(
     [
       resolve('uplot/dist/uPlot.min.css'),
-      ...['theme', 'style', 'settings', 'entities', 'explore/explore', 'views/views', 'operate'].map((name) =>
-        join(FOLDER, `src/${name}.css`),
-      ),
+      ...[
+        'base/theme',
+        'parts/style',
+        'pages/settings',
+        'entities/entities',
+        'explore/explore',
+        'views/views',
+        'operate/operate',
+      ].map((name) => join(FOLDER, `src/${name}.css`)),
     ].map((file) => readFile(file, 'utf8')),
   );
   const files = new Map([
     ...scripts.map(({ fileName, code }): [string, string] => [fileName, code]),
     named('style', 'css', styles.join('\n')),
-    named('icon', 'svg', await readFile(join(FOLDER, 'src/icon.svg'), 'utf8')),
+    named('icon', 'svg', await readFile(join(FOLDER, 'src/shell/icon.svg'), 'utf8')),
   ]);
-  let page = await readFile(join(FOLDER, 'src/index.html'), 'utf8');
+  let page = await readFile(join(FOLDER, 'src/shell/index.html'), 'utf8');
   for (const name of files.keys()) page = page.replace(`{${name.replace(/-[0-9a-f]+\./, '.')}}`, name);
   return files.set('index.html', page);
 }

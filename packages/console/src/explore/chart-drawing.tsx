@@ -1,21 +1,23 @@
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
-import type { EventSeries } from '../api.ts';
-import { timeOfBuckets } from '../bucket-time.ts';
-import { partialBuckets } from '../days.ts';
-import { without } from '../filters.ts';
-import { isStackable, labelOfMeasure, labelOfName } from '../names.ts';
-import { toDouble } from '../records.ts';
-import { hrefOf } from '../route.ts';
-import { type Line, linesOf } from '../series.ts';
-import { SeriesChart } from '../series-chart.tsx';
-import { SeriesTable } from '../series-table.tsx';
-import { ChartNumbers } from './chart-numbers.tsx';
+import {
+  type EventPage,
+  type EventSeries,
+  formatChange,
+  formatNumber,
+  getRecords,
+  hrefOf,
+  isStackable,
+  labelOfMeasure,
+  labelOfName,
+  toDouble,
+  without,
+} from '../base/base.ts';
+import { type Line, linesOf, partialBuckets, SeriesChart, SeriesTable, timeOfBuckets } from '../charts/charts.ts';
+import { Figure, Problem, Time, useLoad } from '../parts/parts.ts';
 import { ChartTotals } from './chart-totals.tsx';
-import { type DrawingProps, partName } from './drawing.ts';
+import { type DrawingProps, EmptyHint, partName } from './drawing.tsx';
 import { eventsHref, type Valued } from './drill-down.ts';
-import { EmptyHint } from './empty-hint.tsx';
-import { Markers, useMarkers } from './markers.tsx';
 import type { ReportForm } from './reports.ts';
 
 interface ChartDrawingProps extends DrawingProps<EventSeries> {
@@ -82,4 +84,77 @@ function zoomTo(params: URLSearchParams, time: ReturnType<typeof timeOfBuckets>)
   const zoomed = without(params, 'range', 'startDate', 'endDate', 'interval');
   for (const [name, value] of Object.entries(time)) zoomed.set(name, value);
   location.hash = hrefOf(['explore'], zoomed);
+}
+
+interface ChartNumbersProps {
+  readonly lines: readonly Line[];
+  readonly total: number | null;
+  /** The total of the time before; `null` if none was asked for. */
+  readonly previous: number | null;
+}
+
+/** The total of a chart, and that of each group, as large numbers. */
+export function ChartNumbers({ lines, total, previous }: ChartNumbersProps) {
+  const figures = lines.map((line) => ({ ...line, before: line.previous?.total ?? null }));
+  const isGrouped = lines.length > 1 || lines[0]?.group?.length !== 0;
+  const all = isGrouped ? [{ label: 'Total', total, before: previous }, ...figures] : figures;
+  return (
+    <dl class="figures">
+      {all.map(({ label, total, before }, index) => (
+        <Figure key={index} term={label} value={formatNumber(total)}>
+          {before !== null && `${formatChange(total, before)}, before: ${formatNumber(before)}`}
+        </Figure>
+      ))}
+    </dl>
+  );
+}
+
+/** A chart is no list: the newest ones are drawn. */
+const MARKERS_MAX = 100;
+
+interface Range {
+  readonly startDate: string;
+  readonly endDate: string;
+}
+
+interface Marked {
+  /** The name of the events; empty without one. */
+  readonly event: string;
+  readonly events: EventPage['results'];
+  /** In milliseconds since 1970. */
+  readonly times: readonly number[];
+  readonly error: Error | undefined;
+}
+
+/** Loads the events of a name that a chart marks, such as deployments. */
+export function useMarkers(event: string, { startDate, endDate }: Range): Marked {
+  const query = new URLSearchParams({ event, startDate, endDate, limit: String(MARKERS_MAX), total: 'none' });
+  const { data, error } = useLoad(query.toString(), async (signal) =>
+    event === '' ? undefined : await getRecords<EventPage>(`events?${query}`, signal),
+  );
+  const events = data?.results ?? [];
+  const times = useMemo(() => events.map(({ timestamp }) => Date.parse(timestamp)), [data]);
+  return { event, events, times, error };
+}
+
+/** The same in words. */
+export function Markers({ event, events, error, range }: Marked & { readonly range: Range }) {
+  if (error) return <Problem error={error} />;
+  if (event === '') return null;
+  return (
+    <details>
+      <summary>
+        Vertical lines: <bdi>{event}</bdi> (
+        {events.length === MARKERS_MAX ? `the newest ${MARKERS_MAX}` : events.length})
+      </summary>
+      <ul>
+        {events.map(({ uuid, timestamp }) => (
+          <li key={uuid}>
+            <Time value={timestamp} />
+          </li>
+        ))}
+      </ul>
+      <a href={hrefOf(['events'], new URLSearchParams({ event, ...range }))}>These events</a>
+    </details>
+  );
 }

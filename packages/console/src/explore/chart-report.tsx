@@ -1,15 +1,8 @@
-import type { EventSeries } from '../api.ts';
-import type { Table } from '../csv.ts';
-import { CsvButton } from '../csv-button.tsx';
-import { partialBuckets } from '../days.ts';
-import { without } from '../filters.ts';
-import { formatNumber } from '../format.ts';
-import { isStackable } from '../names.ts';
-import { toDouble } from '../records.ts';
-import { hrefOf } from '../route.ts';
-import { type Line, linesOf } from '../series.ts';
+import { type EventSeries, formatNumber, hrefOf, isStackable, toDouble, without } from '../base/base.ts';
+import { type Line, linesOf, partialBuckets } from '../charts/charts.ts';
+import { CsvButton, type Table } from '../parts/parts.ts';
 import { ChartDrawing } from './chart-drawing.tsx';
-import { ReportNotes } from './report-notes.tsx';
+import { ReportNotes } from './drawing.tsx';
 import { FORMS, formOf } from './reports.ts';
 
 interface ChartReportProps {

@@ -1,12 +1,8 @@
-import type { EventSeries } from '../api.ts';
-import { formatChange, formatNumber } from '../format.ts';
-import { NumberLink } from '../number-link.tsx';
-import { toDouble } from '../records.ts';
-import type { Line } from '../series.ts';
-import { strokeOf } from '../stroke.ts';
-import { type DrawingProps, partName } from './drawing.ts';
+import { type EventSeries, formatChange, formatNumber, toDouble } from '../base/base.ts';
+import { type Line, strokeOf } from '../charts/charts.ts';
+import { NumberLink } from '../parts/parts.ts';
+import { type DrawingProps, partName, ShareBar } from './drawing.tsx';
 import { eventsHref, narrowedHref, type Valued } from './drill-down.ts';
-import { ShareBar } from './share-bar.tsx';
 
 interface ChartTotalsProps extends DrawingProps<EventSeries> {
   readonly lines: readonly Line[];

@@ -1,5 +1,5 @@
-import { eventFilters, withValue } from '../filters.ts';
-import { hrefOf } from '../route.ts';
+import { hrefOf } from '../base/base.ts';
+import { eventFilters, withValue } from '../filters/filters.ts';
 
 /** A value of a field or property, `null` for none. */
 export type Valued = readonly [name: string, value: unknown];

@@ -1,16 +1,32 @@
 import { useId } from 'preact/hooks';
-import { Combobox, NameBox } from '../combobox.tsx';
-import { timeZone } from '../current-settings.ts';
-import { dayText } from '../days.ts';
-import { DAY_FIELDS, EVENT_FIELD, type FieldDescription } from '../fields.ts';
-import { FilterField } from '../filter-field.tsx';
-import { FilterForm } from '../filter-form.tsx';
-import { type Filters, without } from '../filters.ts';
-import { COUNTS, joinList, parseMeasure, STATISTICS_OF_PROPERTY, splitList } from '../names.ts';
-import { RANGE_DEFAULT, RANGES, startOf } from '../ranges.ts';
-import { hrefOf } from '../route.ts';
-import { suggestEvents, suggestGroups, suggestNumbers } from '../suggestions.ts';
-import { dateIn } from '../zoned-time.ts';
+import {
+  COUNTS,
+  dateIn,
+  dayText,
+  hrefOf,
+  joinList,
+  parseMeasure,
+  RANGE_DEFAULT,
+  RANGES,
+  STATISTICS_OF_PROPERTY,
+  splitList,
+  startOf,
+  timeZone,
+  without,
+} from '../base/base.ts';
+import {
+  Combobox,
+  DAY_FIELDS,
+  EVENT_FIELD,
+  type FieldDescription,
+  FilterField,
+  FilterForm,
+  type Filters,
+  NameBox,
+  suggestEvents,
+  suggestGroups,
+  suggestNumbers,
+} from '../filters/filters.ts';
 import type { Report } from './reports.ts';
 import { moveStep, removeStep, STEPS_MAX, STEPS_MIN, stepsOf, withSteps } from './steps.ts';
 

@@ -1,18 +1,10 @@
-import type { Funnel } from '../api.ts';
-import type { Table } from '../csv.ts';
-import { CsvButton } from '../csv-button.tsx';
-import { calendar } from '../current-settings.ts';
-import { stepOf } from '../filters.ts';
-import { formatDuration, formatNumber, formatShare } from '../format.ts';
-import { labelOfName } from '../names.ts';
-import { NumberLink } from '../number-link.tsx';
-import { labelOfKey } from '../series.ts';
-import { type DrawingProps, partName } from './drawing.ts';
+import { calendar, type Funnel, formatDuration, formatNumber, formatShare, labelOfName } from '../base/base.ts';
+import { labelOfKey } from '../charts/charts.ts';
+import { stepOf } from '../filters/filters.ts';
+import { CsvButton, NumberLink, type Table } from '../parts/parts.ts';
+import { type DrawingProps, EmptyHint, partName, ReportNotes, ShareBar } from './drawing.tsx';
 import { eventsHref, narrowedHref } from './drill-down.ts';
-import { EmptyHint } from './empty-hint.tsx';
 import { peopleHref } from './people.ts';
-import { ReportNotes } from './report-notes.tsx';
-import { ShareBar } from './share-bar.tsx';
 
 type Step = Funnel['steps'][number];
 

@@ -1,19 +1,26 @@
-import { ApiError, type FunnelPeople, getRecords, type RetentionPeople } from '../api.ts';
-import { CopyButton } from '../copy-button.tsx';
-import { tableOf } from '../csv.ts';
-import { CsvButton } from '../csv-button.tsx';
-import { calendar } from '../current-settings.ts';
-import { EntityLink } from '../event-table.tsx';
-import { without } from '../filters.ts';
-import { formatCount } from '../format.ts';
-import { LoadState } from '../load-state.tsx';
-import { Pages } from '../pages.tsx';
-import { Problem } from '../problem.tsx';
-import { hrefOf } from '../route.ts';
-import { Time } from '../time.tsx';
-import { useLoad } from '../use-load.ts';
+import {
+  ApiError,
+  calendar,
+  type FunnelPeople,
+  formatCount,
+  getRecords,
+  hrefOf,
+  type RetentionPeople,
+  without,
+} from '../base/base.ts';
+import {
+  CopyButton,
+  CsvButton,
+  EntityLink,
+  LoadState,
+  Pages,
+  Problem,
+  Time,
+  tableOf,
+  useLoad,
+} from '../parts/parts.ts';
+import { ReportNotes } from './drawing.tsx';
 import { PEOPLE, type PeopleReport, type PeopleTitle, peopleReportOf, reportOfPeople, titleOf } from './people.ts';
-import { ReportNotes } from './report-notes.tsx';
 
 const LIMIT = '50';
 

@@ -1,10 +1,5 @@
-import { without } from '../filters.ts';
-import { formatBucket } from '../format.ts';
-import { splitList } from '../names.ts';
-import { parseRecords } from '../records.ts';
-import { hrefOf } from '../route.ts';
-import { type GroupKey, labelOfKey } from '../series.ts';
-import { type Calendar, zoneOf } from '../settings.ts';
+import { type Calendar, formatBucket, hrefOf, parseRecords, splitList, without, zoneOf } from '../base/base.ts';
+import { type GroupKey, labelOfKey } from '../charts/charts.ts';
 import { type Report, reportParams } from './reports.ts';
 
 /** The reports whose numbers have people behind them, by the parameter `report` of an address, and where these are. */

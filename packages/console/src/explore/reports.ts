@@ -1,8 +1,6 @@
-import { eventFilters, without } from '../filters.ts';
-import { joinList, splitList } from '../names.ts';
-import { hoursOf, RANGES, withDates } from '../ranges.ts';
-import { seriesParams } from '../series.ts';
-import type { Calendar } from '../settings.ts';
+import { type Calendar, hoursOf, joinList, RANGES, splitList, withDates, without } from '../base/base.ts';
+import { seriesParams } from '../charts/charts.ts';
+import { eventFilters } from '../filters/filters.ts';
 
 /** The reports of the page, by the parameter `report`. */
 export const REPORTS = {

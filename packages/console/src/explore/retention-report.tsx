@@ -1,16 +1,9 @@
-import type { Retention } from '../api.ts';
-import { timeOfBuckets } from '../bucket-time.ts';
-import type { Table } from '../csv.ts';
-import { CsvButton } from '../csv-button.tsx';
-import { calendar } from '../current-settings.ts';
-import { partialBuckets } from '../days.ts';
-import { formatBucket, formatCount, formatShare } from '../format.ts';
-import { NumberLink } from '../number-link.tsx';
-import { type DrawingProps, partName } from './drawing.ts';
+import { calendar, formatBucket, formatCount, formatShare, type Retention } from '../base/base.ts';
+import { partialBuckets, timeOfBuckets } from '../charts/charts.ts';
+import { CsvButton, NumberLink, type Table } from '../parts/parts.ts';
+import { type DrawingProps, EmptyHint, partName, ReportNotes } from './drawing.tsx';
 import { eventsHref } from './drill-down.ts';
-import { EmptyHint } from './empty-hint.tsx';
 import { peopleHref } from './people.ts';
-import { ReportNotes } from './report-notes.tsx';
 
 interface RetentionReportProps {
   readonly response: Retention;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { filterParams, parseFilters } from '../filters.ts';
+import { filterParams, parseFilters } from '../filters/filters.ts';
 import { moveStep, removeStep, stepsOf, withSteps } from './steps.ts';
 
 const formOf = (query: string) => parseFilters(new URLSearchParams(query), ['steps']);

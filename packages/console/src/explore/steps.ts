@@ -1,5 +1,5 @@
-import { type Filters, stepOf } from '../filters.ts';
-import { joinList, splitList } from '../names.ts';
+import { joinList, splitList } from '../base/base.ts';
+import { type Filters, stepOf } from '../filters/filters.ts';
 
 export const STEPS_MIN = 2;
 export const STEPS_MAX = 8;

@@ -1,15 +1,8 @@
-import type { EventValues } from '../api.ts';
-import { CsvButton } from '../csv-button.tsx';
-import { beginningOf } from '../event-table.tsx';
-import { formatNumber, formatShare } from '../format.ts';
-import { labelOfName } from '../names.ts';
-import { NumberLink } from '../number-link.tsx';
-import { labelOfKey } from '../series.ts';
-import { type DrawingProps, partName } from './drawing.ts';
+import { type EventValues, formatNumber, formatShare, labelOfName } from '../base/base.ts';
+import { labelOfKey } from '../charts/charts.ts';
+import { beginningOf, CsvButton, NumberLink } from '../parts/parts.ts';
+import { type DrawingProps, EmptyHint, partName, ReportNotes, ShareBar } from './drawing.tsx';
 import { eventsHref, narrowedHref } from './drill-down.ts';
-import { EmptyHint } from './empty-hint.tsx';
-import { ReportNotes } from './report-notes.tsx';
-import { ShareBar } from './share-bar.tsx';
 
 interface ValuesReportProps {
   readonly response: EventValues;

@@ -1,4 +1,4 @@
-import { parseRoute, type Route } from '../route.ts';
+import { parseRoute, type Route } from '../base/base.ts';
 
 const ITEM = 'sluice-link';
 

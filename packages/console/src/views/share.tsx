@@ -1,11 +1,7 @@
 import { useId, useRef, useState } from 'preact/hooks';
-import { ApiError, type DashboardLink, type DashboardLinkWithKey, getJson, request, sendJson } from '../api.ts';
-import { ConfirmButton } from '../confirm-button.tsx';
-import { Problem } from '../problem.tsx';
-import { Time } from '../time.tsx';
-import { useLoad } from '../use-load.ts';
+import { ApiError, type DashboardLink, type DashboardLinkWithKey, getJson, request, sendJson } from '../base/base.ts';
+import { ConfirmButton, NameForm, Problem, Time, useLoad } from '../parts/parts.ts';
 import { addressOf } from './link.ts';
-import { NameForm } from './name-form.tsx';
 
 /** The read-only links of a dashboard: makes, lists and revokes them. */
 export function Share({ dashboard }: { readonly dashboard: string }) {

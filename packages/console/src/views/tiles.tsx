@@ -1,8 +1,7 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { getRecords, type View } from '../api.ts';
-import { reordered } from './reordered.ts';
+import { getRecords, type View } from '../base/base.ts';
+import { paramsOfView } from '../explore/explore.ts';
 import { Tile, type TileOf } from './tile.tsx';
-import { paramsOfView } from './view-address.ts';
 
 interface TilesProps {
   readonly dashboard: string;
@@ -124,4 +123,10 @@ function TileButtons({ name, width, onMove, onWiden, onRemove }: TileButtonsProp
       </button>
     </div>
   );
+}
+
+/** Returns a copy of a list in which an item has another place. */
+export function reordered<Item>(items: readonly Item[], from: number, to: number): readonly Item[] {
+  const [item] = items.slice(from, from + 1);
+  return item === undefined ? items : items.toSpliced(from, 1).toSpliced(to, 0, item);
 }

@@ -1,14 +1,7 @@
 import { useState } from 'preact/hooks';
-import { getAll, request, sendJson, type View } from '../api.ts';
-import { ConfirmButton } from '../confirm-button.tsx';
-import { LoadState } from '../load-state.tsx';
-import { Problem } from '../problem.tsx';
-import { hrefOf } from '../route.ts';
-import { Time } from '../time.tsx';
-import { type Actions, useAction } from '../use-action.ts';
-import { useLoad } from '../use-load.ts';
-import { NameForm } from './name-form.tsx';
-import { hrefOfView, REPORT_TITLES } from './view-address.ts';
+import { getAll, hrefOf, request, sendJson, type View } from '../base/base.ts';
+import { hrefOfView, REPORT_TITLES } from '../explore/explore.ts';
+import { type Actions, ConfirmButton, LoadState, NameForm, Problem, Time, useAction, useLoad } from '../parts/parts.ts';
 
 /** The saved views of the workspace: each can be opened, renamed and deleted. */
 export function ViewsPage() {

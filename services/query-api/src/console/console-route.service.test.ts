@@ -92,7 +92,7 @@ test.each([
   '/console/index.html',
   '/console/nothing.js',
   '/console/..%2Fpackage.json',
-  '/console/..%2Fsrc%2Fstyle.css',
+  '/console/..%2Fsrc%2Fparts%2Fstyle.css',
   '/console/script-0.js',
   '/console/events/1',
 ])('%s is no file of the console', async (url) => {

@@ -1,0 +1,77 @@
+import { computed, signal } from '@preact/signals';
+
+export const WEEK_STARTS = ['monday', 'saturday', 'sunday'] as const;
+
+/** How a person wants times and keys to be. They belong to the browser, and count in all its tabs and keys. */
+export interface Settings {
+  /** An IANA name; `''` for the time zone of the browser. */
+  readonly timeZone: string;
+  readonly weekStart: (typeof WEEK_STARTS)[number];
+  /** Whether keys without Ctrl or Alt open pages; somebody who dictates may not want them. */
+  readonly shortcuts: boolean;
+}
+
+const DEFAULTS: Settings = { timeZone: '', weekStart: 'monday', shortcuts: true };
+
+/** What days and weeks of reports are by. */
+export type Calendar = Pick<Settings, 'timeZone' | 'weekStart'>;
+
+/** The time zone that an address names, or that of the calendar. */
+export function zoneOf(params: URLSearchParams, { timeZone }: Calendar): string {
+  const named = params.get('timeZone') ?? '';
+  return isTimeZone(named) ? named : timeZone;
+}
+
+/** Reads stored settings. What is missing or not valid has its default: another version may have stored it. */
+export function parseSettings(text: string | null): Settings {
+  let stored: Partial<Record<keyof Settings, unknown>>;
+  try {
+    stored = Object(JSON.parse(text ?? '{}'));
+  } catch {
+    return DEFAULTS;
+  }
+  const { timeZone, weekStart, shortcuts } = stored;
+  return {
+    timeZone: typeof timeZone === 'string' && isTimeZone(timeZone) ? timeZone : DEFAULTS.timeZone,
+    weekStart: WEEK_STARTS.find((day) => day === weekStart) ?? DEFAULTS.weekStart,
+    shortcuts: typeof shortcuts === 'boolean' ? shortcuts : DEFAULTS.shortcuts,
+  };
+}
+
+/** Whether the browser knows a time zone by this IANA name. */
+export function isTimeZone(name: string): boolean {
+  try {
+    // Offsets such as +01:00 are no names.
+    return /^[A-Za-z]/.test(name) && new Intl.DateTimeFormat('en', { timeZone: name }) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+const ITEM = 'sluice-settings';
+
+/** The settings in force: the defaults until {@link followSettings} reads what is stored. */
+export const settings = signal<Settings>(parseSettings(null));
+
+/** The time zone of the browser. */
+export const BROWSER_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** The time zone that times are shown in, and days are of. */
+export const timeZone = computed(() => settings.value.timeZone || BROWSER_ZONE);
+
+/** What days and weeks of reports are by. */
+export const calendar = computed<Calendar>(() => ({ timeZone: timeZone.value, weekStart: settings.value.weekStart }));
+
+/** Changes settings, and keeps them. */
+export function changeSettings(change: Partial<Settings>): void {
+  settings.value = { ...settings.value, ...change };
+  localStorage.setItem(ITEM, JSON.stringify(settings.value));
+}
+
+/** Reads the stored settings, and takes over what another tab changes from now on. */
+export function followSettings(): void {
+  settings.value = parseSettings(localStorage.getItem(ITEM));
+  addEventListener('storage', ({ key, newValue }) => {
+    if (key === ITEM) settings.value = parseSettings(newValue);
+  });
+}

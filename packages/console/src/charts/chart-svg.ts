@@ -1,0 +1,209 @@
+import { axisFormat, formatNumber } from '../base/base.ts';
+import { endsOf, ticksOf } from './buckets.ts';
+import { DASHES, strokeOf } from './legend.tsx';
+import { type Drawn, partialOf, stack, wholeOf } from './plot-series.ts';
+
+type Values = readonly (number | null)[];
+
+const WIDTH = 960;
+/** Where the numbers are drawn. */
+const LEFT = 70;
+const RIGHT = 940;
+const TOP = 48;
+const BOTTOM = 340;
+const NAMES_TOP = BOTTOM + 52;
+const NAME_HEIGHT = 22;
+/** So that names of an axis do not touch. */
+const TICK_WIDTH = 100;
+const NUMBERS_MAX = 8;
+
+/** Where times and numbers are in the picture. */
+interface Scales {
+  readonly x: (ms: number) => number;
+  readonly y: (value: number) => number;
+  readonly starts: readonly number[];
+  readonly ends: readonly number[];
+}
+
+/**
+ * Returns a chart as an SVG document, with its title, axes and the names of its lines.
+ *
+ * @param colorOf returns a color of the style sheet by its name, such as `--text`
+ */
+export function svgOf(drawn: Drawn, title: string, colorOf: (name: string) => string): string {
+  const { lines, form } = drawn;
+  const height = NAMES_TOP + NAME_HEIGHT * lines.length;
+  const numbers = numbersOf(drawn);
+  const scales = scalesOf(drawn, numbers);
+  const text = `fill="${escaped(colorOf('--text'))}"`;
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}"`,
+    ` role="img" font-family="system-ui, sans-serif" font-size="13"><title>${escaped(title)}</title>`,
+    `<rect width="${WIDTH}" height="${height}" fill="${escaped(colorOf('--ground'))}"/>`,
+    `<text x="12" y="26" font-size="15" font-weight="600" ${text}>${isolated(title)}</text>`,
+    ...shadesOf(drawn, scales, colorOf),
+    ...axesOf(drawn, scales, numbers, colorOf),
+    ...(form === 'line' ? linesOf(drawn, scales, colorOf) : barsOf(drawn, scales, colorOf)),
+    ...drawn.markers
+      .map(scales.x)
+      .filter((x) => x >= LEFT && x <= RIGHT)
+      .map((x) => `<path d="M${x} ${TOP}V${BOTTOM}" stroke="${escaped(colorOf('--text'))}"/>`),
+    ...lines.flatMap(({ label, total }, index) => {
+      const y = NAMES_TOP + NAME_HEIGHT * index;
+      const { color, dash } = strokeOf(index);
+      return [
+        `<path d="M12 ${y - 4}H36" ${strokeAttributes(colorOf(`--series-${color}`), DASHES[dash] ?? [], form === 'line' ? 2 : 6)}/>`,
+        `<text x="44" y="${y}" ${text}>${isolated(label)}: ${escaped(formatNumber(total))}</text>`,
+      ];
+    }),
+    '</svg>',
+  ].join('');
+}
+
+/** Returns the numbers that the axis names, among them the lowest and the highest that is drawn, with round steps. */
+function numbersOf({ lines, form }: Drawn): number[] {
+  const values = lines.map(({ values }) => values);
+  const drawn = [
+    ...(form === 'stacked' ? stack(values).map(({ tops }) => tops) : values),
+    ...(form === 'stacked' ? [] : lines.map(({ previous }) => previous?.values ?? [])),
+  ].flat();
+  const [low, high] = drawn.reduce(
+    ([least, most]: readonly [number, number], value) => [Math.min(least, value ?? 0), Math.max(most, value ?? 0)],
+    [0, 0],
+  );
+  const rough = Math.max(high - low, 1) / NUMBERS_MAX;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = ([1, 2, 5].find((one) => one * power >= rough) ?? 10) * power;
+  const first = Math.floor(low / step);
+  const count = Math.max(1, Math.ceil(high / step) - first);
+  return Array.from({ length: count + 1 }, (_, index) => Number(((first + index) * step).toPrecision(12)));
+}
+
+function scalesOf({ buckets, interval, form }: Drawn, numbers: readonly number[]): Scales {
+  const starts = buckets.map((bucket) => Date.parse(bucket));
+  const ends = endsOf(buckets, interval);
+  const first = starts[0] ?? 0;
+  const last = (form === 'line' && starts.length > 1 ? starts.at(-1) : ends.at(-1)) ?? first + 1;
+  const [low, high] = [numbers[0] ?? 0, numbers.at(-1) ?? 1];
+  const rounded = (place: number) => Math.round(10 * place) / 10;
+  return {
+    ...{ starts, ends },
+    x: (ms) => rounded(LEFT + ((RIGHT - LEFT) * (ms - first)) / (last - first)),
+    y: (value) => rounded(BOTTOM - ((BOTTOM - TOP) * (value - low)) / (high - low)),
+  };
+}
+
+function axesOf(drawn: Drawn, { x, y, starts }: Scales, numbers: readonly number[], colorOf: (name: string) => string) {
+  const { buckets, interval, timeZone } = drawn;
+  const [grid, muted] = [`stroke="${escaped(colorOf('--line'))}"`, `fill="${escaped(colorOf('--muted'))}"`];
+  const nameOfTime = axisFormat(interval, timeZone);
+  const times = ticksOf(buckets, interval, timeZone, (RIGHT - LEFT) / TICK_WIDTH).map((index) => starts[index] ?? 0);
+  return [
+    ...numbers.flatMap((number) => [
+      `<path d="M${LEFT} ${y(number)}H${RIGHT}" ${grid}/>`,
+      `<text x="${LEFT - 8}" y="${y(number) + 4}" text-anchor="end" ${muted}>${escaped(formatNumber(number))}</text>`,
+    ]),
+    ...times.flatMap((ms) => [
+      `<path d="M${x(ms)} ${TOP}V${BOTTOM + 6}" ${grid}/>`,
+      `<text x="${x(ms)}" y="${BOTTOM + 22}" text-anchor="middle" ${muted}>${escaped(nameOfTime(new Date(ms)))}</text>`,
+    ]),
+  ];
+}
+
+/** A bucket that is only partly in the range is no drop. */
+function shadesOf(
+  { buckets, partial, form }: Drawn,
+  { x, starts, ends }: Scales,
+  colorOf: (name: string) => string,
+): string[] {
+  return buckets.flatMap((bucket, index) => {
+    if (!partial.has(bucket)) return [];
+    // Of a line the way to the point belongs to it.
+    const [from, to] =
+      form === 'line' ? [starts[index === 0 ? 1 : index - 1], starts[index]] : [starts[index], ends[index]];
+    if (from === undefined || to === undefined) return [];
+    const [left = 0, right = 0] = [x(from), x(to)].toSorted((a, b) => a - b);
+    const fill = escaped(colorOf('--raised'));
+    return [`<rect x="${left}" y="${TOP}" width="${right - left}" height="${BOTTOM - TOP}" fill="${fill}"/>`];
+  });
+}
+
+function linesOf({ buckets, lines, partial }: Drawn, scales: Scales, colorOf: (name: string) => string): string[] {
+  return lines.flatMap(({ values, previous }, index) => {
+    const { color, dash } = strokeOf(index);
+    const stroke = colorOf(`--series-${color}`);
+    const path = (of: Values, dashes: readonly number[], width: number) =>
+      `<path d="${lineThrough(of, scales)}" ${strokeAttributes(stroke, dashes, width)}/>`;
+    return [
+      path(wholeOf(buckets, values, partial), DASHES[dash] ?? [], 2),
+      ...(partial.size > 0 ? [path(partialOf(buckets, values, partial), [1, 4], 2)] : []),
+      ...(previous ? [path(previous.values.slice(0, buckets.length), [3, 5], 1)] : []),
+    ];
+  });
+}
+
+/** Returns a path that has a gap where there is no value, and a dot for a value between two gaps. */
+function lineThrough(values: Values, { x, y, starts }: Scales): string {
+  const isGap = (index: number) => (values[index] ?? null) === null;
+  return values
+    .map((value, index) => {
+      if (value === null) return '';
+      const point = `${x(starts[index] ?? 0)} ${y(value)}`;
+      if (!isGap(index - 1)) return `L${point}`;
+      return isGap(index + 1) ? `M${point}h0` : `M${point}`;
+    })
+    .join('');
+}
+
+function barsOf({ buckets, lines, partial, form }: Drawn, scales: Scales, colorOf: (name: string) => string): string[] {
+  const { x, y, starts, ends } = scales;
+  const isStacked = form === 'stacked';
+  const all = lines.map(({ values }) => values);
+  const count = isStacked ? 1 : lines.length;
+  return (isStacked ? stack(all) : all.map((tops) => ({ tops, bases: [] }))).flatMap(({ tops, bases = [] }, index) => {
+    const color = colorOf(`--series-${strokeOf(index).color}`);
+    const bar = (at: number) => {
+      const value = tops[at] ?? null;
+      if (value === null) return '';
+      const left = x(starts[at] ?? 0);
+      const room = x(ends[at] ?? 0) - left;
+      const width = Math.max(1, (0.84 * room) / count);
+      const [from, to] = [y(bases[at] ?? 0), y(value)];
+      const begin = left + 0.08 * room + (isStacked ? 0 : index * width);
+      return `M${begin.toFixed(1)} ${from}h${width.toFixed(1)}V${to}h${(-width).toFixed(1)}z`;
+    };
+    const paths = (isPartial: boolean) =>
+      buckets.map((bucket, at) => (partial.has(bucket) === isPartial ? bar(at) : '')).join('');
+    const before = isStacked ? undefined : lines[index]?.previous;
+    const steps = buckets.map((_, at) => {
+      const value = before?.values[at] ?? null;
+      return value === null ? '' : `M${x(starts[at] ?? 0)} ${y(value)}H${x(ends[at] ?? 0)}`;
+    });
+    return [
+      `<path d="${paths(false)}" fill="${escaped(color)}"/>`,
+      ...(partial.size > 0 ? [`<path d="${paths(true)}" fill="${escaped(color)}" fill-opacity="0.4"/>`] : []),
+      ...(before ? [`<path d="${steps.join('')}" ${strokeAttributes(color, [3, 5], 1)}/>`] : []),
+    ];
+  });
+}
+
+function strokeAttributes(color: string, dashes: readonly number[], width: number): string {
+  const dashed = dashes.length > 0 ? ` stroke-dasharray="${dashes.join(' ')}"` : '';
+  return `fill="none" stroke="${escaped(color)}" stroke-width="${width}" stroke-linecap="round"${dashed}`;
+}
+
+/** Returns a text as the content of an element or attribute, without the characters that XML does not have. */
+export function escaped(text: string): string {
+  return text
+    .toWellFormed()
+    .replace(/(?![\t\n\r])\p{Cc}|[\uFFFE\uFFFF]/gu, '\uFFFD')
+    .replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}
+
+/** A name has so many characters at most. */
+const NAME_MAX = 80;
+
+/** Returns the beginning of a name as {@link escaped} does, in the direction of its own script. */
+export function isolated(name: string): string {
+  return escaped(`\u2068${[...name.slice(0, 2 * NAME_MAX)].slice(0, NAME_MAX).join('')}\u2069`);
+}

@@ -1,0 +1,140 @@
+import { useState } from 'preact/hooks';
+import {
+  getRecords,
+  hrefOf,
+  idOf,
+  type Organization,
+  type OrganizationPage,
+  type User,
+  type UserPage,
+  without,
+} from '../base/base.ts';
+import { type FieldDescription, FilterForm } from '../filters/filters.ts';
+import { Beginning, CsvButton, EntityLink, LoadState, Pages, Time, tableOf, useLoad } from '../parts/parts.ts';
+
+/** What the pages are called. */
+const KINDS = {
+  users: { title: 'Users', open: 'Open a user' },
+  organizations: { title: 'Organizations', open: 'Open an organization' },
+} as const;
+
+const FIELDS: readonly FieldDescription[] = [
+  {
+    name: 'orderByField',
+    label: 'Order',
+    options: [
+      ['', 'Seen last'],
+      ['firstSeenAt', 'Seen first'],
+      ['id', 'Identifier'],
+    ],
+  },
+];
+
+const LIMIT = '50';
+
+interface EntitiesProps {
+  readonly path: keyof typeof KINDS;
+  readonly params: URLSearchParams;
+}
+
+/** The users or the organizations that match the parameters of the address, which are those of `GET /users`. */
+export function EntitiesPage({ path, params }: EntitiesProps) {
+  const { title, open } = KINDS[path];
+  const query = listParams(params);
+  const loaded = useLoad(`${path} ${query}`, (signal) =>
+    getRecords<UserPage | OrganizationPage>(`${path}?${query}`, signal),
+  );
+  const { data } = loaded;
+  return (
+    <>
+      <h1>{title}</h1>
+      <OpenForm path={path} label={open} />
+      <FilterForm
+        params={params}
+        fields={FIELDS}
+        ofEvents={false}
+        onApply={(applied) => {
+          location.hash = hrefOf([path], applied);
+        }}
+      />
+      <LoadState loaded={loaded} status={data?.results.length === 0 && 'None match.'} />
+      {data && data.results.length > 0 && <EntityTable path={path} title={title} results={data.results} />}
+      <Pages path={path} label={`Pages of ${path}`} params={params} nextCursor={data?.nextCursor ?? null} />
+      {data && data.results.length > 0 && <CsvButton name={`These ${path}`} table={() => tableOf([...data.results])} />}
+    </>
+  );
+}
+
+/** Returns the parameters of the API for those of the page: who was seen last comes first. */
+function listParams(params: URLSearchParams): URLSearchParams {
+  const query = without(params);
+  if (!query.has('limit')) query.set('limit', LIMIT);
+  if (!query.has('orderByField')) query.set('orderByField', 'lastSeenAt');
+  if (!query.has('orderByDirection') && query.get('orderByField') !== 'id') query.set('orderByDirection', 'DESC');
+  return query;
+}
+
+function OpenForm({ path, label }: { readonly path: EntitiesProps['path']; readonly label: string }) {
+  const [id, setId] = useState('');
+  return (
+    <form
+      class="bar"
+      aria-label={label}
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (id !== '') location.hash = hrefOf([path, id]);
+      }}
+    >
+      <label>
+        Identifier <input required value={id} onInput={({ currentTarget }) => setId(currentTarget.value)} />
+      </label>
+      <button type="submit">Open</button>
+    </form>
+  );
+}
+
+interface EntityTableProps {
+  readonly path: EntitiesProps['path'];
+  readonly title: string;
+  readonly results: readonly (User | Organization)[];
+}
+
+function EntityTable({ path, title, results }: EntityTableProps) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+    <section class="scroll" aria-label={title} tabIndex={0}>
+      <table class="events">
+        <caption>{title}</caption>
+        <thead>
+          <tr>
+            <th scope="col">Identifier</th>
+            <th scope="col">Last seen</th>
+            <th scope="col">First seen</th>
+            <th scope="col">Properties</th>
+          </tr>
+        </thead>
+        <tbody>
+          {results.map((entity) => {
+            const id = idOf(entity);
+            return (
+              <tr key={id}>
+                <th scope="row">
+                  <EntityLink path={path} id={id} />
+                </th>
+                <td>
+                  <Time value={entity.lastSeenAt} />
+                </td>
+                <td>
+                  <Time value={entity.firstSeenAt} />
+                </td>
+                <td class="json">
+                  <Beginning value={entity.properties} />
+                </td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </section>
+  );
+}

@@ -1,0 +1,151 @@
+import { useEffect, useId, useState } from 'preact/hooks';
+import { labelOfName, nameOf } from '../base/base.ts';
+import type { Suggest, Suggestion } from './suggestions.ts';
+
+interface ComboboxProps {
+  readonly label: string;
+  /** Whether the label is only read aloud. Default: it is shown. */
+  readonly isLabelHidden?: boolean;
+  readonly value: string;
+  readonly placeholder?: string;
+  readonly suggest: Suggest;
+  readonly onChange: (value: string) => void;
+}
+
+/** Query-api is asked once nobody has typed for so long. */
+const PAUSE_MS = 150;
+
+/**
+ * A text field with a list of suggestions for what was typed, as the combobox pattern of WAI-ARIA describes: the arrows
+ * choose, Enter takes what is chosen, Escape closes the list. Any other text may be typed.
+ */
+export function Combobox({ label, isLabelHidden = false, value, placeholder, suggest, onChange }: ComboboxProps) {
+  const id = useId();
+  const [isOpen, setIsOpen] = useState(false);
+  const [active, setActive] = useState(-1);
+  const { suggestions, status } = useSuggestions(isOpen ? value : undefined, suggest);
+  const isShown = isOpen && suggestions.length > 0;
+  const close = () => {
+    setIsOpen(false);
+    setActive(-1);
+  };
+  const take = ({ text }: Suggestion) => {
+    onChange(text);
+    close();
+  };
+  const keys: Readonly<Record<string, () => void>> = {
+    ArrowDown: () => (isOpen ? setActive((active + 1) % Math.max(1, suggestions.length)) : setIsOpen(true)),
+    ArrowUp: () => setActive(active <= 0 ? suggestions.length - 1 : active - 1),
+    ...(isOpen && { Escape: close }),
+    ...(suggestions[active] && isShown && { Enter: () => take(suggestions[active] as Suggestion) }),
+  };
+  return (
+    <div class="combobox">
+      <label for={id} class={isLabelHidden ? 'hidden' : undefined}>
+        {label}
+      </label>
+      <input
+        id={id}
+        role="combobox"
+        autocomplete="off"
+        spellcheck={false}
+        aria-autocomplete="list"
+        aria-expanded={isShown}
+        aria-controls={isShown ? `${id}-list` : undefined}
+        aria-activedescendant={isShown && active >= 0 ? `${id}-${active}` : undefined}
+        value={value}
+        placeholder={placeholder}
+        onInput={({ currentTarget }) => {
+          onChange(currentTarget.value);
+          setIsOpen(true);
+          setActive(-1);
+        }}
+        onClick={() => setIsOpen(true)}
+        onBlur={close}
+        onKeyDown={(event) => {
+          const act = keys[event.key];
+          if (!act || event.isComposing) return;
+          event.preventDefault();
+          act();
+        }}
+      />
+      {isShown && <Suggestions id={id} label={label} suggestions={suggestions} active={active} onTake={take} />}
+      <span class="hidden" role="status">
+        {status}
+      </span>
+    </div>
+  );
+}
+
+/** Asks for suggestions while there is a text; one that has been overtaken by another is aborted. */
+function useSuggestions(text: string | undefined, suggest: Suggest) {
+  const [found, setFound] = useState<{ readonly suggestions: readonly Suggestion[]; readonly status: string }>(NOTHING);
+  useEffect(() => {
+    if (text === undefined) return setFound(NOTHING);
+    const controller = new AbortController();
+    const run = async () => {
+      try {
+        const suggestions = await suggest(text, controller.signal);
+        if (!controller.signal.aborted) setFound({ suggestions, status: `${suggestions.length} suggestions` });
+      } catch {
+        if (!controller.signal.aborted) setFound({ suggestions: [], status: 'There are no suggestions now.' });
+      }
+    };
+    const timer = setTimeout(() => void run(), PAUSE_MS);
+    return () => {
+      clearTimeout(timer);
+      controller.abort();
+    };
+  }, [text, suggest]);
+  return found;
+}
+
+const NOTHING = { suggestions: [], status: '' };
+
+interface SuggestionsProps {
+  readonly id: string;
+  readonly label: string;
+  readonly suggestions: readonly Suggestion[];
+  readonly active: number;
+  readonly onTake: (suggestion: Suggestion) => void;
+}
+
+function Suggestions({ id, label, suggestions, active, onTake }: SuggestionsProps) {
+  return (
+    <div id={`${id}-list`} class="suggestions" role="listbox" aria-label={`Suggestions for ${label}`}>
+      {suggestions.map((suggestion, index) => (
+        // biome-ignore lint/a11y/useKeyWithClickEvents: the field has the focus and the keys
+        <div
+          key={index}
+          id={`${id}-${index}`}
+          role="option"
+          tabIndex={-1}
+          aria-selected={index === active}
+          ref={(element) => void (index === active && element?.scrollIntoView({ block: 'nearest' }))}
+          // The focus stays in the field.
+          onMouseDown={(event) => event.preventDefault()}
+          onClick={() => onTake(suggestion)}
+        >
+          <bdi>{suggestion.text}</bdi> <span class="muted">{suggestion.note}</span>
+        </div>
+      ))}
+    </div>
+  );
+}
+
+/** A {@link Combobox} whose value is a name of the API, shown as a person reads it. */
+export function NameBox({ value, onChange, ...rest }: ComboboxProps) {
+  const [typed, setTyped] = useState(labelOfName(value));
+  // Not while somebody types: `userId` would turn into its label under the cursor.
+  const text = nameOf(typed) === value ? typed : labelOfName(value);
+  return (
+    <Combobox
+      {...rest}
+      value={text}
+      onChange={(changed) => {
+        setTyped(changed);
+        onChange(nameOf(changed));
+      }}
+    />
+  );
+}

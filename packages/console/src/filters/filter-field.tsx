@@ -1,0 +1,89 @@
+import { useId } from 'preact/hooks';
+import { Combobox } from './combobox.tsx';
+import { type Suggest, suggestEvents, valuesOf } from './suggestions.ts';
+
+/** A parameter that has a field of its own in a form. */
+export interface FieldDescription {
+  readonly name: string;
+  readonly label: string;
+  readonly placeholder?: string;
+  /** The values that it may have, each with its label; without them it is text. */
+  readonly options?: readonly (readonly [value: string, label: string])[];
+  /** Suggests values, beside any other text. */
+  readonly suggest?: Suggest;
+  /** Whether it is a day. Default: no. */
+  readonly isDay?: boolean;
+}
+
+export const EVENT_FIELD: FieldDescription = {
+  name: 'event',
+  label: 'Event',
+  placeholder: 'any',
+  suggest: suggestEvents,
+};
+
+export const DAY_FIELDS: readonly FieldDescription[] = [
+  { name: 'startDate', label: 'From', isDay: true },
+  { name: 'endDate', label: 'To', isDay: true },
+];
+
+/** The fields of the page of events. */
+export const EVENT_FIELDS: readonly FieldDescription[] = [
+  EVENT_FIELD,
+  { name: 'userId', label: 'User', suggest: valuesOf('userId') },
+  { name: 'groupId', label: 'Organization', suggest: valuesOf('groupId') },
+  ...DAY_FIELDS,
+];
+
+const DAY = /^(?:\d{4}-\d{2}-\d{2})?$/;
+
+interface FilterFieldProps {
+  readonly field: FieldDescription;
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+}
+
+/** The control of a parameter: a choice, a day, a text, or a text with suggestions. */
+export function FilterField({ field, value, onChange }: FilterFieldProps) {
+  const { label, placeholder, options, suggest } = field;
+  if (suggest) {
+    return (
+      <Combobox label={label} value={value} placeholder={placeholder ?? ''} suggest={suggest} onChange={onChange} />
+    );
+  }
+  if (options) {
+    // What the address has is shown, also where it is none of the choices.
+    const all = options.some(([one]) => one === value) ? options : [...options, [value, value] as const];
+    return (
+      <label>
+        {label}
+        <select value={value} onChange={({ currentTarget }) => onChange(currentTarget.value)}>
+          {all.map(([one, text]) => (
+            <option key={one} value={one}>
+              {text}
+            </option>
+          ))}
+        </select>
+      </label>
+    );
+  }
+  return <TextField {...field} value={value} onChange={onChange} />;
+}
+
+type TextFieldProps = Pick<FieldDescription, 'label' | 'placeholder' | 'isDay'> & Omit<FilterFieldProps, 'field'>;
+
+function TextField({ label, placeholder, isDay = false, value, onChange }: TextFieldProps) {
+  const id = useId();
+  const change = ({ currentTarget }: { readonly currentTarget: HTMLInputElement }) => onChange(currentTarget.value);
+  return (
+    <label for={id}>
+      {label}
+      {/* A time is no day: an address may have one. */}
+      {isDay && DAY.test(value) ? (
+        <input id={id} type="date" value={value} onInput={change} />
+      ) : (
+        <input id={id} value={value} placeholder={placeholder} onInput={change} />
+      )}
+    </label>
+  );
+}

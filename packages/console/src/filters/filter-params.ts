@@ -1,0 +1,98 @@
+import { isFilterName, isNumber, without } from '../base/base.ts';
+
+/** The operators of query-api; `eq` is left out of a parameter's name. */
+export const OPERATORS = ['eq', 'ne', 'in', 'exists', 'lt', 'lte', 'gt', 'gte', 'prefix', 'contains'] as const;
+
+/** A filter on a property, on a field, or with an operator. */
+export interface Condition {
+  /** `properties.plan`, `userId`, `step2.properties.plan`, … */
+  readonly name: string;
+  readonly operator: string;
+  readonly value: string;
+}
+
+/** The parameters of a page as a form shows them. */
+export interface Filters {
+  /** The values of the parameters that have a field of their own; empty without one. */
+  readonly fields: Readonly<Record<string, string>>;
+  readonly conditions: readonly Condition[];
+  /** All other parameters, repeated ones too. */
+  readonly other: readonly (readonly [name: string, value: string])[];
+}
+
+const CONDITION = /^(.+?)(?:\[([A-Za-z]+)\])?$/s;
+
+const STEP = /^step(\d+)\.(.*)$/s;
+
+/** Splits the name of a condition on one step of a funnel; the step of any other is `undefined`. */
+export function stepOf(name: string): { readonly step: number | undefined; readonly name: string } {
+  const [, step, rest] = STEP.exec(name) ?? [];
+  return step === undefined || rest === undefined ? { step: undefined, name } : { step: Number(step), name: rest };
+}
+
+/**
+ * Parses parameters for a form. A cursor belongs to the old filters, so it is left out.
+ *
+ * @param names the parameters that have a field of their own
+ */
+export function parseFilters(params: URLSearchParams, names: readonly string[]): Filters {
+  const fields: Record<string, string> = Object.fromEntries(names.map((name) => [name, '']));
+  const conditions: Condition[] = [];
+  const other: [string, string][] = [];
+  const seen = new Set<string>();
+  for (const [param, value] of params) {
+    if (param === 'cursor') continue;
+    const [, name = param, operator = 'eq'] = CONDITION.exec(param) ?? [];
+    const isRepeated = seen.has(param);
+    seen.add(param);
+    if (isRepeated) other.push([param, value]);
+    else if (names.includes(param)) fields[param] = value;
+    else if (name !== param || isFilterName(stepOf(param).name)) conditions.push({ name, operator, value });
+    else other.push([param, value]);
+  }
+  return { fields, conditions, other };
+}
+
+/** Returns the parameters of a form; empty fields are left out. */
+export function filterParams({ fields, conditions, other }: Filters): URLSearchParams {
+  const params = new URLSearchParams();
+  for (const [name, value] of Object.entries(fields)) if (value.trim() !== '') params.append(name, value.trim());
+  for (const { name, operator, value } of conditions) {
+    if (name.trim() !== '') params.append(parameterOf(name.trim(), operator), value);
+  }
+  for (const [name, value] of other) params.append(name, value);
+  return params;
+}
+
+/** Returns the name of a filter's parameter. */
+export function parameterOf(name: string, operator: string): string {
+  // The `[lt]` of a name that ends so would be its operator.
+  const isPlain = operator === 'eq' && !/\[[A-Za-z]+\]$/.test(name);
+  return isPlain ? name : `${name}[${operator}]`;
+}
+
+/** Returns the parameters that are filters of events, of any operator. */
+export function eventFilters(params: URLSearchParams): URLSearchParams {
+  return new URLSearchParams([...params].filter(([param]) => isFilterName(CONDITION.exec(param)?.[1] ?? '')));
+}
+
+/**
+ * Whether a value of a group stands for integers of other digits: query-api groups integers beyond 64 bits as doubles. A comparison
+ * finds them, and equality would not.
+ */
+function isRounded(value: unknown): boolean {
+  if (!isNumber(value)) return false;
+  const double = Number(JSON.stringify(value));
+  return double >= 1e19 || double <= -1e18;
+}
+
+/** Returns the parameters with one more filter: that a field or property has this value, `null` for none. */
+export function withValue(params: URLSearchParams, name: string, value: unknown): URLSearchParams {
+  const filtered = without(params, name, `${name}[eq]`, `${name}[exists]`);
+  if (value === null) filtered.set(parameterOf(name, 'exists'), 'false');
+  else if (value === '') filtered.set(`${name}[eq]`, '');
+  else if (isRounded(value))
+    for (const operator of ['gte', 'lte']) filtered.set(`${name}[${operator}]`, JSON.stringify(value));
+  else filtered.set(parameterOf(name, 'eq'), typeof value === 'string' ? value : JSON.stringify(value));
+  return filtered;
+}

@@ -1,0 +1,8 @@
+// The filters of a page: as parameters of its address, as a form, and the newest event that matches them.
+
+export { Combobox, NameBox } from './combobox.tsx';
+export { DAY_FIELDS, EVENT_FIELD, EVENT_FIELDS, type FieldDescription, FilterField } from './filter-field.tsx';
+export { FilterForm } from './filter-form.tsx';
+export { eventFilters, type Filters, filterParams, parseFilters, stepOf, withValue } from './filter-params.ts';
+export { NewestHint, useNewestEvent } from './newest-hint.tsx';
+export { suggestEvents, suggestGroups, suggestNumbers } from './suggestions.ts';

@@ -1,0 +1,111 @@
+import {
+  type EventNames,
+  type EventProperties,
+  type EventValues,
+  formatCount,
+  GROUPED_FIELDS,
+  getJson,
+  getRecords,
+  joinList,
+  labelOfName,
+  splitList,
+} from '../base/base.ts';
+
+/** A text to choose, and what helps to choose it. */
+export interface Suggestion {
+  readonly text: string;
+  readonly note: string;
+}
+
+/**
+ * Returns what there is to choose from for what was typed so far.
+ *
+ * @throws {ApiError} when query-api refuses or does not respond
+ */
+export type Suggest = (typed: string, signal: AbortSignal) => Promise<readonly Suggestion[]>;
+
+const SUGGESTIONS_MAX = 20;
+
+/** Number properties are found among so many properties. */
+const PROPERTIES_READ = 200;
+
+/** A longer text is nothing to choose from a list; it may not fit into an address either. */
+const TEXT_MAX = 1_000;
+
+function ask(path: string, typed: string, more: Readonly<Record<string, string>> = {}): string {
+  const query = new URLSearchParams({ limit: String(SUGGESTIONS_MAX), ...more });
+  if (typed !== '') query.set('prefix', typed);
+  return `${path}?${query}`;
+}
+
+function countOf(count: number): string {
+  return formatCount(count, 'event');
+}
+
+/** Names of events, the most frequent first. */
+export const suggestEvents: Suggest = async (typed, signal) => {
+  const { results } = await getJson<EventNames>(ask('events/names', typed), signal);
+  const counts = new Map<string, number>();
+  for (const { event, count } of results) counts.set(event, (counts.get(event) ?? 0) + count);
+  return [...counts].map(([text, count]) => ({ text, note: countOf(count) }));
+};
+
+/** Returns a function that suggests fields and properties, as a person reads them. */
+export function namesAmong(fields: readonly string[]): Suggest {
+  return async (typed, signal) => {
+    const found = fields.map(labelOfName).filter((label) => label.toLowerCase().startsWith(typed.toLowerCase()));
+    const { results } = await getJson<EventProperties>(ask('events/properties', typed), signal);
+    return [
+      ...found.map((text) => ({ text, note: 'field' })),
+      ...results.map(({ path, types }) => ({ text: labelOfName(path), note: types.join(', ') })),
+    ];
+  };
+}
+
+/** The names that events can be filtered by. */
+export const suggestFilters = namesAmong([...GROUPED_FIELDS, 'anonymousId']);
+
+/** The names that a report can group by, and list the values of. */
+export const suggestGroups: Suggest = async (typed, signal) => {
+  const all = await namesAmong(GROUPED_FIELDS)(typed, signal);
+  return all.filter(({ text }) => !/^(?:context|traits)\./.test(text));
+};
+
+/** Properties that have numbers. */
+export const suggestNumbers: Suggest = async (typed, signal) => {
+  const path = ask('events/properties', typed, { limit: String(PROPERTIES_READ) });
+  const { results } = await getJson<EventProperties>(path, signal);
+  return results
+    .filter(({ path, types }) => types.includes('number') && path.startsWith('properties.'))
+    .slice(0, SUGGESTIONS_MAX)
+    .map(({ path, share }) => ({ text: labelOfName(path), note: `${Math.round(share * 100)} % of events` }));
+};
+
+/** Whether query-api lists the values of a field or property. */
+function hasValues(name: string): boolean {
+  return GROUPED_FIELDS.some((field) => field === name) || name === 'anonymousId' || /^properties\../.test(name);
+}
+
+/** Returns a function that suggests values of a field or property; nothing where query-api lists none. */
+export function valuesOf(name: string): Suggest {
+  return async (typed, signal) => {
+    if (!hasValues(name)) return [];
+    const { results } = await getRecords<EventValues>(ask('events/values', typed, { property: name }), signal);
+    return results
+      .map(({ value, count }) => ({
+        text: typeof value === 'string' ? value : JSON.stringify(value),
+        note: countOf(count),
+      }))
+      .filter(({ text }) => text !== '' && text.length <= TEXT_MAX);
+  };
+}
+
+/** Returns a function that suggests the last item of a list. */
+export function itemsOf(suggest: Suggest): Suggest {
+  return async (typed, signal) => {
+    const items = splitList(typed);
+    const before = items.slice(0, -1);
+    const found = await suggest(items.at(-1) ?? '', signal);
+    return found.map(({ text, note }) => ({ text: joinList([...before, text]), note }));
+  };
+}

@@ -1,0 +1,130 @@
+import { type DeadLetter, type DeadLetterPage, formatBytes, getJson, hrefOf, without } from '../base/base.ts';
+import { beginningOf, CsvButton, LoadState, Pages, Time, tableOf, useLoad } from '../parts/parts.ts';
+
+const LIMIT = '50';
+
+const STATES = [
+  ['false', 'Waiting'],
+  ['true', 'Replayed'],
+  ['all', 'All'],
+] as const;
+
+/** What dead letters are. */
+export const KINDS: Readonly<Record<string, string>> = {
+  events: 'event',
+  changes: 'change of a user or an organization',
+  rejected: 'rejected call',
+};
+
+/** The dead letters that match the parameters of the address: those of `GET /dead-letters`, and `replayed=all`. */
+export function DeadLettersPage({ params }: { readonly params: URLSearchParams }) {
+  const query = listParams(params);
+  const loaded = useLoad(`${query}`, (signal) => getJson<DeadLetterPage>(`dead-letters?${query}`, signal));
+  const { data } = loaded;
+  const isDefault = [...params].length === 0;
+  const nothing = isDefault ? 'No dead letter waits to be replayed.' : 'None match.';
+  return (
+    <>
+      <h1>Dead letters</h1>
+      <p class="muted">
+        Rows of this workspace that could not be stored, and calls that could not be taken. They are kept as they came,
+        and can be replayed once the reason is gone.
+      </p>
+      <StateForm key={`${params}`} params={params} />
+      <LoadState loaded={loaded} status={data?.results.length === 0 && nothing} scope="admin" />
+      {data && data.results.length > 0 && <DeadLetterTable results={data.results} />}
+      <Pages path="dead-letters" label="Pages of dead letters" params={params} nextCursor={data?.nextCursor ?? null} />
+      {data && data.results.length > 0 && <CsvButton name="These dead letters" table={() => tableOf(data.results)} />}
+    </>
+  );
+}
+
+/** Returns the parameters of the API for those of the page: those that wait, unless it says otherwise. */
+function listParams(params: URLSearchParams): URLSearchParams {
+  const query = without(params);
+  if (!query.has('limit')) query.set('limit', LIMIT);
+  if (!query.has('replayed')) query.set('replayed', 'false');
+  if (query.get('replayed') === 'all') query.delete('replayed');
+  return query;
+}
+
+function StateForm({ params }: { readonly params: URLSearchParams }) {
+  const submit = (event: SubmitEvent) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget as HTMLFormElement);
+    const given = [...form].map(([name, value]) => [name, String(value)]).filter(([, value]) => value !== '');
+    location.hash = hrefOf(['dead-letters'], new URLSearchParams(given));
+  };
+  return (
+    <form class="filters" aria-label="Filters" onSubmit={submit}>
+      <div class="fields">
+        <label>
+          State
+          <select name="replayed">
+            {STATES.map(([value, text]) => (
+              <option key={value} value={value} selected={value === (params.get('replayed') ?? 'false')}>
+                {text}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          Kind
+          <select name="kind">
+            <option value="">any</option>
+            {Object.entries(KINDS).map(([value, text]) => (
+              <option key={value} value={value} selected={value === params.get('kind')}>
+                {text}
+              </option>
+            ))}
+          </select>
+        </label>
+      </div>
+      <div class="actions">
+        <button type="submit" class="primary">
+          Apply
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function DeadLetterTable({ results }: { readonly results: readonly DeadLetter[] }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+    <section class="scroll" aria-label="Dead letters" tabIndex={0}>
+      <table class="events">
+        <caption>Dead letters, the newest first</caption>
+        <thead>
+          <tr>
+            <th scope="col">Recorded</th>
+            <th scope="col">Kind</th>
+            <th scope="col">Client</th>
+            <th scope="col">Reason</th>
+            <th scope="col" class="number">
+              Size
+            </th>
+            <th scope="col">Replayed</th>
+          </tr>
+        </thead>
+        <tbody>
+          {results.map(({ id, recordedAt, kind, client, reason, bytes, replayedAt }) => (
+            <tr key={id}>
+              <th scope="row">
+                <a href={hrefOf(['dead-letters', id])}>
+                  <Time value={recordedAt} />
+                  <span class="hidden"> {id}</span>
+                </a>
+              </th>
+              <td>{KINDS[kind] ?? kind}</td>
+              <td>{client}</td>
+              <td class="verbatim">{beginningOf(reason)}</td>
+              <td class="number">{formatBytes(bytes)}</td>
+              <td>{replayedAt === null ? 'no' : <Time value={replayedAt} />}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}

@@ -1,0 +1,73 @@
+import { useRef } from 'preact/hooks';
+import { getJson, type Pipeline } from '../base/base.ts';
+import { LoadState, Time, useLoad } from '../parts/parts.ts';
+import { attentionOf } from './attention.ts';
+import { PipelineFigures } from './pipeline-figures.tsx';
+import { PipelineLines } from './pipeline-lines.tsx';
+
+const READ_EVERY_MS = 10_000;
+
+interface Reading {
+  readonly at: number;
+  readonly pipeline: Pipeline;
+  /** Events accepted a second since the reading before; `null` when that cannot be said. */
+  readonly rate: number | null;
+  /** What an operator has to look after, each as a sentence. */
+  readonly attention: readonly string[];
+}
+
+/** What the pipeline has accepted, what it has not stored yet, what it could not store, and what keeps it from storing. */
+export function HealthPage() {
+  const last = useRef<Reading | undefined>(undefined);
+  const read = async (signal: AbortSignal) => {
+    const pipeline = await getJson<Pipeline>('pipeline', signal);
+    const at = Date.now();
+    const rate = rateOf(at, pipeline, last.current);
+    last.current = { at, pipeline, rate, attention: attentionOf(pipeline, last.current?.pipeline) };
+    return last.current;
+  };
+  const loaded = useLoad<Reading>('pipeline', read, READ_EVERY_MS);
+  const { data } = loaded;
+  return (
+    <>
+      <h1>Pipeline</h1>
+      <LoadState loaded={loaded} />
+      {data && (
+        <>
+          <p class="muted">
+            Read at <Time value={new Date(data.at).toISOString()} />, and again every {READ_EVERY_MS / 1_000} seconds.
+          </p>
+          <Attention sentences={data.attention} isWhole={data.pipeline.missing.length === 0} />
+          {data.pipeline.missing.map((sentence) => (
+            <p key={sentence} class="notice">
+              {sentence}
+            </p>
+          ))}
+          <PipelineFigures {...data.pipeline} rate={data.rate} />
+          {(data.pipeline.accepted || data.pipeline.writers) && <PipelineLines />}
+        </>
+      )}
+    </>
+  );
+}
+
+function rateOf(at: number, { accepted }: Pipeline, last: Reading | undefined): number | null {
+  const before = last?.pipeline.accepted;
+  // A service that has started again counts from 0.
+  if (!accepted || !before || !last || at <= last.at || accepted.events < before.events) return null;
+  return (accepted.events - before.events) / ((at - last.at) / 1_000);
+}
+
+/** @param isWhole whether the state of everything is known */
+function Attention({ sentences, isWhole }: { readonly sentences: readonly string[]; readonly isWhole: boolean }) {
+  if (sentences.length === 0) return isWhole ? <p>Nothing needs attention.</p> : null;
+  return (
+    <div class="problem" role="alert">
+      <ul>
+        {sentences.map((sentence) => (
+          <li key={sentence}>{sentence}</li>
+        ))}
+      </ul>
+    </div>
+  );
+}

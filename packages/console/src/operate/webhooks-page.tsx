@@ -1,0 +1,127 @@
+import { useState } from 'preact/hooks';
+import { getAll, hrefOf, sendJson, type Webhook, type WebhookWithSecret } from '../base/base.ts';
+import { CsvButton, LoadState, Problem, Snippet, Time, tableOf, useAction, useLoad } from '../parts/parts.ts';
+
+const READ_EVERY_MS = 10_000;
+
+/** Why a webhook is paused, as a person says it. */
+const REASONS: Readonly<Record<NonNullable<Webhook['pausedBecause']>, string>> = {
+  client: 'by a request',
+  gone: 'the receiver responded 410',
+  failing: 'attempts failed for too long',
+  position_lost: 'the event store has other data than before; replay it',
+  filter: 'its filter cannot be read any more',
+};
+
+/** The webhooks of the workspace, each with its state; new ones are created. */
+export function WebhooksPage() {
+  const { count, outcome, failure, act } = useAction();
+  const [created, setCreated] = useState<WebhookWithSecret>();
+  const loaded = useLoad(
+    `webhooks ${count}`,
+    (signal) => getAll<'webhooks', Webhook>('webhooks', signal),
+    READ_EVERY_MS,
+  );
+  const { data } = loaded;
+  const create = (given: object) =>
+    act(async () => {
+      const response = await sendJson('webhooks', 'POST', given);
+      setCreated(await response.json());
+      return 'The webhook is created. It gets the events that are stored from now on.';
+    });
+  return (
+    <>
+      <h1>Webhooks</h1>
+      <LoadState loaded={loaded} scope="webhooks" />
+      {failure && <Problem error={failure} />}
+      <p role="status">{outcome}</p>
+      {created && (
+        <div class="notice">
+          <Snippet title={`The secret of ${created.url}`} text={created.secret} />
+          <p>It is shown only now: the receiver checks signatures with it.</p>
+        </div>
+      )}
+      {data && <WebhookForm key={created?.id ?? ''} onCreate={(given) => void create(given)} />}
+      {data?.webhooks.length === 0 && <p>There are no webhooks.</p>}
+      {data && data.webhooks.length > 0 && <WebhookTable webhooks={data.webhooks} />}
+      {data && data.webhooks.length > 0 && <CsvButton name="Webhooks" table={() => tableOf(data.webhooks)} />}
+    </>
+  );
+}
+
+function WebhookTable({ webhooks }: { readonly webhooks: readonly Webhook[] }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+    <section class="scroll" aria-label="Webhooks" tabIndex={0}>
+      <table class="events">
+        <caption>Webhooks</caption>
+        <thead>
+          <tr>
+            <th scope="col">Address</th>
+            <th scope="col">Events</th>
+            <th scope="col">State</th>
+            <th scope="col">Since</th>
+          </tr>
+        </thead>
+        <tbody>
+          {webhooks.map((webhook) => (
+            <tr key={webhook.id}>
+              <th scope="row">
+                <a href={hrefOf(['webhooks', webhook.id])}>{webhook.url}</a>
+              </th>
+              <td>{eventsOf(webhook)}</td>
+              <td>{stateOf(webhook)}</td>
+              <td>
+                <Time value={webhook.failingSince ?? webhook.stateSince} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+/** Which events a webhook gets, and how. */
+export function eventsOf({ filter, batched }: Webhook): string {
+  const filters = Object.entries(filter).map(([name, value]) => `${name}=${value}`);
+  return `${filters.length === 0 ? 'all' : filters.join(' ')}, ${batched ? 'in batches' : 'one by one'}`;
+}
+
+export function stateOf({ state, pausedBecause, failedAttempts }: Webhook): string {
+  if (state === 'paused') return `paused: ${pausedBecause ? REASONS[pausedBecause] : ''}`;
+  return failedAttempts === 0 ? 'active' : `active, ${failedAttempts} failed attempts`;
+}
+
+/** A form for a new webhook. */
+export function WebhookForm({ onCreate }: { readonly onCreate: (given: object) => void }) {
+  const submit = (event: SubmitEvent) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget as HTMLFormElement);
+    // Of a filter that is there twice the last one counts, as in an address that is edited.
+    const filter = Object.fromEntries(new URLSearchParams(String(form.get('filter'))));
+    onCreate({ url: String(form.get('url')), filter, batched: form.has('batched') });
+  };
+  return (
+    <form class="filters" aria-label="New webhook" onSubmit={submit}>
+      <div class="fields">
+        <label>
+          Address that gets the events
+          <input type="url" name="url" required placeholder="https://example.com/events" />
+        </label>
+        <label>
+          Filters, as behind #/events?
+          <input name="filter" placeholder="event=signed_up&amp;properties.plan=pro" />
+        </label>
+      </div>
+      <div class="actions">
+        <label>
+          <input type="checkbox" name="batched" /> up to 100 events at once
+        </label>
+        <button type="submit" class="primary">
+          Create a webhook
+        </button>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,11 @@
+// The parts that pages of any subject are made of.
+
+export { ConfirmButton, CopyButton, Snippet } from './buttons.tsx';
+export { CsvButton, saveFile, type Table, tableOf, withoutFormulas } from './csv.tsx';
+export { deferred } from './deferred.tsx';
+export { LoadState, useLoad } from './load.tsx';
+export { NameForm } from './name-form.tsx';
+export { Pages } from './page-links.tsx';
+export { ErrorBoundary, Problem } from './problem.tsx';
+export { type Actions, useAction } from './use-action.ts';
+export { Beginning, beginningOf, clocks, EntityLink, Figure, NumberLink, Time } from './values.tsx';

@@ -1,0 +1,87 @@
+import { computed } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { useMemo } from 'preact/hooks';
+import { formatNumber, hrefOf, timeZone } from '../base/base.ts';
+
+/** What a time is called in the time zone of the settings: with its date, its date alone in full, and its time alone. */
+export const clocks = computed(() => {
+  const zone = { timeZone: timeZone.value };
+  return {
+    both: new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium', ...zone }),
+    date: new Intl.DateTimeFormat(undefined, { dateStyle: 'full', ...zone }),
+    time: new Intl.DateTimeFormat(undefined, { timeStyle: 'medium', ...zone }),
+  };
+});
+
+/** A time in the time zone of the settings; its title is UTC. */
+export function Time({ value }: { readonly value: string }) {
+  return (
+    <time dateTime={value} title={value}>
+      {clocks.value.both.format(new Date(value))}
+    </time>
+  );
+}
+
+interface FigureProps {
+  readonly term: string;
+  readonly value: string;
+  readonly children?: ComponentChildren;
+}
+
+/** A figure with its name and what it means, in a list of figures. */
+export function Figure({ term, value, children }: FigureProps) {
+  return (
+    <div>
+      <dt>{term}</dt>
+      <dd class="figure">{value}</dd>
+      <dd class="muted">{children}</dd>
+    </div>
+  );
+}
+
+interface NumberLinkProps {
+  readonly value: number | null;
+  /** What is shown in its place. */
+  readonly text?: string;
+  /** Where what it counts is shown. */
+  readonly href: string | undefined;
+  /** What is shown there. */
+  readonly opens?: string;
+}
+
+/** A number that opens what it counts. Nothing is behind a zero. */
+export function NumberLink({ value, text = formatNumber(value), href, opens = 'events' }: NumberLinkProps) {
+  if (value === null || value === 0 || href === undefined) return <>{text}</>;
+  return (
+    <a class="number-link" href={href} title={`${formatNumber(value)}: open the ${opens}`}>
+      {text}
+    </a>
+  );
+}
+
+interface EntityLinkProps {
+  readonly path: 'users' | 'organizations';
+  readonly id: string;
+}
+
+/** The identifier of a user or an organization, in the direction of its own script, which leads to its page. */
+export function EntityLink({ path, id }: EntityLinkProps) {
+  return (
+    <a href={hrefOf([path, id])}>
+      <bdi>{id}</bdi>
+    </a>
+  );
+}
+
+/** The beginning of a value as JSON. */
+export function Beginning({ value }: { readonly value: unknown }) {
+  return <>{useMemo(() => beginningOf(JSON.stringify(value)), [value])}</>;
+}
+
+/** How much of a value a cell shows, in characters. */
+const SHOWN_MAX = 1_000;
+
+/** Returns a text, or the beginning of a long one. */
+export function beginningOf(text: string): string {
+  return text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)} …` : text;
+}

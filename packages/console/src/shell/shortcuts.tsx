@@ -1,0 +1,87 @@
+import { useLayoutEffect, useRef } from 'preact/hooks';
+import { hrefOf, settings } from '../base/base.ts';
+
+/** The pages that `g` and another key open. */
+const PAGES: Readonly<Record<string, readonly [name: string, title: string]>> = {
+  h: ['home', 'Home'],
+  e: ['events', 'Events'],
+  x: ['explore', 'Explore'],
+  d: ['dashboards', 'Dashboards'],
+  v: ['views', 'Views'],
+  u: ['users', 'Users'],
+  o: ['organizations', 'Organizations'],
+  s: ['sql', 'SQL'],
+  w: ['webhooks', 'Webhooks'],
+  k: ['keys', 'Keys'],
+  l: ['dead-letters', 'Dead letters'],
+  p: ['pipeline', 'Pipeline'],
+};
+
+/** How long after `g` another key belongs to it. */
+const SEQUENCE_MS = 2_000;
+
+/** Opens pages by keys, and lists these keys after `?`. */
+export function Shortcuts() {
+  const dialog = useRef<HTMLDialogElement>(null);
+  // At once: a key that is pressed before a later effect would get lost.
+  useLayoutEffect(() => {
+    let lastPage = Number.NEGATIVE_INFINITY;
+    const onKeyDown = (event: KeyboardEvent) => {
+      if (!settings.value.shortcuts || isForSomebodyElse(event)) return;
+      const page = event.timeStamp - lastPage <= SEQUENCE_MS ? PAGES[event.key] : undefined;
+      lastPage = event.key === 'g' ? event.timeStamp : Number.NEGATIVE_INFINITY;
+      if (page) location.hash = hrefOf([page[0]]);
+      else if (event.key === '?') dialog.current?.showModal();
+      else if (event.key === '/') document.querySelector<HTMLElement>('main form input, main form select')?.focus();
+      else return;
+      event.preventDefault();
+    };
+    addEventListener('keydown', onKeyDown);
+    return () => removeEventListener('keydown', onKeyDown);
+  }, []);
+  return (
+    <dialog ref={dialog} aria-labelledby="shortcuts-title" class="shortcuts">
+      <h2 id="shortcuts-title">Keys</h2>
+      <dl>
+        <Keys keys={['?']} meaning="These keys" />
+        <Keys keys={['/']} meaning="The first field of the page" />
+        {Object.entries(PAGES).map(([key, [, title]]) => (
+          <Keys key={key} keys={['g', key]} meaning={title} />
+        ))}
+      </dl>
+      <p>
+        <a href={hrefOf(['settings'])} onClick={() => dialog.current?.close()}>
+          Turn these keys off
+        </a>
+      </p>
+      <form method="dialog">
+        <button type="submit" class="primary">
+          Close
+        </button>
+      </form>
+    </dialog>
+  );
+}
+
+function Keys({ keys, meaning }: { readonly keys: readonly string[]; readonly meaning: string }) {
+  return (
+    <div>
+      <dt>
+        {keys.map((key, index) => (
+          <>
+            {index > 0 && ' '}
+            <kbd>{key}</kbd>
+          </>
+        ))}
+      </dt>
+      <dd>{meaning}</dd>
+    </div>
+  );
+}
+
+/** Whether a key is text for a field, a command of the browser, or for a dialog that is open. */
+function isForSomebodyElse({ target, ctrlKey, altKey, metaKey, defaultPrevented }: KeyboardEvent): boolean {
+  if (ctrlKey || altKey || metaKey || defaultPrevented) return true;
+  if (document.querySelector('dialog[open]')) return true;
+  return target instanceof HTMLElement && target.closest('input, select, textarea, [contenteditable]') !== null;
+}

@@ -1,0 +1,86 @@
+import { useId, useRef, useState } from 'preact/hooks';
+import { type Dashboard, getAll, getJson, hrefOf, sendJson, type View } from '../base/base.ts';
+import { LoadState, useLoad } from '../parts/parts.ts';
+import type { TileOf } from './tile.tsx';
+
+/** A change of a dashboard: what is missing stays as it is. */
+interface Change {
+  readonly name?: string;
+  readonly tiles?: Readonly<Dashboard['tiles']>;
+}
+
+/**
+ * Holds a dashboard whose changes are shown at once and then stored, one after the other. After one that could not be stored,
+ * what is stored is shown.
+ */
+export function useSaved(path: string, loaded: Dashboard) {
+  const [dashboard, setDashboard] = useState(loaded);
+  const [failure, setFailure] = useState<Error>();
+  const [waiting, setWaiting] = useState(0);
+  const last = useRef<Promise<void>>(Promise.resolve());
+  const store = async ({ tiles, ...rest }: Change) => {
+    const body = { ...rest, ...(tiles && { tiles: tiles.map(({ view, width }) => ({ view, width })) }) };
+    try {
+      await sendJson(path, 'PATCH', body);
+    } catch (error) {
+      setFailure(error as Error);
+      setDashboard(await getJson<Dashboard>(path, new AbortController().signal).catch(() => loaded));
+    }
+  };
+  const change = (given: Change) => {
+    setFailure(undefined);
+    setDashboard(({ name, tiles, ...rest }) => ({
+      ...rest,
+      name: given.name ?? name,
+      tiles: [...(given.tiles ?? tiles)],
+    }));
+    setWaiting((count) => count + 1);
+    last.current = last.current.then(() => store(given)).finally(() => setWaiting((count) => count - 1));
+  };
+  return { dashboard, change, failure, isSaving: waiting > 0 };
+}
+
+interface AddViewProps {
+  readonly tiles: readonly TileOf[];
+  readonly onAdd: (tile: TileOf) => void;
+}
+
+/** Chooses one of the views that a dashboard does not have. */
+export function AddView({ tiles, onAdd }: AddViewProps) {
+  const id = useId();
+  const select = useRef<HTMLSelectElement>(null);
+  const loaded = useLoad('views', (signal) => getAll<'views', View>('views', signal));
+  const { data } = loaded;
+  if (!data) return <LoadState loaded={loaded} />;
+  const others = data.views.filter((view) => !tiles.some((tile) => tile.view === view.id));
+  if (others.length === 0) {
+    return (
+      <p>
+        {data.views.length === 0 ? 'There are no saved views yet.' : 'All saved views are on this dashboard.'}{' '}
+        <a href={hrefOf(['explore'])}>Explore</a> the events, and save what you want to see here.
+      </p>
+    );
+  }
+  const add = (event: SubmitEvent) => {
+    event.preventDefault();
+    const view = others.find((view) => view.id === select.current?.value);
+    if (!view) return;
+    const form = view.parameters['form'] ?? null;
+    onAdd({ view: view.id, width: 1, name: view.name, report: view.report, form });
+  };
+  return (
+    <form class="name-form" onSubmit={add}>
+      <label for={id}>View</label>
+      <select id={id} ref={select}>
+        {others.map((view) => (
+          <option key={view.id} value={view.id}>
+            {view.name}
+          </option>
+        ))}
+      </select>
+      <button type="submit" class="primary">
+        Add it
+      </button>
+    </form>
+  );
+}

@@ -1,0 +1,212 @@
+import { useEffect, useState } from 'preact/hooks';
+import {
+  ApiError,
+  type Dashboard,
+  formatNumber,
+  getAll,
+  getJson,
+  getRecords,
+  hrefOf,
+  request,
+  type StoredDashboard,
+  sendJson,
+  type View,
+} from '../base/base.ts';
+import { ConfirmButton, LoadState, NameForm, Problem, Time, useLoad } from '../parts/parts.ts';
+import { AddView, useSaved } from './dashboard-changes.tsx';
+import { forgetLink, type Link } from './link.ts';
+import { Share } from './share.tsx';
+import { READ_EVERY_MS, type Read, Tile } from './tile.tsx';
+import { Tiles } from './tiles.tsx';
+
+/** The dashboards of the workspace, and a form that makes one. */
+export function DashboardsPage() {
+  const [failure, setFailure] = useState<Error>();
+  const loaded = useLoad('dashboards', (signal) => getAll<'dashboards', StoredDashboard>('dashboards', signal));
+  const { data } = loaded;
+  const create = async (name: string) => {
+    try {
+      const { id } = (await (await sendJson('dashboards', 'POST', { name })).json()) as Dashboard;
+      location.hash = hrefOf(['dashboards', id]);
+    } catch (caught) {
+      setFailure(caught as Error);
+    }
+  };
+  return (
+    <>
+      <h1>Dashboards</h1>
+      <LoadState loaded={loaded} />
+      {data?.dashboards.length === 0 && (
+        <p>
+          There are no dashboards. A dashboard shows <a href={hrefOf(['views'])}>saved views</a> on one page.
+        </p>
+      )}
+      {data && data.dashboards.length > 0 && <DashboardTable dashboards={data.dashboards} />}
+      {data && <NameForm label="Name of a new dashboard" action="Make it" onName={create} />}
+      {failure && <Problem error={failure} />}
+    </>
+  );
+}
+
+function DashboardTable({ dashboards }: { readonly dashboards: readonly StoredDashboard[] }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+    <section class="scroll" aria-label="Dashboards" tabIndex={0}>
+      <table class="documents">
+        <caption>Everybody of the workspace sees them</caption>
+        <thead>
+          <tr>
+            <th scope="col">Name</th>
+            <th scope="col" class="number">
+              Views
+            </th>
+            <th scope="col">Changed</th>
+          </tr>
+        </thead>
+        <tbody>
+          {dashboards.map(({ id, name, tiles, changedAt }) => (
+            <tr key={id}>
+              <th scope="row">
+                <a href={hrefOf(['dashboards', id])}>
+                  <bdi>{name}</bdi>
+                </a>
+              </th>
+              <td class="number">{formatNumber(tiles.length)}</td>
+              <td>
+                <Time value={changedAt} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+/** A dashboard: saved views on one page. */
+export function DashboardPage({ id }: { readonly id: string }) {
+  const path = `dashboards/${encodeURIComponent(id)}`;
+  const loaded = useLoad(path, (signal) => getJson<Dashboard>(path, signal));
+  if (loaded.data) return <OpenDashboard path={path} loaded={loaded.data} />;
+  return (
+    <>
+      <h1>Dashboard</h1>
+      <LoadState loaded={loaded} />
+    </>
+  );
+}
+
+interface OpenDashboardProps {
+  readonly path: string;
+  readonly loaded: Dashboard;
+}
+
+function OpenDashboard({ path, loaded }: OpenDashboardProps) {
+  const [isEdited, setIsEdited] = useState(loaded.tiles.length === 0);
+  const { dashboard, change, failure, isSaving } = useSaved(path, loaded);
+  const { id, name, tiles } = dashboard;
+  // What the numbers lead to is up to these. Without them there are the numbers alone.
+  const { data: saved } = useLoad('views', (signal) => getAll<'views', View>('views', signal), READ_EVERY_MS);
+  return (
+    <>
+      <div class="bar">
+        <h1>
+          <bdi>{name}</bdi>
+        </h1>
+        {isSaving && <span class="muted">Saving …</span>}
+        <button type="button" aria-pressed={isEdited} onClick={() => setIsEdited(!isEdited)}>
+          Edit
+        </button>
+      </div>
+      {failure && <Problem error={failure} />}
+      {isEdited && <AddView tiles={tiles} onAdd={(tile) => change({ tiles: [...tiles, tile] })} />}
+      {tiles.length === 0 && <p class="muted">There is nothing on this dashboard yet.</p>}
+      <Tiles
+        {...{ dashboard: id, tiles, views: saved?.views ?? [], isEdited }}
+        onChange={(tiles) => change({ tiles })}
+      />
+      {isEdited && (
+        <>
+          <h2>Name</h2>
+          <NameForm
+            key={name}
+            {...{ label: 'Name of the dashboard', action: 'Rename', value: name }}
+            onName={async (name) => change({ name })}
+          />
+          <Share dashboard={id} />
+          <DeleteDashboard path={path} />
+        </>
+      )}
+    </>
+  );
+}
+
+function DeleteDashboard({ path }: Pick<OpenDashboardProps, 'path'>) {
+  const [failure, setFailure] = useState<Error>();
+  const remove = async () => {
+    try {
+      await request(path, { method: 'DELETE' });
+      location.hash = hrefOf(['dashboards']);
+    } catch (error) {
+      setFailure(error as Error);
+    }
+  };
+  return (
+    <>
+      <h2>Delete</h2>
+      <ConfirmButton
+        label="Delete the dashboard"
+        question="Delete it for everybody, with its links? The views stay."
+        confirm="Delete it"
+        onConfirm={() => void remove()}
+      />
+      {failure && <Problem error={failure} />}
+    </>
+  );
+}
+
+/** A dashboard that a read-only link has opened: its numbers alone, which stay those of now. */
+export function WallPage({ link }: { readonly link: Link }) {
+  const { dashboard, key } = link;
+  const path = `dashboards/${encodeURIComponent(dashboard)}`;
+  const read: Read = (path, signal) => getRecords(path, signal, key);
+  const { data, error } = useLoad(path, (signal) => read<Dashboard>(path, signal), READ_EVERY_MS);
+  const refused = error !== undefined && isRefused(error);
+  // Somebody may have made it up, for a dashboard that the console of this tab can show.
+  useEffect(() => {
+    if (refused) forgetLink();
+  }, [refused]);
+  useEffect(() => {
+    document.title = `${data?.name ?? 'Dashboard'} · Sluice`;
+  }, [data?.name]);
+  return (
+    <main id="main" class="wall">
+      <h1>
+        <bdi>{data?.name ?? 'Dashboard'}</bdi>
+      </h1>
+      {error && <Problem error={refused ? new Error('This link was revoked, or its dashboard deleted.') : error} />}
+      {refused && (
+        <p>
+          <button type="button" onClick={() => location.reload()}>
+            Open it in the console
+          </button>
+        </p>
+      )}
+      {!data && !error && <p role="status">Loading …</p>}
+      {data?.tiles.length === 0 && <p class="muted">There is nothing on this dashboard yet.</p>}
+      {data && (
+        <div class="tiles">
+          {data.tiles.map((tile) => (
+            <section key={tile.view} class={`tile width-${tile.width}`} aria-labelledby={`tile-${tile.view}`}>
+              <Tile {...{ dashboard, tile, read }} params={undefined} />
+            </section>
+          ))}
+        </div>
+      )}
+    </main>
+  );
+}
+
+function isRefused(error: Error): boolean {
+  return error instanceof ApiError && (error.status === 401 || error.status === 404);
+}
