@@ -1,13 +1,10 @@
 // Which file may import which, checked by `npm run check`. Imports of types count as well.
 const TESTS = '\\.test\\.ts$|/testing/';
 
-/** The folders of the writer, each with the other ones that it may import. */
-const WRITER_FOLDERS = {
-  protocol: [],
-  clickhouse: ['protocol'],
-  batch: ['protocol', 'clickhouse'],
-  group: ['protocol', 'clickhouse', 'batch'],
-  erasure: ['clickhouse'],
+/** The folders of packages/storage and of the writer, each with the other ones of its parent that it may import. */
+const FOLDERS = {
+  'packages/storage/src': { protocol: [], clickhouse: ['protocol'], kafka: ['protocol'] },
+  'services/writer/src': { batch: [], group: ['batch'], erasure: [] },
 };
 
 /** @type {import('dependency-cruiser').IConfiguration} */
@@ -33,15 +30,10 @@ export default {
     },
     {
       name: 'packages-below-services',
-      comment: 'A package is what services are built from.',
-      from: { path: '^packages/', pathNot: '^packages/(cli|client/scripts)/' },
+      comment:
+        "A package is what services are built from. Only the build of our client reads query-api's own description.",
+      from: { path: '^packages/', pathNot: '^packages/client/scripts/query-schema\\.ts$' },
       to: { path: '^services/' },
-    },
-    {
-      name: 'commands-beside-writer',
-      comment: 'The commands for operators read and write the tables and topics of the writer, with its code.',
-      from: { path: '^packages/cli/' },
-      to: { path: '^services/', pathNot: '^services/writer/' },
     },
     {
       name: 'local-engines',
@@ -54,7 +46,7 @@ export default {
       comment: 'A test that needs an engine is named X.service.test.ts, or is in tests/.',
       from: { path: '\\.test\\.ts$', pathNot: '^tests/(?!kit/)|\\.(service|slow|night)\\.test\\.ts$' },
       to: {
-        path: '/testing/(test-database|store|query-service|ingest)\\.ts$|^tests/kit/(engines|pipeline)\\.ts$|^packages/local-stack/src/(kafka|clickhouse|test-stack)\\.ts$',
+        path: '/testing/(test-database|clients|store|query-service|ingest)\\.ts$|^tests/kit/(engines|pipeline)\\.ts$|^packages/local-stack/src/(kafka|clickhouse|test-stack)\\.ts$',
         dependencyTypesNot: ['type-only'],
       },
     },
@@ -64,7 +56,7 @@ export default {
         'kafkajs is imported where clients and topics are created, and where messages are produced and consumed.',
       from: {
         path: '^(services|packages)/',
-        pathNot: `^packages/(local-stack|shared/src/kafka|cli)/|^services/(ingest-api|writer)/|${TESTS}`,
+        pathNot: `^packages/(local-stack|shared/src/kafka|storage|cli)/|^services/(ingest-api|writer)/|${TESTS}`,
       },
       to: { path: 'node_modules/kafkajs/' },
     },
@@ -73,7 +65,7 @@ export default {
       comment: '@clickhouse/client is imported where clients are created, and where the writer stores and erases rows.',
       from: {
         path: '^(services|packages)/',
-        pathNot: `^packages/(local-stack|shared/src/clickhouse)/|^services/writer/src/(clickhouse|batch|erasure)/|${TESTS}`,
+        pathNot: `^packages/(local-stack|(shared|storage)/src/clickhouse)/|^services/writer/src/(batch|erasure)/|${TESTS}`,
       },
       to: { path: 'node_modules/@clickhouse/client' },
     },
@@ -99,17 +91,19 @@ export default {
       },
       to: { path: 'node_modules/@opentelemetry/api/' },
     },
-    ...Object.entries(WRITER_FOLDERS).map(([folder, others]) => ({
-      name: `writer-${folder}`,
-      comment: `${folder}/ imports no other folder of the writer than it may.`,
-      from: { path: `^services/writer/src/${folder}/`, pathNot: TESTS },
-      to: { path: '^services/writer/src/[^/]+/', pathNot: `^services/writer/src/(${[folder, ...others].join('|')})/` },
-    })),
+    ...Object.entries(FOLDERS).flatMap(([parent, folders]) =>
+      Object.entries(folders).map(([folder, others]) => ({
+        name: `${parent.split('/')[1]}-${folder}`,
+        comment: `${folder}/ imports no other folder of ${parent} than it may.`,
+        from: { path: `^${parent}/${folder}/`, pathNot: TESTS },
+        to: { path: `^${parent}/[^/]+/`, pathNot: `^${parent}/(${[folder, ...others].join('|')})/` },
+      })),
+    ),
     {
-      name: 'writer-protocol-decides',
+      name: 'protocol-decides',
       comment:
         'protocol/ decides and runs no code of a client. Neither do clickhouse/, batch/ and erasure/ know Kafka.',
-      from: { path: '^services/writer/src/(protocol|clickhouse|batch|erasure)/', pathNot: TESTS },
+      from: { path: '^(packages/storage|services/writer)/src/(protocol|clickhouse|batch|erasure)/', pathNot: TESTS },
       to: { path: 'node_modules/kafkajs/', dependencyTypesNot: ['type-only'] },
     },
   ].map((rule) => ({ ...rule, severity: 'error' })),

@@ -16,6 +16,7 @@ COPY package.json pnpm-workspace.yaml pnpm-lock.yaml ./
 COPY patches patches
 COPY packages/shared/package.json packages/shared/
 COPY packages/submissions/package.json packages/submissions/
+COPY packages/storage/package.json packages/storage/
 COPY packages/cli/package.json packages/cli/
 COPY services/ingest-api/package.json services/ingest-api/
 COPY services/writer/package.json services/writer/
@@ -79,11 +80,12 @@ COPY --from=dependencies /sluice ./
 COPY LICENSE ./
 COPY packages/shared/src packages/shared/src
 COPY packages/submissions/src packages/submissions/src
+COPY packages/storage/src packages/storage/src
 COPY packages/cli/src packages/cli/src
 COPY services/$SERVICE/src services/$SERVICE/src
 COPY --from=console /sluice/packages/console/dist packages/console/dist
 # Every image can run "sluice keys"; that of the writer also "sluice writer", "dead-letters", "migrations", "backup",
-# "restore" and "retention", which use its code.
+# "restore" and "retention": packages/storage, which they use, has its dependencies there alone.
 # Import and export need packages that are optional dependencies, and no image has them.
 RUN ln -s /sluice/packages/cli/src/main.ts /usr/local/bin/sluice
 # A volume mounted here belongs to the user that the service runs as.

@@ -28,7 +28,7 @@ With --planted, the faults are those of scripts/mutate/planted-build-faults.ts, 
 that each of them names run until one fails, which passes without the faults: all of these tests run once before. It ends
 with a table in Markdown: the fault, and what found it.
 
-  FILE         a TypeScript file, such as services/writer/src/protocol/epoch.ts
+  FILE         a TypeScript file, such as packages/storage/src/protocol/epoch.ts
   PATTERN      only faults whose name or file contains this text; case is ignored
   --list       list the planted faults and run nothing
   --seed N     the first seed of the simulator, a whole number (default 1)

@@ -1,4 +1,4 @@
-import type { RowBatch } from '../../services/writer/src/protocol/row-batch.ts';
+import type { RowBatch } from '@sluice/storage/protocol/row-batch';
 import { fillEvents, randomBatch } from '../data/rows.ts';
 import { BenchEngine, type Cost } from '../processes/engine.ts';
 import { type Benchmark, type Figure, figureOf } from '../report/benchmark.ts';

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { OwnDatabase } from '../../services/writer/src/clickhouse/own-database.ts';
+import { OwnDatabase } from '@sluice/storage/clickhouse/own-database';
 import { WORKSPACE } from '../data/filter-queries.ts';
 import { storeTraffic } from '../data/store-traffic.ts';
 import { createTraffic, DAY_MS } from '../data/traffic.ts';

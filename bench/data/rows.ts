@@ -1,5 +1,5 @@
 import { createHash, randomUUIDv7 } from 'node:crypto';
-import type { RowBatch, RowMessage } from '../../services/writer/src/protocol/row-batch.ts';
+import type { RowBatch, RowMessage } from '@sluice/storage/protocol/row-batch';
 import type { BenchDatabase } from '../processes/database.ts';
 
 /** About as many as ingest-api puts into a message of 256 KiB. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { RowBatch } from '../../services/writer/src/protocol/row-batch.ts';
+import type { RowBatch } from '@sluice/storage/protocol/row-batch';
 import { seededRandom } from '../../tests/kit/random.ts';
 import { batchOf } from './rows.ts';
 

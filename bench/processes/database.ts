@@ -3,9 +3,9 @@ import { Readable } from 'node:stream';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { migrate } from '@sluice/shared/clickhouse/migrate';
 import { createLogger } from '@sluice/shared/log';
+import { Ownership } from '@sluice/storage/clickhouse/ownership';
+import type { RowBatch } from '@sluice/storage/protocol/row-batch';
 import { StagedStore } from '../../services/writer/src/batch/staged-batch.ts';
-import { Ownership } from '../../services/writer/src/clickhouse/ownership.ts';
-import type { RowBatch } from '../../services/writer/src/protocol/row-batch.ts';
 import { VoidRun } from '../report/benchmark.ts';
 
 /** Longer than any statement takes, in milliseconds. */

@@ -1,6 +1,7 @@
 import type { PlantedFault } from './planted-fault.ts';
 
 const writer = (name: string) => `services/writer/src/${name}`;
+const storage = (name: string) => `packages/storage/src/${name}`;
 /** What a statement does is written down twice: in SQL, and for the simulated ClickHouse. */
 const simulated = (name: string) => `tests/simulation/clickhouse/${name}`;
 
@@ -15,7 +16,7 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'writer/older-statements-not-ended',
-    file: writer('protocol/steps.ts'),
+    file: storage('protocol/steps.ts'),
     search: "['record-epoch', 'end-older-statements']",
     replacement: "['record-epoch']",
     breaks: 'An insert of the former owner goes on beside those of the next one.',
@@ -36,14 +37,14 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'writer/deletions-stored-before-they-are-loaded',
-    file: writer('protocol/steps.ts'),
+    file: storage('protocol/steps.ts'),
     search: "  'load-changes',\n  'store-deletions',\n",
     replacement: "  'store-deletions',\n  'load-changes',\n",
     breaks: 'There is nothing to store yet.',
   },
   {
     name: 'writer/repeats-found-before-deletions-are-stored',
-    file: writer('protocol/steps.ts'),
+    file: storage('protocol/steps.ts'),
     search:
       "  'store-deletions',\n  'store-properties',\n  'store-sightings',\n  'store-seen-in-changes',\n  'find-repeats',\n",
     replacement:
@@ -52,14 +53,14 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'writer/events-stored-before-repeats-are-found',
-    file: writer('protocol/steps.ts'),
+    file: storage('protocol/steps.ts'),
     search: "  'find-repeats',\n  'store-seen-in-events',\n  'store-events',\n",
     replacement: "  'store-events',\n  'find-repeats',\n  'store-seen-in-events',\n",
     breaks: 'Repeats are stored.',
   },
   {
     name: 'writer/session-closed-before-events-are-stored',
-    file: writer('protocol/steps.ts'),
+    file: storage('protocol/steps.ts'),
     search: "  'store-events',\n  'close-session',\n",
     replacement: "  'close-session',\n  'store-events',\n",
     breaks: 'The staged rows are gone.',
@@ -87,7 +88,7 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'writer/record-before-the-position-not-read',
-    file: writer('group/inspect-partitions.ts'),
+    file: storage('kafka/inspect-partitions.ts'),
     search: 'return { ...compared, position: await withLastRecord(admin, partition, compared.position, bounds) };',
     replacement: 'return compared;',
     breaks: 'A log that is cut off after a writer has ended between storing and committing is read on.',
@@ -102,7 +103,7 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'writer/take-over-swapped',
-    file: writer('protocol/steps.ts'),
+    file: storage('protocol/steps.ts'),
     search: "['record-epoch', 'end-older-statements']",
     replacement: "['end-older-statements', 'record-epoch']",
     breaks: 'An older insert that begins between the two steps of a take-over runs beside the new owner.',
@@ -123,7 +124,7 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'writer/goes-on-at-the-higher-offset',
-    file: writer('group/inspect-partitions.ts'),
+    file: storage('kafka/inspect-partitions.ts'),
     search: 'stored < other ? [stored, other] : [other, stored]',
     replacement: 'stored > other ? [stored, other] : [other, stored]',
     breaks: 'After ClickHouse was restored from a backup, what came since then is lost.',
@@ -137,14 +138,14 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'writer/statements-of-older-epochs-spared',
-    file: writer('clickhouse/ownership.ts'),
+    file: storage('clickhouse/ownership.ts'),
     search: 'epochPrefix: this.#epochPrefix(epoch) }',
     replacement: 'epochPrefix: this.#groupPrefix }',
     breaks: 'A take-over ends no statement.',
   },
   {
     name: 'writer/incarnation-stays',
-    file: writer('protocol/epoch.ts'),
+    file: storage('protocol/epoch.ts'),
     search: 'return isMember ? { incarnation: newest.incarnation + 1, generation } : undefined;',
     replacement: 'return isMember ? { incarnation: newest.incarnation, generation } : undefined;',
     breaks: 'After Kafka has lost the group, nothing is stored until the generations have caught up.',
@@ -172,7 +173,7 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'writer/leader-epoch-forgotten',
-    file: writer('protocol/position.ts'),
+    file: storage('protocol/position.ts'),
     search: 'leaderEpoch: leaderEpochOf(message) },',
     replacement: 'leaderEpoch: 1_000 },',
     breaks: 'A log that was cut off and has grown again is read on.',
@@ -186,7 +187,7 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'writer/halt-not-recorded',
-    file: writer('clickhouse/halts.ts'),
+    file: storage('clickhouse/halts.ts'),
     search: "await this.#run('record-halt', { ...halt, ...epoch }).catch",
     replacement: 'await Promise.resolve().catch',
     breaks: 'No operator sees the halt.',
@@ -200,28 +201,28 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'writer/dead-letters-not-kept',
-    file: writer('protocol/steps.ts'),
+    file: storage('protocol/steps.ts'),
     search: "if (state.hasDeadLetters) return 'store-dead-letters';",
     replacement: '',
     breaks: 'The offsets of rows that cannot be stored are committed without the rows being kept.',
   },
   {
     name: 'writer/epoch-not-recorded',
-    file: writer('protocol/steps.ts'),
+    file: storage('protocol/steps.ts'),
     search: "['record-epoch', 'end-older-statements']",
     replacement: "['end-older-statements']",
     breaks: 'No insert of an older epoch is ever refused.',
   },
   {
     name: 'writer/users-after-events',
-    file: writer('protocol/steps.ts'),
+    file: storage('protocol/steps.ts'),
     search: "  'store-seen-in-events',\n  'store-events',\n",
     replacement: "  'store-events',\n  'store-seen-in-events',\n",
     breaks: 'A crash between the two leaves users and organizations of stored events missing.',
   },
   {
     name: 'writer/users-of-repeats-seen',
-    file: writer('protocol/steps.ts'),
+    file: storage('protocol/steps.ts'),
     search: "  'find-repeats',\n  'store-seen-in-events',\n",
     replacement: "  'store-seen-in-events',\n  'find-repeats',\n",
     breaks: 'A repeat of a stored event creates the user and the organization that it names.',
@@ -242,7 +243,7 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'writer/lost-positions-open',
-    file: writer('group/inspect-partitions.ts'),
+    file: storage('kafka/inspect-partitions.ts'),
     search: 'if (low > 0n || committed > 0n)',
     replacement: 'if (low > committed && committed >= 0n)',
     breaks: 'A writer goes on at the committed offsets of a ClickHouse that has lost everything.',
@@ -289,7 +290,7 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'mirrors/lines-not-compared-with-objects',
-    file: writer('protocol/row-batch.ts'),
+    file: storage('protocol/row-batch.ts'),
     search: '        if (!isObject(value, start, end)) return undefined;\n',
     replacement: '',
     breaks: 'A row in brackets is stored when its batch has no other row, and a dead letter when it has.',

@@ -6,7 +6,7 @@ import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
 import { expectInTime, until } from '@sluice/shared/testing/until';
-import { DeadLetters } from '@sluice/writer/dead-letters/dead-letters';
+import { DeadLetters } from '@sluice/storage/dead-letters';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { ownKafka } from '../kit/engines.ts';
 import { freeze } from '../kit/freeze.ts';

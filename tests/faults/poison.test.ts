@@ -11,7 +11,7 @@ import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
 import { messageHeaders } from '@sluice/shared/rows';
 import { until } from '@sluice/shared/testing/until';
-import { DeadLetters } from '@sluice/writer/dead-letters/dead-letters';
+import { DeadLetters } from '@sluice/storage/dead-letters';
 import type { Kafka } from 'kafkajs';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { readMetric } from '../kit/metrics.ts';

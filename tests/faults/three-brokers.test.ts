@@ -14,7 +14,7 @@ import { ensureTopics, withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
-import { DeadLetters } from '@sluice/writer/dead-letters/dead-letters';
+import { DeadLetters } from '@sluice/storage/dead-letters';
 import kafkajs, { type Admin, type PartitionMetadata } from 'kafkajs';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { ownKafka } from '../kit/engines.ts';

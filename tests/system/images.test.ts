@@ -82,6 +82,7 @@ describe('the image', () => {
     for (const folder of [
       'packages/shared',
       'packages/submissions',
+      'packages/storage',
       'packages/cli',
       ...SERVICES.map((name) => `services/${name}`),
     ]) {

@@ -108,6 +108,9 @@ export const kafkaEnv = {
   ...secret('KAFKA_SASL_PASSWORD'),
 };
 
+/** The consumer group of the writers. */
+export const groupEnv = { KAFKA_GROUP_ID: z.string().min(1).default('sluice-writer') };
+
 /** Whether the client of ClickHouse takes an address. It throws on other parameters. */
 function isUsable(address: string): boolean {
   const url = URL.parse(address);

@@ -3,8 +3,7 @@ import { takeDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { createLogger } from '@sluice/shared/log';
 import { Registry } from 'prom-client';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { STATEMENTS } from './clickhouse/statements.ts';
-import { ClickHouseReadings } from './clickhouse-readings.ts';
+import { ClickHouseReadings, STATEMENTS } from './clickhouse-readings.ts';
 import { declareMeasuredMetrics } from './measured-metrics.ts';
 
 const CONFIG = { ERASURE_DELAY_MS: 60_000, ERASURE_GATHER_MS: 0, ERASURE_INTERVAL_MS: 10_000 };

@@ -2,8 +2,15 @@ import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Component } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
 import { Measurement } from '@sluice/shared/measurement';
-import type { Statement } from './clickhouse/statement.ts';
-import { STATEMENTS } from './clickhouse/statements.ts';
+import { readStatements, type Statement } from '@sluice/storage/clickhouse/statement';
+
+/** The statements of the readings, by their names. */
+export const STATEMENTS = readStatements(new URL('./clickhouse-readings.sql', import.meta.url), [
+  'read-server-state',
+  'read-pending-erasures',
+  'read-backup-age',
+  'read-comparisons',
+]);
 
 /** How long a reading is used, in milliseconds. */
 const FRESH_MS = 5_000;

@@ -1,11 +1,8 @@
-import { clickHouseEnv, integer, kafkaEnv, serviceEnv } from '@sluice/shared/config';
+import { clickHouseEnv, groupEnv, integer, kafkaEnv, serviceEnv } from '@sluice/shared/config';
 import { retentionDays } from '@sluice/shared/retention-days';
 import { serverEnv } from '@sluice/shared/servers/server-config';
 import { limitsEnv } from '@sluice/submissions/limits-env';
 import { z } from 'zod';
-
-/** The variable that names the consumer group of the writers. */
-export const groupEnv = { KAFKA_GROUP_ID: z.string().min(1).default('sluice-writer') };
 
 /** The environment of the writer; docs/operate/configuration.md explains each variable. */
 export const configSchema = z

@@ -12,15 +12,15 @@ import { runService } from '@sluice/shared/lifecycle';
 import { createLogger } from '@sluice/shared/log';
 import { withProcessMetrics } from '@sluice/shared/process-metrics';
 import { loadServerConfig } from '@sluice/shared/servers/server-config';
+import { DeadLetters } from '@sluice/storage/dead-letters';
+import { LagReader } from '@sluice/storage/kafka/lag';
 import { Registry } from 'prom-client';
 import { ClickHouseReadings } from './clickhouse-readings.ts';
 import { configSchema } from './config.ts';
-import { DeadLetters } from './dead-letters/dead-letters.ts';
-import { registerReplay } from './dead-letters/replay-route.ts';
 import { ERASURE_TIMEOUT_MS } from './erasure/erasure.ts';
-import { LagReader } from './group/lag.ts';
 import { declareMeasuredMetrics } from './measured-metrics.ts';
 import { createWriterMetrics } from './metrics.ts';
+import { registerReplay } from './replay-route.ts';
 import { createWriter } from './writer.ts';
 
 const { config, server } = orExit(() => loadServerConfig(configSchema, process.env));

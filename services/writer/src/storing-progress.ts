@@ -2,10 +2,10 @@ import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Component } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
 import { sleep } from '@sluice/shared/retry';
-import { readPartitions } from './clickhouse/known-partitions.ts';
-import { STATEMENTS } from './clickhouse/statements.ts';
-import type { StoredThrough } from './group/lag.ts';
-import { nameOf } from './protocol/position.ts';
+import { readPartitions } from '@sluice/storage/clickhouse/known-partitions';
+import { STATEMENTS } from '@sluice/storage/clickhouse/statements';
+import type { StoredThrough } from '@sluice/storage/kafka/lag';
+import { nameOf } from '@sluice/storage/protocol/position';
 
 /** How often the progress is recorded, in milliseconds. */
 const INTERVAL_MS = 2_000;

@@ -1,8 +1,8 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import type { Statement } from '@sluice/storage/clickhouse/statement';
+import { STATEMENTS } from '@sluice/storage/clickhouse/statements';
 import { NUMBERED_ROWS } from '@sluice/writer/batch/staging-tables';
 import { STATEMENTS as BATCH_STATEMENTS } from '@sluice/writer/batch/statements';
-import type { Statement } from '@sluice/writer/clickhouse/statement';
-import { STATEMENTS } from '@sluice/writer/clickhouse/statements';
 import { STATEMENTS as ERASURE_STATEMENTS } from '@sluice/writer/erasure/statements';
 import type { Network } from '../world/network.ts';
 import type { SimulatedClickHouse } from './simulated-clickhouse.ts';

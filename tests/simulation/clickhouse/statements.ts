@@ -1,8 +1,8 @@
 import { visitorOf } from '@sluice/shared/deleted-person';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
+import { nameOf, type TopicPartition } from '@sluice/storage/protocol/position';
+import type { Submitted } from '@sluice/storage/protocol/repeats';
 import { STAGED_COLUMNS } from '@sluice/writer/batch/staging-tables';
-import { nameOf, type TopicPartition } from '@sluice/writer/protocol/position';
-import type { Submitted } from '@sluice/writer/protocol/repeats';
 import { DAY_MS, MINUTE_MS, refuse } from './refusal.ts';
 import {
   type DeadLetterRow,

@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import type { ClickHouseSettings } from '@clickhouse/client';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
+import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
+import { STATEMENTS as STORAGE_STATEMENTS } from '@sluice/storage/clickhouse/statements';
 import { isRowError } from '@sluice/writer/batch/isolate-bad-rows';
 import { NUMBERED_ROWS } from '@sluice/writer/batch/staging-tables';
 import { STATEMENTS } from '@sluice/writer/batch/statements';
-import { ClickHouseSession } from '@sluice/writer/clickhouse/clickhouse-session';
-import { STATEMENTS as STORAGE_STATEMENTS } from '@sluice/writer/clickhouse/statements';
 import { expect } from 'vitest';
 import type { ClickHouseEngine } from './clickhouse-engines.ts';
 

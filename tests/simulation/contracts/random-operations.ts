@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { visitorOf } from '@sluice/shared/deleted-person';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
-import type { RowBatch, RowMessage } from '@sluice/writer/protocol/row-batch';
+import type { RowBatch, RowMessage } from '@sluice/storage/protocol/row-batch';
 import type { Random } from '../world/random.ts';
 
 const DAY_MS = 86_400_000;

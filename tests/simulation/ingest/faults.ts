@@ -1,4 +1,4 @@
-import { nameOf } from '@sluice/writer/protocol/position';
+import { nameOf } from '@sluice/storage/protocol/position';
 import { KAFKA_FAULTS, PRODUCE_FAULTS } from '../kafka/faults.ts';
 import { type Node, type SimulatedKafka, serverOf } from '../kafka/simulated-kafka.ts';
 import { breakLink, type Choice, chosen, type FaultTable, HOLDING, holdRequest } from '../world/faults.ts';

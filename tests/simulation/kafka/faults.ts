@@ -1,4 +1,4 @@
-import { nameOf } from '@sluice/writer/protocol/position';
+import { nameOf } from '@sluice/storage/protocol/position';
 import { type Begin, type Choice, chosen, type FaultTable } from '../world/faults.ts';
 import type { PartitionLog } from './partition-log.ts';
 import { type SimulatedKafka, serverOf } from './simulated-kafka.ts';

@@ -1,4 +1,4 @@
-import { nameOf } from '@sluice/writer/protocol/position';
+import { nameOf } from '@sluice/storage/protocol/position';
 import type { Network } from '../world/network.ts';
 import type { Random } from '../world/random.ts';
 import type { VirtualTime } from '../world/virtual-time.ts';

@@ -1,6 +1,6 @@
 import { visitorOf } from '@sluice/shared/deleted-person';
 import { type ChangeRow, type EventRow, ROW_FORMAT } from '@sluice/shared/rows';
-import { deadLetterId } from '@sluice/writer/protocol/dead-letter';
+import { deadLetterId } from '@sluice/storage/protocol/dead-letter';
 import { subjectOf } from '../clickhouse/statements.ts';
 import type { Random } from '../world/random.ts';
 import { Load, uuidOf, WORKSPACE } from '../writer/load.ts';

@@ -1,5 +1,5 @@
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
-import { deadLetterId } from '@sluice/writer/protocol/dead-letter';
+import { deadLetterId } from '@sluice/storage/protocol/dead-letter';
 import { type IngestPlan, IngestSide } from '../ingest/ingest-side.ts';
 import { linesOf } from '../ingest/row-identity.ts';
 import type { LogRecord } from '../kafka/partition-log.ts';

@@ -1,4 +1,4 @@
-import { nameOf } from '@sluice/writer/protocol/position';
+import { nameOf } from '@sluice/storage/protocol/position';
 import type { PartitionLog } from '../kafka/partition-log.ts';
 import { type Node, serverOf } from '../kafka/simulated-kafka.ts';
 import { breakLink, type Choice, chosen } from '../world/faults.ts';

@@ -1,5 +1,5 @@
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
-import { nameOf as partitionName } from '@sluice/writer/protocol/position';
+import { nameOf as partitionName } from '@sluice/storage/protocol/position';
 import { AssignerProtocol } from 'kafkajs';
 import {
   createTables,

@@ -1,8 +1,8 @@
 import { createKafka } from '@sluice/shared/kafka/client';
+import { LagReader } from '@sluice/storage/kafka/lag';
+import { nameOf } from '@sluice/storage/protocol/position';
 import { configSchema, type WriterConfig } from '@sluice/writer/config';
-import { LagReader } from '@sluice/writer/group/lag';
 import { createWriterMetrics } from '@sluice/writer/metrics';
-import { nameOf } from '@sluice/writer/protocol/position';
 import { createWriter, type Writer } from '@sluice/writer/writer';
 import { Registry } from 'prom-client';
 import { createSimulatedClient } from '../clickhouse/simulated-client.ts';

@@ -1,7 +1,6 @@
-import { clickHouseEnv, kafkaEnv } from '@sluice/shared/config';
+import { clickHouseEnv, groupEnv, kafkaEnv } from '@sluice/shared/config';
 import { secret } from '@sluice/shared/secret-files';
 import { serverEnv } from '@sluice/shared/servers/server-config';
-import { groupEnv } from '@sluice/writer/config';
 import { z } from 'zod';
 
 /** The environment of the commands backup and restore; docs/operate/backup.md explains those of its own. */

@@ -4,7 +4,7 @@ import { ArgumentsError } from '@sluice/shared/command-line';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
 import { printable } from '@sluice/shared/printable';
-import { GroupMismatch } from '@sluice/writer/clickhouse/claim-database';
+import { GroupMismatch } from '@sluice/storage/clickhouse/claim-database';
 import type { Kafka } from 'kafkajs';
 import { unreachable } from '../unreachable.ts';
 import type { BackupConfig } from './config.ts';

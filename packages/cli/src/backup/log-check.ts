@@ -1,7 +1,7 @@
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
-import { compareOffsets, inspectPartitions } from '@sluice/writer/group/inspect-partitions';
-import type { LogGap } from '@sluice/writer/protocol/log-gap';
-import { nameOf, type Position, type TopicPartition } from '@sluice/writer/protocol/position';
+import { compareOffsets, inspectPartitions } from '@sluice/storage/kafka/inspect-partitions';
+import type { LogGap } from '@sluice/storage/protocol/log-gap';
+import { nameOf, type Position, type TopicPartition } from '@sluice/storage/protocol/position';
 import type { Admin, Kafka } from 'kafkajs';
 import type { BackupConfig } from './config.ts';
 import type { Manifest } from './manifest.ts';

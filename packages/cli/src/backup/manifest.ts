@@ -1,5 +1,5 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import type { StoredPosition } from '@sluice/writer/clickhouse/known-partitions';
+import type { StoredPosition } from '@sluice/storage/clickhouse/known-partitions';
 import manifest from '../../package.json' with { type: 'json' };
 
 /** What a backup says of itself. */

@@ -1,8 +1,8 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Migration } from '@sluice/shared/clickhouse/migrate';
 import { createdTable } from '@sluice/shared/clickhouse/migration-waves';
-import type { DatabaseOwner } from '@sluice/writer/clickhouse/own-database';
-import { STATEMENTS } from '@sluice/writer/clickhouse/statements';
+import type { DatabaseOwner } from '@sluice/storage/clickhouse/own-database';
+import { STATEMENTS } from '@sluice/storage/clickhouse/statements';
 import { recordFence } from '../servers/fence.ts';
 import { type Identity, recordState } from '../servers/identity.ts';
 import type { LogCheck } from './log-check.ts';

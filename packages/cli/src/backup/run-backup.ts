@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { isMigrated, readMigrations } from '@sluice/shared/clickhouse/migrate';
-import { refuseOtherGroups } from '@sluice/writer/clickhouse/claim-database';
+import { refuseOtherGroups } from '@sluice/storage/clickhouse/claim-database';
 import { readIdentity } from '../servers/identity.ts';
 import type { BackupLocation } from './backup-location.ts';
 import { finishBackup, readNewestBackup, recordBackup } from './manifest.ts';

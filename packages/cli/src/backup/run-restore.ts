@@ -1,8 +1,8 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { type Migration, readMigrations } from '@sluice/shared/clickhouse/migrate';
 import { createdTable } from '@sluice/shared/clickhouse/migration-waves';
-import { Halts } from '@sluice/writer/clickhouse/halts';
-import type { DatabaseOwner } from '@sluice/writer/clickhouse/own-database';
+import { Halts } from '@sluice/storage/clickhouse/halts';
+import type { DatabaseOwner } from '@sluice/storage/clickhouse/own-database';
 import type { Kafka } from 'kafkajs';
 import { readIdentity } from '../servers/identity.ts';
 import type { BackupLocation } from './backup-location.ts';

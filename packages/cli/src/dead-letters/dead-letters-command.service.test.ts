@@ -7,7 +7,7 @@ import { createKafka } from '@sluice/shared/kafka/client';
 import { createTopics } from '@sluice/shared/kafka/testing/create-topics';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
-import { DeadLetters } from '@sluice/writer/dead-letters/dead-letters';
+import { DeadLetters } from '@sluice/storage/dead-letters';
 import kafkajs, { type Kafka } from 'kafkajs';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { type DeadLettersConfig, deadLettersConfig, parse, runDeadLettersCommand } from './dead-letters-command.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { loadConfig } from '@sluice/shared/config';
-import { DeadLetters, type StoredDeadLetter } from '@sluice/writer/dead-letters/dead-letters';
+import { DeadLetters, type StoredDeadLetter } from '@sluice/storage/dead-letters';
 import { expect, inject, test } from 'vitest';
 import { NOWHERE, startServers, type TestServer } from '../testing/test-servers.ts';
 import { deadLettersConfig } from './dead-letters-command.ts';

@@ -4,7 +4,7 @@ import type {
   ListOptions,
   StoredDeadLetter,
   WholeDeadLetter,
-} from '@sluice/writer/dead-letters/dead-letters';
+} from '@sluice/storage/dead-letters';
 
 /** The dead letters of one ClickHouse server of several. */
 export interface ServerDeadLetters {

@@ -5,7 +5,7 @@ import { workspaceName } from '@sluice/shared/keys/keys-file';
 import { printable } from '@sluice/shared/printable';
 import { ALL_OTHERS, BEFORE_EVENTS_MS, keptFromMs, retentionDays } from '@sluice/shared/retention-days';
 import { serverEnv } from '@sluice/shared/servers/server-config';
-import { readRetention, recordRetention } from '@sluice/writer/clickhouse/retention-settings';
+import { readRetention, recordRetention } from '@sluice/storage/clickhouse/retention-settings';
 import { z } from 'zod';
 import type { Command } from '../command.ts';
 import { withLocalSystem } from '../local-system.ts';

@@ -1,11 +1,10 @@
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { migrateAccount } from '@sluice/shared/clickhouse/migrate';
-import { clickHouseEnv, kafkaEnv } from '@sluice/shared/config';
+import { clickHouseEnv, groupEnv, kafkaEnv } from '@sluice/shared/config';
 import { describeRange } from '@sluice/shared/servers/partition-range';
 import { type ServerConfig, serverEnv } from '@sluice/shared/servers/server-config';
 import type { Server } from '@sluice/shared/servers/servers-file';
-import type { DatabaseOwner } from '@sluice/writer/clickhouse/own-database';
-import { groupEnv } from '@sluice/writer/config';
+import type { DatabaseOwner } from '@sluice/storage/clickhouse/own-database';
 import { z } from 'zod';
 
 const APPLICATION = 'sluice-servers';

@@ -1,5 +1,5 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { STATEMENTS } from '@sluice/writer/clickhouse/statements';
+import { STATEMENTS } from '@sluice/storage/clickhouse/statements';
 
 /** `complete`, `filling` (rows are being copied into it) or `incomplete` (messages were given up). */
 export type DatabaseState = 'complete' | 'filling' | 'incomplete';

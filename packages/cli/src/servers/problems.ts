@@ -1,5 +1,5 @@
 import type { Server } from '@sluice/shared/servers/servers-file';
-import type { DatabaseOwner } from '@sluice/writer/clickhouse/own-database';
+import type { DatabaseOwner } from '@sluice/storage/clickhouse/own-database';
 import { ownerOf } from './connected-server.ts';
 import type { Identity } from './identity.ts';
 import { isKnown, type ServerState } from './server-state.ts';

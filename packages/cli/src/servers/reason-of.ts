@@ -1,6 +1,6 @@
 import { printable } from '@sluice/shared/printable';
-import { GroupMismatch } from '@sluice/writer/clickhouse/claim-database';
-import { DatabaseMismatch } from '@sluice/writer/clickhouse/own-database';
+import { GroupMismatch } from '@sluice/storage/clickhouse/claim-database';
+import { DatabaseMismatch } from '@sluice/storage/clickhouse/own-database';
 import { Refused } from '../backup/refused.ts';
 import { unreachable } from '../unreachable.ts';
 

@@ -1,6 +1,6 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { NO_DOWNGRADE, readMigrations, recordedOrNone, unknownNames } from '@sluice/shared/clickhouse/migrate';
-import { readRetention } from '@sluice/writer/clickhouse/retention-settings';
+import { readRetention } from '@sluice/storage/clickhouse/retention-settings';
 import { type Identity, readIdentity } from './identity.ts';
 
 /** What the database of a server says. */

@@ -11,7 +11,7 @@ import { createKafka } from '@sluice/shared/kafka/client';
 import { createTopics } from '@sluice/shared/kafka/testing/create-topics';
 import { topicNames } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
-import { type DatabaseOwner, OwnDatabase } from '@sluice/writer/clickhouse/own-database';
+import { type DatabaseOwner, OwnDatabase } from '@sluice/storage/clickhouse/own-database';
 import type { Kafka } from 'kafkajs';
 import { z } from 'zod';
 

@@ -1,4 +1,4 @@
-import type { Halt } from '@sluice/writer/protocol/log-gap';
+import type { Halt } from '@sluice/storage/protocol/log-gap';
 import { describe, expect, test } from 'vitest';
 import { whatIsGivenUp } from './given-up.ts';
 

@@ -1,5 +1,5 @@
-import { isNothingStored } from '@sluice/writer/protocol/log-gap';
-import { nameOf } from '@sluice/writer/protocol/position';
+import { isNothingStored } from '@sluice/storage/protocol/log-gap';
+import { nameOf } from '@sluice/storage/protocol/position';
 import type { PartitionStatus } from './partitions.ts';
 
 /** Returns which messages are lost by resuming at an offset, in one sentence or two. */

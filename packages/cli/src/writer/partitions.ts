@@ -1,10 +1,10 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
-import { refuseOtherGroups } from '@sluice/writer/clickhouse/claim-database';
-import { Halts } from '@sluice/writer/clickhouse/halts';
-import { type ActiveHalt, readPartitions } from '@sluice/writer/clickhouse/known-partitions';
-import { offsetOf } from '@sluice/writer/group/inspect-partitions';
-import { nameOf } from '@sluice/writer/protocol/position';
+import { refuseOtherGroups } from '@sluice/storage/clickhouse/claim-database';
+import { Halts } from '@sluice/storage/clickhouse/halts';
+import { type ActiveHalt, readPartitions } from '@sluice/storage/clickhouse/known-partitions';
+import { offsetOf } from '@sluice/storage/kafka/inspect-partitions';
+import { nameOf } from '@sluice/storage/protocol/position';
 import type { Kafka } from 'kafkajs';
 import { readIdentity, recordState } from '../servers/identity.ts';
 

@@ -1,10 +1,10 @@
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { HOW_TO_REPEAT, SEED } from '@sluice/shared/testing/fast-check';
+import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
+import type { RowBatch, RowMessage } from '@sluice/storage/protocol/row-batch';
 import { expect, inject, test } from 'vitest';
-import { ClickHouseSession } from '../clickhouse/clickhouse-session.ts';
 import { eraseRows } from '../erasure/deleted-rows.ts';
 import { STATEMENTS as ERASURE_STATEMENTS } from '../erasure/statements.ts';
-import type { RowBatch, RowMessage } from '../protocol/row-batch.ts';
 import { createTestStore, eventRow, NOON, type TestStore } from '../testing/store.ts';
 import { STATEMENTS } from './statements.ts';
 

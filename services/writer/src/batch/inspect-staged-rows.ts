@@ -1,6 +1,6 @@
-import type { ClickHouseSession } from '../clickhouse/clickhouse-session.ts';
-import type { StampedTimes } from '../protocol/repeats.ts';
-import type { BatchContents } from '../protocol/steps.ts';
+import type { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
+import type { StampedTimes } from '@sluice/storage/protocol/repeats';
+import type { BatchContents } from '@sluice/storage/protocol/steps';
 import { STATEMENTS } from './statements.ts';
 
 /** The result of inspect-events. */

@@ -1,9 +1,9 @@
 import { ClickHouseError } from '@clickhouse/client';
 import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
 import { ROW_FORMAT } from '@sluice/shared/rows';
-import type { ClickHouseSession } from '../clickhouse/clickhouse-session.ts';
-import { type DeadLetter, errorTypeOf } from '../protocol/dead-letter.ts';
-import { isObject, type Line, linesOf, type RowMessage, withoutLineFeed } from '../protocol/row-batch.ts';
+import type { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
+import { type DeadLetter, errorTypeOf } from '@sluice/storage/protocol/dead-letter';
+import { isObject, type Line, linesOf, type RowMessage, withoutLineFeed } from '@sluice/storage/protocol/row-batch';
 import { NUMBERED_ROWS, type NumberedRowStatements } from './staging-tables.ts';
 
 /**

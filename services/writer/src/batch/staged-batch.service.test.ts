@@ -4,8 +4,8 @@ import { countsSql, DECIDING } from '@sluice/shared/clickhouse/property-versions
 import { mergeParts } from '@sluice/shared/clickhouse/testing/merge-parts';
 import type { ChangeRow } from '@sluice/shared/rows';
 import fc from '@sluice/shared/testing/fast-check';
+import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
-import { ClickHouseSession } from '../clickhouse/clickhouse-session.ts';
 import { batchOf, changeRow, createTestStore, eventRow, messages, NOON, type TestStore } from '../testing/store.ts';
 import { STATEMENTS } from './statements.ts';
 

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { ClickHouseSession } from '../clickhouse/clickhouse-session.ts';
-import { asFenced, type Ownership } from '../clickhouse/ownership.ts';
-import { type DeadLetter, deadLetterId } from '../protocol/dead-letter.ts';
-import type { Epoch } from '../protocol/epoch.ts';
-import { rangesToLookUp, repeatsAmong, type StampedTimes, type Submitted } from '../protocol/repeats.ts';
-import { countRows, type RowBatch } from '../protocol/row-batch.ts';
+import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
+import { asFenced, type Ownership } from '@sluice/storage/clickhouse/ownership';
+import { type DeadLetter, deadLetterId } from '@sluice/storage/protocol/dead-letter';
+import type { Epoch } from '@sluice/storage/protocol/epoch';
+import { rangesToLookUp, repeatsAmong, type StampedTimes, type Submitted } from '@sluice/storage/protocol/repeats';
+import { countRows, type RowBatch } from '@sluice/storage/protocol/row-batch';
 import {
   afterRefusal,
   afterStep,
@@ -14,7 +14,7 @@ import {
   newBatch,
   nextStep,
   type Step,
-} from '../protocol/steps.ts';
+} from '@sluice/storage/protocol/steps';
 import { inspectStagedRows, type StagedRows } from './inspect-staged-rows.ts';
 import { isolateBadRows, isRowError } from './isolate-bad-rows.ts';
 import { STATEMENTS } from './statements.ts';

@@ -1,7 +1,7 @@
 import { PERSON_SQL } from '@sluice/shared/deleted-person';
 import { EVENT_IDENTIFIERS, type IdentifierColumn } from '@sluice/shared/event-identifiers';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
-import type { Statement } from '../clickhouse/statement.ts';
+import type { Statement } from '@sluice/storage/clickhouse/statement';
 
 /** A temporary table that takes the rows of one kind as they come from Kafka. */
 interface StagingTable {

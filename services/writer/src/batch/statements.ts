@@ -1,4 +1,4 @@
-import { readStatements } from '../clickhouse/statement.ts';
+import { readStatements } from '@sluice/storage/clickhouse/statement';
 import { STAGING_STATEMENTS } from './staging-tables.ts';
 import { STORE_STATEMENTS } from './store-statements.ts';
 

@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { toRowBatch } from '@sluice/storage/protocol/row-batch';
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
-import { toRowBatch } from '../protocol/row-batch.ts';
 import { batchOf, changeRow, createTestStore, eventRow, messages, NOON, type TestStore } from '../testing/store.ts';
 
 let db: TestStore;

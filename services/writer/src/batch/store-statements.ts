@@ -1,5 +1,5 @@
 import { ONCE_WEEKS_OF_CHANGE, VERSION_OF_CHANGE } from '@sluice/shared/clickhouse/property-versions';
-import type { Statement } from '../clickhouse/statement.ts';
+import type { Statement } from '@sluice/storage/clickhouse/statement';
 import { STORED_EVENT_COLUMNS } from './staging-tables.ts';
 
 /** Where a statement has the users and visitors whose deletions it looks up. */

@@ -1,5 +1,5 @@
 import { anonymousIdOf, isVisitor, visitorOf } from '@sluice/shared/deleted-person';
-import type { ClickHouseSession } from '../clickhouse/clickhouse-session.ts';
+import type { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import type { DueErasure } from './erasure-passes.ts';
 import { requireNoRemovals } from './removals.ts';
 import { STATEMENTS } from './statements.ts';

@@ -1,6 +1,6 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Logger } from '@sluice/shared/log';
-import { ClickHouseSession } from '../clickhouse/clickhouse-session.ts';
+import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import type { WriterConfig } from '../config.ts';
 import { eraseRows, forgetUsersWithoutRows } from './deleted-rows.ts';
 import { type DueErasure, eraseInHalves, passesOf } from './erasure-passes.ts';

@@ -1,13 +1,13 @@
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import type { Logger } from '@sluice/shared/log';
 import { PARTITIONS_HEADER } from '@sluice/shared/rows';
+import { isSameLog } from '@sluice/storage/kafka/inspect-partitions';
+import type { Assignment } from '@sluice/storage/protocol/assignment';
+import { type LogGap, logReplaced, messagesGone } from '@sluice/storage/protocol/log-gap';
+import { nameOf } from '@sluice/storage/protocol/position';
 import type { Batch, Consumer, Kafka } from 'kafkajs';
 import type { WriterMetrics } from '../metrics.ts';
-import type { Assignment } from '../protocol/assignment.ts';
-import { type LogGap, logReplaced, messagesGone } from '../protocol/log-gap.ts';
-import { nameOf } from '../protocol/position.ts';
 import type { BatchLoop } from './batch-loop.ts';
-import { isSameLog } from './inspect-partitions.ts';
 import type { PartitionKeeper } from './partition-keeper.ts';
 
 export interface BatchIntakeOptions {

@@ -1,4 +1,4 @@
-import type { SourceMessage } from '../protocol/row-batch.ts';
+import type { SourceMessage } from '@sluice/storage/protocol/row-batch';
 
 /** The factor by which the size grows after each success. */
 const GROWTH = 1.25;

@@ -1,6 +1,6 @@
 import { withAdmin } from '@sluice/shared/kafka/topics';
+import { nameOf } from '@sluice/storage/protocol/position';
 import type { Kafka } from 'kafkajs';
-import { nameOf } from '../protocol/position.ts';
 
 export interface ForeignCommitsOptions {
   readonly kafka: Kafka;

@@ -1,5 +1,5 @@
+import type { SourceMessage } from '@sluice/storage/protocol/row-batch';
 import { expect, test } from 'vitest';
-import type { SourceMessage } from '../protocol/row-batch.ts';
 import { Gatherer } from './gatherer.ts';
 
 function message(bytes: number): SourceMessage {

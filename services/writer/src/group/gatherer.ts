@@ -1,4 +1,4 @@
-import type { SourceMessage } from '../protocol/row-batch.ts';
+import type { SourceMessage } from '@sluice/storage/protocol/row-batch';
 import { bytesOf } from './batch-size.ts';
 
 /**

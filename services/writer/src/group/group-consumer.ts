@@ -1,11 +1,11 @@
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import type { Logger } from '@sluice/shared/log';
 import { sleep } from '@sluice/shared/retry';
+import { Assignment } from '@sluice/storage/protocol/assignment';
+import { Fenced } from '@sluice/storage/protocol/fenced';
+import type { TopicPartition } from '@sluice/storage/protocol/position';
 import type { Batch, Consumer, EachBatchPayload, Kafka } from 'kafkajs';
 import type { WriterConfig } from '../config.ts';
-import { Assignment } from '../protocol/assignment.ts';
-import { Fenced } from '../protocol/fenced.ts';
-import type { TopicPartition } from '../protocol/position.ts';
 import { OffsetCommits } from './offset-commits.ts';
 import { storeAndCommit } from './store-and-commit.ts';
 import type { Watchdog } from './watchdog.ts';

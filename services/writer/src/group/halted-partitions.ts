@@ -1,9 +1,9 @@
-import type { Halts } from '../clickhouse/halts.ts';
+import type { Halts } from '@sluice/storage/clickhouse/halts';
+import type { Epoch } from '@sluice/storage/protocol/epoch';
+import { Fenced } from '@sluice/storage/protocol/fenced';
+import type { Halt } from '@sluice/storage/protocol/log-gap';
+import { nameOf, type TopicPartition } from '@sluice/storage/protocol/position';
 import type { WriterMetrics } from '../metrics.ts';
-import type { Epoch } from '../protocol/epoch.ts';
-import { Fenced } from '../protocol/fenced.ts';
-import type { Halt } from '../protocol/log-gap.ts';
-import { nameOf, type TopicPartition } from '../protocol/position.ts';
 
 /** The halted partitions of the current assignment, in memory, in the metrics and in ClickHouse. */
 export class HaltedPartitions {

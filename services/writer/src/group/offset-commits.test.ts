@@ -1,6 +1,6 @@
+import { createTestAssignment } from '@sluice/storage/testing/assignment';
 import type { EachBatchPayload, OffsetsByTopicPartition } from 'kafkajs';
 import { expect, test } from 'vitest';
-import { createTestAssignment } from '../testing/assignment.ts';
 import { OffsetCommits } from './offset-commits.ts';
 
 function batch(topic: string, partition: number, last: number): EachBatchPayload['batch'] {

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurnOfEventLoop } from 'node:timers/promises';
+import type { Assignment } from '@sluice/storage/protocol/assignment';
 import type { EachBatchPayload, OffsetsByTopicPartition, TopicPartitionOffsetAndMetadata } from 'kafkajs';
-import type { Assignment } from '../protocol/assignment.ts';
 
 type Batch = EachBatchPayload['batch'];
 type Send = (offsets: OffsetsByTopicPartition) => Promise<void>;

@@ -4,7 +4,7 @@ import { markFailed } from '@sluice/shared/tracing/failed-span';
 import { sharedWork } from '@sluice/shared/tracing/shared-work';
 import { sendOf, TRACE_HEADER } from '@sluice/shared/tracing/trace-header';
 import { tracer } from '@sluice/shared/tracing/tracer';
-import type { SourceMessage } from '../protocol/row-batch.ts';
+import type { SourceMessage } from '@sluice/storage/protocol/row-batch';
 
 /**
  * Stores a batch within a span that has links to the sends of its messages, and of which the statements of the batch are

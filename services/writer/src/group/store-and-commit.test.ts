@@ -1,7 +1,7 @@
 import { setImmediate as nextTurnOfEventLoop } from 'node:timers/promises';
+import { createTestAssignment } from '@sluice/storage/testing/assignment';
 import type { EachBatchPayload } from 'kafkajs';
 import { expect, test } from 'vitest';
-import { createTestAssignment } from '../testing/assignment.ts';
 import { OffsetCommits } from './offset-commits.ts';
 import { storeAndCommit } from './store-and-commit.ts';
 

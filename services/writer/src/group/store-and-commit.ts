@@ -1,5 +1,5 @@
+import type { Assignment } from '@sluice/storage/protocol/assignment';
 import type { EachBatchPayload } from 'kafkajs';
-import type { Assignment } from '../protocol/assignment.ts';
 import type { OffsetCommits } from './offset-commits.ts';
 
 export interface StoreAndCommitOptions {

@@ -1,17 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
-import { ADMINISTRATOR, WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
-import { type TestDatabase, takeDatabase } from '@sluice/shared/clickhouse/testing/test-database';
-import type { ClickHouseConfig } from '@sluice/shared/config';
+import type { TestDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
+import { Ownership } from '@sluice/storage/clickhouse/ownership';
+import type { DeadLetter } from '@sluice/storage/protocol/dead-letter';
+import type { Epoch } from '@sluice/storage/protocol/epoch';
+import type { RowBatch, RowMessage } from '@sluice/storage/protocol/row-batch';
+import { createTestClients, type TestClients } from '@sluice/storage/testing/clients';
 import type { StagedBatch, StoredRows } from '../batch/staged-batch.ts';
 import { StagedStore } from '../batch/staged-batch.ts';
-import { Ownership } from '../clickhouse/ownership.ts';
-import type { DeadLetter } from '../protocol/dead-letter.ts';
-import type { Epoch } from '../protocol/epoch.ts';
-import type { RowBatch, RowMessage } from '../protocol/row-batch.ts';
-
-type Account = Pick<ClickHouseConfig, 'CLICKHOUSE_USER' | 'CLICKHOUSE_PASSWORD'>;
 
 /** The result of storing a batch. */
 export interface Stored {
@@ -35,17 +31,11 @@ export interface TestWriter {
   store(batch: RowBatch, epoch: Epoch): Promise<Stored>;
 }
 
-export interface TestStore {
+export interface TestStore extends Pick<TestClients, 'client' | 'writerClient' | 'close' | 'read'> {
   /** Stores a batch as the only writer of the group. */
   store(batch: RowBatch): Promise<Stored>;
   /** Creates another writer of the group, with an ownership of its own. @param url of ClickHouse, or of a proxy */
   writer(url?: string): TestWriter;
-  /** Logs in as the administrator. */
-  readonly client: ClickHouseClient;
-  /** Logs in with the account of the writer. */
-  readonly writerClient: ClickHouseClient;
-  close(): Promise<void>;
-  read<Row>(query: string): Promise<Row[]>;
 }
 
 /**
@@ -55,24 +45,13 @@ export interface TestStore {
  */
 export async function createTestStore(
   url: string,
-  database: (url: string) => Promise<TestDatabase> = takeDatabase,
+  database?: (url: string) => Promise<TestDatabase>,
 ): Promise<TestStore> {
-  const { config, release } = await database(url);
-  const clients: ClickHouseClient[] = [];
-  const client = connect(url, ADMINISTRATOR);
-  const writerClient = connect(url);
-  const groupId = `group/of ${config.CLICKHOUSE_DATABASE}`;
-
-  function connect(clientUrl: string, account: Account = WRITER_ACCOUNT): ClickHouseClient {
-    const connecting = { ...config, ...account, CLICKHOUSE_URL: clientUrl };
-    const options = { application: 'test', requestTimeoutMs: 240_000, connectionsMax: 4 };
-    const created = createClickHouse(connecting, options);
-    clients.push(created);
-    return created;
-  }
+  const clients = await createTestClients(url, database);
+  const groupId = `group/of ${clients.database}`;
 
   function writer(writerUrl?: string): TestWriter {
-    const own = writerUrl === undefined ? writerClient : connect(writerUrl);
+    const own = writerUrl === undefined ? clients.writerClient : clients.connect(writerUrl);
     const ownership = new Ownership({ client: own, groupId, writerId: randomUUID(), isMember: async () => false });
     const store = new StagedStore({ client: own, ownership, groupId, statementTimeoutMs: 230_000 });
     return {
@@ -97,17 +76,9 @@ export async function createTestStore(
 
   const only = writer();
   return {
-    client,
-    writerClient,
-    async close() {
-      await Promise.all(clients.map((created) => created.close()));
-      await release();
-    },
+    ...clients,
     writer,
     store: (batch) => only.store(batch, { incarnation: 1, generation: 1 }),
-    async read<Row>(query: string) {
-      return await (await client.query({ query, format: 'JSONEachRow' })).json<Row>();
-    },
   };
 }
 

@@ -6,7 +6,7 @@ import { migrate } from '@sluice/shared/clickhouse/migrate';
 import { TEST_ACCOUNTS, WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
-import { OwnDatabase } from '@sluice/writer/clickhouse/own-database';
+import { OwnDatabase } from '@sluice/storage/clickhouse/own-database';
 import { ConfigResourceTypes } from 'kafkajs';
 import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import { NOWHERE, startMember, startServers, type TestServer } from '../../testing/test-servers.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import type { StoredPosition } from '@sluice/writer/clickhouse/known-partitions';
+import type { StoredPosition } from '@sluice/storage/clickhouse/known-partitions';
 import { Refused } from '../../backup/refused.ts';
 
 /** How often a run of the command says that it is alive, in milliseconds, and after what silence it counts as ended. */

@@ -1,7 +1,7 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { isWithin, type PartitionRange } from '@sluice/shared/servers/partition-range';
-import { TopicRetention } from '@sluice/writer/group/topic-retention';
+import { TopicRetention } from '@sluice/storage/kafka/topic-retention';
 import type { Kafka } from 'kafkajs';
 import { requireStoppedWriters } from '../../backup/log-check.ts';
 import { readNumber } from '../../backup/read-number.ts';

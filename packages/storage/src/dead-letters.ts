@@ -5,7 +5,7 @@ import { parseRejectedCall } from '@sluice/submissions/calls/rejected-call';
 import { type ReplayOptions, rowsOfRejectedCall } from '@sluice/submissions/calls/replay-call';
 import { packMessages } from '@sluice/submissions/rows/message-packing';
 import type { Kafka, TopicMessages } from 'kafkajs';
-import type { DeadLetter } from '../protocol/dead-letter.ts';
+import type { DeadLetter } from './protocol/dead-letter.ts';
 
 /** The topics, and the limits with which rejected calls are read again. */
 export interface ReplayConfig extends Pick<KafkaConfig, 'KAFKA_TOPIC_PREFIX' | 'KAFKA_PARTITIONS'> {

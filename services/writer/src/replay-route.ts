@@ -1,6 +1,6 @@
 import { Problem } from '@sluice/shared/http/problem';
+import { type DeadLetters, NotReplayable } from '@sluice/storage/dead-letters';
 import type { FastifyInstance } from 'fastify';
-import { type DeadLetters, NotReplayable } from './dead-letters.ts';
 
 interface Parts {
   Params: { readonly id: string };

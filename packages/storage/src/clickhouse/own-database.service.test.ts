@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, expect, inject, test } from 'vitest';
-import { createTestStore, type TestStore } from '../testing/store.ts';
+import { createTestClients, type TestClients } from '../testing/clients.ts';
 import { GroupMismatch } from './claim-database.ts';
 import { DatabaseFilling, DatabaseMismatch, type DatabaseOwner, OwnDatabase } from './own-database.ts';
 
-let db: TestStore;
+let db: TestClients;
 
 beforeEach(async () => {
-  db = await createTestStore(inject('clickhouseUrl'));
+  db = await createTestClients(inject('clickhouseUrl'));
 });
 afterEach(() => db.close());
 

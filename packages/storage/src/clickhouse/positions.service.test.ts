@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
 import { Fenced } from '../protocol/fenced.ts';
 import type { Halt } from '../protocol/log-gap.ts';
-import { createTestStore, type TestStore } from '../testing/store.ts';
+import { createTestClients, type TestClients } from '../testing/clients.ts';
 import { Halts } from './halts.ts';
 import { readPartitions } from './known-partitions.ts';
 import { Ownership } from './ownership.ts';
@@ -10,12 +10,12 @@ import { type NewPosition, Positions } from './positions.ts';
 
 const NAME = 't/3';
 
-let db: TestStore;
+let db: TestClients;
 let groupId: string;
 let positions: Positions;
 
 beforeAll(async () => {
-  db = await createTestStore(inject('clickhouseUrl'));
+  db = await createTestClients(inject('clickhouseUrl'));
 });
 afterAll(() => db.close());
 

@@ -2,13 +2,13 @@ import { migrate, readMigrations } from '@sluice/shared/clickhouse/migrate';
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { createLogger } from '@sluice/shared/log';
 import { afterEach, beforeEach, expect, inject, test } from 'vitest';
-import { createTestStore, type TestStore } from '../testing/store.ts';
+import { createTestClients, type TestClients } from '../testing/clients.ts';
 import { claimDatabase, GroupMismatch, refuseOtherGroups } from './claim-database.ts';
 
-let db: TestStore;
+let db: TestClients;
 
 beforeEach(async () => {
-  db = await createTestStore(inject('clickhouseUrl'), createDatabase);
+  db = await createTestClients(inject('clickhouseUrl'), createDatabase);
 });
 afterEach(() => db.close());
 

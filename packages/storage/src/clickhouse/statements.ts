@@ -2,7 +2,7 @@ import { readStatements } from './statement.ts';
 
 const fileOf = (name: string) => new URL(`./${name}.sql`, import.meta.url);
 
-/** The statements on ownership, on positions and for operators, by their names. */
+/** The statements on ownership, on positions and on retention, by their names. */
 export const STATEMENTS = {
   ...readStatements(fileOf('ownership'), [
     'record-group',
@@ -27,12 +27,5 @@ export const STATEMENTS = {
     'read-newest-block',
     'record-progress',
   ]),
-  ...readStatements(fileOf('operations'), [
-    'record-retention',
-    'read-retention',
-    'read-server-state',
-    'read-pending-erasures',
-    'read-backup-age',
-    'read-comparisons',
-  ]),
+  ...readStatements(fileOf('retention'), ['record-retention', 'read-retention']),
 } as const;

@@ -1,5 +1,5 @@
 import { expect, inject, test } from 'vitest';
-import { createTestStore } from '../testing/store.ts';
+import { createTestClients } from '../testing/clients.ts';
 import { checkPartitionCount, PartitionCountMismatch } from './partition-count.ts';
 
 function config(partitions: number, prefix = 'counted.') {
@@ -7,7 +7,7 @@ function config(partitions: number, prefix = 'counted.') {
 }
 
 test('the first writer records over how many partitions rows are spread, and a writer with another number is refused', async () => {
-  const { client, close } = await createTestStore(inject('clickhouseUrl'));
+  const { client, close } = await createTestClients(inject('clickhouseUrl'));
   try {
     await checkPartitionCount(client, config(6));
     await checkPartitionCount(client, config(6));
@@ -27,7 +27,7 @@ test('the first writer records over how many partitions rows are spread, and a w
 });
 
 test('writers that start together with different numbers do not both store', async () => {
-  const { client, close } = await createTestStore(inject('clickhouseUrl'));
+  const { client, close } = await createTestClients(inject('clickhouseUrl'));
   try {
     const outcomes = await Promise.allSettled(
       [6, 48].map((partitions) => checkPartitionCount(client, config(partitions))),

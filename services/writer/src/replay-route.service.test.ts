@@ -2,10 +2,10 @@ import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { takeDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { createHttpServer } from '@sluice/shared/http/server';
 import { createLogger } from '@sluice/shared/log';
+import { DeadLetters } from '@sluice/storage/dead-letters';
 import kafkajs from 'kafkajs';
 import { Registry } from 'prom-client';
 import { expect, inject, test } from 'vitest';
-import { DeadLetters } from './dead-letters.ts';
 import { registerReplay } from './replay-route.ts';
 
 const LIMITS = {
