@@ -1,9 +1,10 @@
 // Which file may import which, checked by `npm run check`. Imports of types count as well.
 const TESTS = '\\.test\\.ts$|/testing/';
 
-/** The folders of packages/storage and of the writer, each with the other ones of its parent that it may import. */
+/** The folders of packages/storage, of packages/servers and of the writer, each with the other ones of its parent that it may import. */
 const FOLDERS = {
   'packages/storage/src': { protocol: [], clickhouse: ['protocol'], kafka: ['protocol'] },
+  'packages/servers/src': { copy: [], compare: [] },
   'services/writer/src': { batch: [], group: ['batch'], erasure: [] },
 };
 
@@ -56,7 +57,7 @@ export default {
         'kafkajs is imported where clients and topics are created, and where messages are produced and consumed.',
       from: {
         path: '^(services|packages)/',
-        pathNot: `^packages/(local-stack|shared/src/kafka|storage|cli)/|^services/(ingest-api|writer)/|${TESTS}`,
+        pathNot: `^packages/(local-stack|shared/src/kafka|storage|servers/src/copy|cli)/|^services/(ingest-api|writer)/|${TESTS}`,
       },
       to: { path: 'node_modules/kafkajs/' },
     },

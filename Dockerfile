@@ -17,6 +17,7 @@ COPY patches patches
 COPY packages/shared/package.json packages/shared/
 COPY packages/submissions/package.json packages/submissions/
 COPY packages/storage/package.json packages/storage/
+COPY packages/servers/package.json packages/servers/
 COPY packages/cli/package.json packages/cli/
 COPY services/ingest-api/package.json services/ingest-api/
 COPY services/writer/package.json services/writer/
@@ -29,8 +30,8 @@ RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
     test -n "$SERVICE" || { echo "SERVICE must be ingest-api, writer, query-api or trench-api" >&2; exit 1; }; \
     if [ -s /run/secrets/ca.pem ]; then export NODE_EXTRA_CA_CERTS=/run/secrets/ca.pem; fi; \
     npm install --global pnpm@12.21.0 && \
-    pnpm install --frozen-lockfile --prod --no-optional --filter "@sluice/$SERVICE..." --filter @sluice/cli && \
-    pnpm sbom --lockfile-only --prod --no-optional --filter "@sluice/$SERVICE..." --filter @sluice/cli \
+    pnpm install --frozen-lockfile --prod --no-optional --filter "@sluice/$SERVICE..." --filter "@sluice/cli..." && \
+    pnpm sbom --lockfile-only --prod --no-optional --filter "@sluice/$SERVICE..." --filter "@sluice/cli..." \
       --sbom-format cyclonedx --sbom-type application --out sbom.cdx.json
 # What only the installation needs; what only debuggers, compilers and people read (Node.js runs no TypeScript of
 # packages); tests of packages; and the builds of the documentation page that no service serves.
@@ -81,11 +82,11 @@ COPY LICENSE ./
 COPY packages/shared/src packages/shared/src
 COPY packages/submissions/src packages/submissions/src
 COPY packages/storage/src packages/storage/src
+COPY packages/servers/src packages/servers/src
 COPY packages/cli/src packages/cli/src
 COPY services/$SERVICE/src services/$SERVICE/src
 COPY --from=console /sluice/packages/console/dist packages/console/dist
-# Every image can run "sluice keys"; that of the writer also "sluice writer", "dead-letters", "migrations", "backup",
-# "restore" and "retention": packages/storage, which they use, has its dependencies there alone.
+# Every image can run the commands for operators.
 # Import and export need packages that are optional dependencies, and no image has them.
 RUN ln -s /sluice/packages/cli/src/main.ts /usr/local/bin/sluice
 # A volume mounted here belongs to the user that the service runs as.

@@ -3,6 +3,7 @@ import type { TestedFault } from './planted-fault.ts';
 const console = (name: string) => `packages/console/src/${name}`;
 const query = (name: string) => `services/query-api/src/${name}`;
 const cli = (name: string) => `packages/cli/src/${name}`;
+const servers = (name: string) => `packages/servers/src/${name}`;
 const shared = (name: string) => `packages/shared/src/${name}`;
 
 /** Faults in code that no simulator covers: the tests of the build have to find each of them. */
@@ -218,11 +219,11 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   },
   {
     name: 'servers/deleted-users-compared',
-    file: cli('servers/compare/classify-differences.ts'),
+    file: servers('compare/classify-differences.ts'),
     search: 'Math.max(deletions.get(userKey(row)) ?? 0, row.deleted ?? 0)',
     replacement: 'row.deleted ?? 0',
     breaks: 'Two servers differ while one of them has erased a user and the other one has not.',
-    tests: [cli('servers/compare/compare-command.slow.test.ts')],
+    tests: [cli('servers/compare-command.slow.test.ts')],
   },
   {
     name: 'shared/revoked-key-remembered',
@@ -274,19 +275,19 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   },
   {
     name: 'servers/copy-without-time-to-spare',
-    file: cli('servers/copy/plan-copy.ts'),
+    file: servers('copy/plan-copy.ts'),
     search: 'if (headroom >= seconds + SPARE_SECONDS) return;',
     replacement: 'if (headroom >= seconds) return;',
     breaks: 'A copy begins that may end after Kafka has deleted what it needs.',
-    tests: [cli('servers/copy/plan-copy.test.ts')],
+    tests: [servers('copy/plan-copy.test.ts')],
   },
   {
     name: 'servers/copy-faster-than-disks',
-    file: cli('servers/copy/plan-copy.ts'),
+    file: servers('copy/plan-copy.ts'),
     search: 'Math.min(BYTES_PER_SECOND, bandwidth || BYTES_PER_SECOND)',
     replacement: '(bandwidth || BYTES_PER_SECOND)',
     breaks: 'A bandwidth that no disk reaches makes a copy look short.',
-    tests: [cli('servers/copy/plan-copy.test.ts')],
+    tests: [servers('copy/plan-copy.test.ts')],
   },
   {
     name: 'shared/memory-of-one-key',

@@ -83,6 +83,7 @@ describe('the image', () => {
       'packages/shared',
       'packages/submissions',
       'packages/storage',
+      'packages/servers',
       'packages/cli',
       ...SERVICES.map((name) => `services/${name}`),
     ]) {

@@ -5,6 +5,11 @@ export class ArgumentsError extends Error {
   override readonly name = 'ArgumentsError';
 }
 
+/** Why a command did nothing. The message is for the operator. */
+export class Refused extends Error {
+  override readonly name = 'Refused';
+}
+
 /**
  * Parses arguments with node:util's parseArgs.
  *

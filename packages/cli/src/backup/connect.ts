@@ -1,6 +1,6 @@
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { migrateAccount } from '@sluice/shared/clickhouse/migrate';
-import { ArgumentsError } from '@sluice/shared/command-line';
+import { ArgumentsError, Refused } from '@sluice/shared/command-line';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
 import { printable } from '@sluice/shared/printable';
@@ -9,7 +9,6 @@ import type { Kafka } from 'kafkajs';
 import { unreachable } from '../unreachable.ts';
 import type { BackupConfig } from './config.ts';
 import { OperationFailed } from './operation.ts';
-import { Refused } from './refused.ts';
 
 /** How long a statement may take: it may read or drop all data. */
 const REQUEST_TIMEOUT_MS = 3_600_000;

@@ -1,21 +1,18 @@
+import { Refused } from '@sluice/shared/command-line';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { compareOffsets, inspectPartitions } from '@sluice/storage/kafka/inspect-partitions';
+import type { PartitionStart } from '@sluice/storage/kafka/stopped-writers';
 import type { LogGap } from '@sluice/storage/protocol/log-gap';
 import { nameOf, type Position, type TopicPartition } from '@sluice/storage/protocol/position';
 import type { Admin, Kafka } from 'kafkajs';
 import type { BackupConfig } from './config.ts';
 import type { Manifest } from './manifest.ts';
-import { Refused } from './refused.ts';
 
 /** A partition whose log does not continue the backup. */
 export interface Gap extends TopicPartition {
   readonly gap: LogGap;
   /** The oldest offset that Kafka has: there the writers go on. */
   readonly low: bigint;
-}
-
-export interface PartitionStart extends TopicPartition {
-  readonly offset: bigint;
 }
 
 /** What Kafka has of the time since a backup. */
@@ -89,33 +86,6 @@ export async function checkLogs(
     const addedMessages = added.reduce((sum, [, { low, high }]) => sum + high - low, 0n);
     return { messages, gaps, fresh, starts, added: added.length, addedMessages };
   });
-}
-
-/**
- * Sets the committed offsets of the group back to where its writers go on. They would go on there anyway, but until they
- * run, the lag would seem to be nothing.
- *
- * @throws kafkajs's errors, also when the group has members
- */
-export async function rewindGroup(kafka: Kafka, groupId: string, starts: readonly PartitionStart[]): Promise<void> {
-  await withAdmin(kafka, async (admin) => {
-    for (const [topic, ofTopic] of Map.groupBy(starts, (start) => start.topic)) {
-      const partitions = ofTopic.map(({ partition, offset }) => ({ partition, offset: String(offset) }));
-      await admin.setOffsets({ groupId, topic, partitions });
-    }
-  });
-}
-
-/** @throws {Refused} while the group of the writers has members; kafkajs's errors */
-export async function requireStoppedWriters(kafka: Kafka, groupId: string): Promise<void> {
-  const { groups } = await withAdmin(kafka, (admin) => admin.describeGroups([groupId]));
-  const members = groups.flatMap((group) => group.members);
-  if (members.length === 0) return;
-  const hosts = [...new Set(members.map(({ clientHost }) => clientHost.replace(/^\//, '')))].join(', ');
-  throw new Refused(
-    `Stop the writers first: the group ${groupId} has ${members.length} (at ${hosts}). Kafka counts one that was killed ` +
-      'until its session has timed out (KAFKA_SESSION_TIMEOUT_MS).',
-  );
 }
 
 function requireSameNames(config: BackupConfig, { topics }: Manifest): void {

@@ -1,13 +1,13 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Migration } from '@sluice/shared/clickhouse/migrate';
 import { createdTable } from '@sluice/shared/clickhouse/migration-waves';
+import { Refused } from '@sluice/shared/command-line';
+import { type Identity, recordState } from '@sluice/storage/clickhouse/identity';
 import type { DatabaseOwner } from '@sluice/storage/clickhouse/own-database';
+import { recordFence } from '@sluice/storage/clickhouse/ownership';
 import { STATEMENTS } from '@sluice/storage/clickhouse/statements';
-import { recordFence } from '../servers/fence.ts';
-import { type Identity, recordState } from '../servers/identity.ts';
 import type { LogCheck } from './log-check.ts';
 import type { Manifest } from './manifest.ts';
-import { Refused } from './refused.ts';
 
 /** What a backup of another server says of that one. None of it is true of the server that it is restored to. */
 const OF_ONE_SERVER = [

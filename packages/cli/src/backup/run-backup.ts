@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { isMigrated, readMigrations } from '@sluice/shared/clickhouse/migrate';
+import { readNumber } from '@sluice/shared/clickhouse/read-number';
+import { Refused } from '@sluice/shared/command-line';
 import { refuseOtherGroups } from '@sluice/storage/clickhouse/claim-database';
-import { readIdentity } from '../servers/identity.ts';
+import { readIdentity } from '@sluice/storage/clickhouse/identity';
 import type { BackupLocation } from './backup-location.ts';
 import { finishBackup, readNewestBackup, recordBackup } from './manifest.ts';
 import { carryOut } from './operation.ts';
 import { backupOf, PARTS, tablesOf } from './parts.ts';
-import { readNumber } from './read-number.ts';
-import { Refused } from './refused.ts';
 
 /** How far a backup is: all of its parts together. */
 export interface BackupProgress {

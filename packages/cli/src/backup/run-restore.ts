@@ -1,21 +1,22 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { type Migration, readMigrations } from '@sluice/shared/clickhouse/migrate';
 import { createdTable } from '@sluice/shared/clickhouse/migration-waves';
+import { readNumber } from '@sluice/shared/clickhouse/read-number';
+import { Refused } from '@sluice/shared/command-line';
 import { Halts } from '@sluice/storage/clickhouse/halts';
+import { readIdentity } from '@sluice/storage/clickhouse/identity';
 import type { DatabaseOwner } from '@sluice/storage/clickhouse/own-database';
+import { requireStoppedWriters, rewindGroup } from '@sluice/storage/kafka/stopped-writers';
 import type { Kafka } from 'kafkajs';
-import { readIdentity } from '../servers/identity.ts';
 import type { BackupLocation } from './backup-location.ts';
 import { forgetBlockNumbers } from './block-numbers.ts';
 import type { BackupConfig } from './config.ts';
 import { keepDeletions, keepOtherDeletions, type OtherServer, restartRetention } from './kept-rows.ts';
-import { checkLogs, type LogCheck, requireStoppedWriters, rewindGroup } from './log-check.ts';
+import { checkLogs, type LogCheck } from './log-check.ts';
 import { finishBackup, readNewestBackup, resetPositions } from './manifest.ts';
 import { type BackupOwner, changeOwner, isOfAnotherServer, recordWhatIsMissing } from './new-owner.ts';
 import { carryOut, OperationFailed, type OperationState } from './operation.ts';
 import { PARTS, restoreOf, tablesOf } from './parts.ts';
-import { readNumber } from './read-number.ts';
-import { Refused } from './refused.ts';
 
 export interface RestoreOptions {
   readonly config: BackupConfig;

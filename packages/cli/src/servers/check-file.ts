@@ -1,12 +1,12 @@
+import { type ConfiguredServer, connectTo, ownerOf, serversConfig } from '@sluice/servers/connected-server';
+import { type KnownServer, ownerErrors, sharedDatabases } from '@sluice/servers/problems';
+import { readServerState, type ServerState } from '@sluice/servers/server-state';
 import { loadConfig } from '@sluice/shared/config';
 import { printable } from '@sluice/shared/printable';
 import { endErrors } from '@sluice/shared/servers/partition-range';
 import { readServersFile, withServer } from '@sluice/shared/servers/server-config';
 import { readingErrors, type Server, ServersFileError } from '@sluice/shared/servers/servers-file';
 import type { Environment } from '../command.ts';
-import { type ConfiguredServer, connectTo, ownerOf, serversConfig } from './connected-server.ts';
-import { type KnownServer, ownerErrors, sharedDatabases } from './problems.ts';
-import { readServerState, type ServerState } from './server-state.ts';
 
 interface Checked extends ConfiguredServer {
   readonly state: ServerState | Error;

@@ -1,7 +1,7 @@
+import { Refused } from '@sluice/shared/command-line';
 import { printable } from '@sluice/shared/printable';
 import { GroupMismatch } from '@sluice/storage/clickhouse/claim-database';
 import { DatabaseMismatch } from '@sluice/storage/clickhouse/own-database';
-import { Refused } from '../backup/refused.ts';
 import { unreachable } from '../unreachable.ts';
 
 /**

@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
+import { recordState } from '@sluice/storage/clickhouse/identity';
 import { describe, expect, inject, test } from 'vitest';
 import { NOWHERE, startMember, startServers, type TestServer } from '../testing/test-servers.ts';
-import { recordState } from './identity.ts';
 
 const engines = { clickhouseUrl: inject('clickhouseUrl'), kafkaBrokers: inject('kafkaBrokers') };
 

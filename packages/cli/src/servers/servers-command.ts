@@ -1,8 +1,10 @@
 import { resolve } from 'node:path';
+import { type ConfiguredServer, configured, connectTo, serversConfig } from '@sluice/servers/connected-server';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { ArgumentsError } from '@sluice/shared/command-line';
 import { ConfigError } from '@sluice/shared/config';
 import { printable } from '@sluice/shared/printable';
+import { readIdentity, recordState } from '@sluice/storage/clickhouse/identity';
 import type { Command, Environment } from '../command.ts';
 import { withLocalSystem } from '../local-system.ts';
 import { parseCommand } from '../parse-command.ts';
@@ -10,11 +12,9 @@ import { processTerminal, type Terminal } from '../terminal.ts';
 import { unreachable } from '../unreachable.ts';
 import { runCheck } from './check-file.ts';
 import { loadAllServers } from './chosen-server.ts';
-import { COMPARE_HELP, parseCompare, runCompareCommand } from './compare/compare-command.ts';
-import { type ConfiguredServer, configured, connectTo, serversConfig } from './connected-server.ts';
-import { COPY_HELP, parseCopy, runCopyCommand } from './copy/copy-command.ts';
+import { COMPARE_HELP, parseCompare, runCompareCommand } from './compare-command.ts';
+import { COPY_HELP, parseCopy, runCopyCommand } from './copy-command.ts';
 import { findServer } from './find-server.ts';
-import { readIdentity, recordState } from './identity.ts';
 import { runStatus } from './status.ts';
 
 const COMMANDS = 'status, check FILE, copy --from NAME --to NAME, compare NAME NAME, or accept NAME';

@@ -1,14 +1,13 @@
-import type { KafkaConfig } from '@sluice/shared/config';
+import { type ConfiguredServer, connectTo, ownerOf } from '@sluice/servers/connected-server';
+import { differentSettings, ownerErrors, sharedDatabases } from '@sluice/servers/problems';
+import { readServerState, type ServerState } from '@sluice/servers/server-state';
 import { createKafka } from '@sluice/shared/kafka/client';
-import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
+import { withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
 import { printable } from '@sluice/shared/printable';
-import { LagReader } from '@sluice/storage/kafka/lag';
+import { readLag } from '@sluice/storage/kafka/lag';
 import type { Kafka } from 'kafkajs';
 import { inColumns } from '../terminal.ts';
-import { type ConfiguredServer, connectTo, ownerOf } from './connected-server.ts';
-import { differentSettings, ownerErrors, sharedDatabases } from './problems.ts';
-import { readServerState, type ServerState } from './server-state.ts';
 
 /** A server is behind when it lacks what Kafka has had for so long, in milliseconds. Its writers record it every 2 s. */
 const BEHIND_MS = 60_000;
@@ -129,20 +128,6 @@ async function readWriters(kafka: Kafka, { server, config }: ConfiguredServer): 
     messages: lags.reduce((sum, { messages }) => sum + messages, 0),
     seconds: Math.max(0, ...lags.map((lag) => lag.seconds)),
   };
-}
-
-/** Returns the lag of a group. @throws {Error} while Kafka cannot be reached, or lacks the topics */
-export async function readLag(
-  kafka: Kafka,
-  config: Pick<KafkaConfig, 'KAFKA_TOPIC_PREFIX'>,
-  groupId: string,
-  range: ConfiguredServer['server']['partitions'],
-) {
-  const reader = new LagReader({ kafka, groupId, topics: Object.values(topicNames(config)), range });
-  const lags = await reader.read();
-  await reader.stop();
-  if (!lags) throw new Error(`the topics, or the offsets of the group ${groupId}, cannot be read at the moment`);
-  return lags;
 }
 
 function reasonOf({ message, code }: NodeJS.ErrnoException): string {

@@ -2,11 +2,11 @@ import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { refuseOtherGroups } from '@sluice/storage/clickhouse/claim-database';
 import { Halts } from '@sluice/storage/clickhouse/halts';
+import { readIdentity, recordState } from '@sluice/storage/clickhouse/identity';
 import { type ActiveHalt, readPartitions } from '@sluice/storage/clickhouse/known-partitions';
 import { offsetOf } from '@sluice/storage/kafka/inspect-partitions';
 import { nameOf } from '@sluice/storage/protocol/position';
 import type { Kafka } from 'kafkajs';
-import { readIdentity, recordState } from '../servers/identity.ts';
 
 /** What `sluice writer status` shows of a partition. */
 export interface PartitionStatus {

@@ -1,3 +1,5 @@
+import type { KafkaConfig } from '@sluice/shared/config';
+import { topicNames } from '@sluice/shared/kafka/topics';
 import type { Component } from '@sluice/shared/lifecycle';
 import { Measurement } from '@sluice/shared/measurement';
 import { isInRange, type PartitionRange } from '@sluice/shared/servers/partition-range';
@@ -142,4 +144,18 @@ export class LagReader implements Component {
     }
     return { beganMs, lags, committed, isWhole };
   }
+}
+
+/** Returns the lag of a group. @throws {Error} while Kafka cannot be reached, or lacks the topics */
+export async function readLag(
+  kafka: Kafka,
+  config: Pick<KafkaConfig, 'KAFKA_TOPIC_PREFIX'>,
+  groupId: string,
+  range: PartitionRange | undefined,
+): Promise<readonly PartitionLag[]> {
+  const reader = new LagReader({ kafka, groupId, topics: Object.values(topicNames(config)), range });
+  const lags = await reader.read();
+  await reader.stop();
+  if (!lags) throw new Error(`the topics, or the offsets of the group ${groupId}, cannot be read at the moment`);
+  return lags;
 }

@@ -1,7 +1,7 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { readNumber } from '@sluice/shared/clickhouse/read-number';
 import { PERSON_SQL } from '@sluice/shared/deleted-person';
 import { sleep } from '@sluice/shared/retry';
-import { readNumber } from '../../backup/read-number.ts';
 import { type CopyLog, IS_NEWEST_RUN } from './copy-log.ts';
 import type { RemoteTables } from './remote-table.ts';
 import { type Share, shareCondition, shareParameters } from './share.ts';

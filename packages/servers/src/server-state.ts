@@ -1,7 +1,7 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { NO_DOWNGRADE, readMigrations, recordedOrNone, unknownNames } from '@sluice/shared/clickhouse/migrate';
+import { type Identity, readIdentity } from '@sluice/storage/clickhouse/identity';
 import { readRetention } from '@sluice/storage/clickhouse/retention-settings';
-import { type Identity, readIdentity } from './identity.ts';
 
 /** What the database of a server says. */
 export interface ServerState {

@@ -2,9 +2,9 @@ import { startClickHouse } from '@sluice/local-stack/clickhouse';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { eventually } from '@sluice/shared/testing/eventually';
+import { recordState } from '@sluice/storage/clickhouse/identity';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
-import { NOWHERE, startServers, type TestServer, type TestServersOptions } from '../../testing/test-servers.ts';
-import { recordState } from '../identity.ts';
+import { NOWHERE, startServers, type TestServer, type TestServersOptions } from '../testing/test-servers.ts';
 
 const engines = { clickhouseUrl: inject('clickhouseUrl'), kafkaBrokers: inject('kafkaBrokers') };
 

@@ -1,17 +1,14 @@
+import { createTestClients } from '@sluice/storage/testing/clients';
 import { expect, inject, test } from 'vitest';
-import { startServers } from '../../testing/test-servers.ts';
 import { CopyLog } from './copy-log.ts';
 import { TableCopy } from './table-copy.ts';
-
-const engines = { clickhouseUrl: inject('clickhouseUrl'), kafkaBrokers: inject('kafkaBrokers') };
 
 const SOURCE = { name: 'a1', id: '0190a0a0-0000-7000-8000-00000000000a' };
 
 async function startLogs() {
-  const servers = await startServers(engines, ['a2']);
-  const { a2 } = servers.of;
+  const a2 = await createTestClients(inject('clickhouseUrl'));
   const log = () => new CopyLog(a2.client, a2.database, SOURCE);
-  return { a2, log, [Symbol.asyncDispose]: () => servers[Symbol.asyncDispose]() };
+  return { a2, log, [Symbol.asyncDispose]: () => a2.close() };
 }
 
 test('a run that was suspended while another one began changes nothing when it wakes up', async () => {
@@ -24,7 +21,8 @@ test('a run that was suspended while another one began changes nothing when it w
   await suspended.record('ended');
   const next = logs.log();
   await next.begin();
-  await a2.insert('events', { workspace_id: 'a', timestamp: '2026-03-01 00:00:00', user_id: 'copied' });
+  const values = [{ workspace_id: 'a', timestamp: '2026-03-01 00:00:00', user_id: 'copied' }];
+  await a2.client.insert({ table: 'events', values, format: 'JSONEachRow' });
   const readSteps = () => a2.read("SELECT step FROM copies WHERE step != 'alive' ORDER BY recorded_at");
   const steps = await readSteps();
 

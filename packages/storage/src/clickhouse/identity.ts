@@ -46,3 +46,18 @@ export async function recordState(
 ): Promise<void> {
   await client.command({ query: RECORD_STATE, query_params: { state, detail }, ...(query_id && { query_id }) });
 }
+
+// The newest row counts, also after ClickHouse's clock was set back.
+const NEW_ID = `
+INSERT INTO database_identity (id, server, group_id, partitions, state, detail, recorded_at)
+SELECT
+  generateUUIDv4(), server, group_id, partitions, state, detail,
+  greatest(now64(6), recorded_at + toIntervalMicrosecond(1))
+FROM database_identity
+ORDER BY recorded_at DESC, id
+LIMIT 1`;
+
+/** Gives a database another id: streams do not go on in it by what they have read before. @throws ClickHouse's errors */
+export async function renewId(client: ClickHouseClient): Promise<void> {
+  await client.command({ query: NEW_ID });
+}

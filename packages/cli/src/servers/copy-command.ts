@@ -1,18 +1,18 @@
+import type { ConfiguredServer } from '@sluice/servers/connected-server';
+import { type CopyPlan, planCopy, rowsOf } from '@sluice/servers/copy/plan-copy';
+import { remoteTables } from '@sluice/servers/copy/remote-table';
+import { type CopyProgress, runCopy } from '@sluice/servers/copy/run-copy';
 import { ArgumentsError, readArguments } from '@sluice/shared/command-line';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
 import { describeRange } from '@sluice/shared/servers/partition-range';
 import { isNativeAddress, NATIVE_ADDRESS } from '@sluice/shared/servers/servers-file';
-import { megabytes, ProgressLines, percentageOf } from '../../backup/progress-lines.ts';
-import { interruption } from '../../interruption.ts';
-import { parseCommand } from '../../parse-command.ts';
-import type { Terminal } from '../../terminal.ts';
-import type { ConfiguredServer } from '../connected-server.ts';
-import { findServer } from '../find-server.ts';
-import { reasonOf } from '../reason-of.ts';
-import { type CopyPlan, planCopy, rowsOf } from './plan-copy.ts';
-import { remoteTables } from './remote-table.ts';
-import { type CopyProgress, runCopy } from './run-copy.ts';
+import { megabytes, ProgressLines, percentageOf } from '../backup/progress-lines.ts';
+import { interruption } from '../interruption.ts';
+import { parseCommand } from '../parse-command.ts';
+import type { Terminal } from '../terminal.ts';
+import { findServer } from './find-server.ts';
+import { reasonOf } from './reason-of.ts';
 
 export const COPY_HELP = `  copy --from NAME --to NAME [--from-native HOST:PORT] [--bandwidth BYTES] [--yes]
                         fills a server with all that another one has, or with what belongs to its own partitions, while

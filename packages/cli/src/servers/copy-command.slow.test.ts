@@ -1,18 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { startClickHouse } from '@sluice/local-stack/clickhouse';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
+import { configured, serversConfig } from '@sluice/servers/connected-server';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { migrate } from '@sluice/shared/clickhouse/migrate';
 import { TEST_ACCOUNTS, WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
+import { recordState } from '@sluice/storage/clickhouse/identity';
 import { OwnDatabase } from '@sluice/storage/clickhouse/own-database';
 import { ConfigResourceTypes } from 'kafkajs';
 import { expect, inject, onTestFinished, test, vi } from 'vitest';
-import { NOWHERE, startMember, startServers, type TestServer } from '../../testing/test-servers.ts';
-import { loadAllServers } from '../chosen-server.ts';
-import { configured, serversConfig } from '../connected-server.ts';
-import { recordState } from '../identity.ts';
+import { NOWHERE, startMember, startServers, type TestServer } from '../testing/test-servers.ts';
+import { loadAllServers } from './chosen-server.ts';
 import { parseCopy, runCopyCommand } from './copy-command.ts';
 
 const engines = { clickhouseUrl: inject('clickhouseUrl'), kafkaBrokers: inject('kafkaBrokers') };

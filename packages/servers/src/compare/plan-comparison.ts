@@ -1,8 +1,8 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { Refused } from '@sluice/shared/command-line';
 import { ALL_OTHERS, BEFORE_EVENTS_MS, keptFromMs } from '@sluice/shared/retention-days';
-import { Refused } from '../../backup/refused.ts';
+import type { Identity } from '@sluice/storage/clickhouse/identity';
 import type { ConfiguredServer } from '../connected-server.ts';
-import type { Identity } from '../identity.ts';
 import { differentRanges, sharedDatabases, unfitReasons } from '../problems.ts';
 import { isKnown, type ServerState, stateOrReason } from '../server-state.ts';
 import type { Cut } from './compared-tables.ts';

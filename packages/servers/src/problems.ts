@@ -1,7 +1,7 @@
 import type { Server } from '@sluice/shared/servers/servers-file';
+import type { Identity } from '@sluice/storage/clickhouse/identity';
 import type { DatabaseOwner } from '@sluice/storage/clickhouse/own-database';
 import { ownerOf } from './connected-server.ts';
-import type { Identity } from './identity.ts';
 import { isKnown, type ServerState } from './server-state.ts';
 
 /** A server of the file with what its database says. */

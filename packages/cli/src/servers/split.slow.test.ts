@@ -4,7 +4,7 @@ import { entityHash, eventHash } from '@sluice/shared/row-hashes';
 import { isInRange, parseRange } from '@sluice/shared/servers/partition-range';
 import fc, { sample } from '@sluice/shared/testing/fast-check';
 import { expect, inject, test } from 'vitest';
-import { startServers, type TestServer } from '../../testing/test-servers.ts';
+import { startServers, type TestServer } from '../testing/test-servers.ts';
 
 const engines = { clickhouseUrl: inject('clickhouseUrl'), kafkaBrokers: inject('kafkaBrokers') };
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { Refused } from '@sluice/shared/command-line';
 import type { StoredPosition } from '@sluice/storage/clickhouse/known-partitions';
-import { Refused } from '../../backup/refused.ts';
 
 /** How often a run of the command says that it is alive, in milliseconds, and after what silence it counts as ended. */
 const ALIVE_MS = 5_000;

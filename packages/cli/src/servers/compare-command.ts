@@ -1,21 +1,25 @@
 import { randomUUID } from 'node:crypto';
+import { ComparedServer, STATEMENT_MS_MAX } from '@sluice/servers/compare/compared-server';
+import { type Both, ofBoth, type Servers } from '@sluice/servers/compare/different-keys';
+import { type ComparisonPlan, planComparison } from '@sluice/servers/compare/plan-comparison';
+import {
+  type Comparison,
+  type ComparisonProgress,
+  type NamedKey,
+  runComparison,
+} from '@sluice/servers/compare/run-comparison';
+import { type ConfiguredServer, connectTo } from '@sluice/servers/connected-server';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { ArgumentsError, readArguments } from '@sluice/shared/command-line';
+import { ArgumentsError, Refused, readArguments } from '@sluice/shared/command-line';
 import { printable } from '@sluice/shared/printable';
 import { sleep } from '@sluice/shared/retry';
-import { Refused } from '../../backup/refused.ts';
-import { interruption } from '../../interruption.ts';
-import { parseCommand } from '../../parse-command.ts';
-import { inColumns, type Terminal } from '../../terminal.ts';
-import { atServer } from '../at-server.ts';
-import { type ConfiguredServer, connectTo } from '../connected-server.ts';
-import { findServer } from '../find-server.ts';
-import { readIdentity } from '../identity.ts';
-import { reasonOf } from '../reason-of.ts';
-import { ComparedServer, STATEMENT_MS_MAX } from './compared-server.ts';
-import { type Both, ofBoth, type Servers } from './different-keys.ts';
-import { type ComparisonPlan, planComparison } from './plan-comparison.ts';
-import { type Comparison, type ComparisonProgress, type NamedKey, runComparison } from './run-comparison.ts';
+import { readIdentity } from '@sluice/storage/clickhouse/identity';
+import { interruption } from '../interruption.ts';
+import { parseCommand } from '../parse-command.ts';
+import { inColumns, type Terminal } from '../terminal.ts';
+import { atServer } from './at-server.ts';
+import { findServer } from './find-server.ts';
+import { reasonOf } from './reason-of.ts';
 
 export const COMPARE_HELP = `  compare NAME NAME     says whether two servers that store the same partitions have the same, while everything runs, and
                         names the first rows that differ`;
