@@ -15,11 +15,10 @@ import { type PartitionStart, requireStoppedWriters, rewindGroup } from '@sluice
 import { nameOf } from '@sluice/storage/protocol/position';
 import type { Kafka } from 'kafkajs';
 import { type ConfiguredServer, connectForMigrations, connectTo, ownerOf } from '../connected-server.ts';
-import { DELETIONS, otherTables } from './copied-tables.ts';
 import { type CopiedSoFar, CopyLog, IS_NEWEST_RUN } from './copy-log.ts';
 import { type CopyPlan, readEventPartitions, rowsOf } from './plan-copy.ts';
 import type { RemoteTables } from './remote-table.ts';
-import { TableCopy } from './table-copy.ts';
+import { DELETIONS, otherTables, TableCopy } from './table-copy.ts';
 
 /** How long one statement of a copy may take, in milliseconds: it copies a partition of a table. */
 const STATEMENT_MS_MAX = 14 * 86_400_000;

@@ -1,26 +1,17 @@
-import { createClickHouse } from '@sluice/shared/clickhouse/client';
-import { ADMINISTRATOR } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { forgetBlockNumbers } from './block-numbers.ts';
+import { createTestClients } from '../testing/clients.ts';
+import { forgetBlockNumbers } from './identity.ts';
 
 test('a restored database has another id, and no progress with the old numbers; all else of its identity stays', async () => {
-  const { config, release } = await createDatabase(inject('clickhouseUrl'));
-  const client = createClickHouse(
-    { ...config, ...ADMINISTRATOR },
-    { application: 'test', requestTimeoutMs: 60_000, connectionsMax: 2 },
-  );
-  onTestFinished(async () => {
-    await client.close();
-    await release();
-  });
+  const { client, read, close } = await createTestClients(inject('clickhouseUrl'), createDatabase);
+  onTestFinished(close);
   const identity = { server: 'a1', group_id: 'g.a1', partitions: '0-23', state: 'incomplete', detail: 'given up' };
   const id = '0190a0a0-0000-7000-8000-00000000000a';
   // As if ClickHouse's clock had been ahead.
   const recorded = { id, ...identity, recorded_at: (Date.now() + 3_600_000) * 1_000 };
   await client.insert({ table: 'database_identity', values: [recorded], format: 'JSONEachRow' });
   await client.command({ query: 'INSERT INTO storing_progress SELECT now64(3), now64(3), 900' });
-  const read = async (query: string) => await (await client.query({ query, format: 'JSONEachRow' })).json();
   const newest = () => read('SELECT * EXCEPT recorded_at FROM database_identity ORDER BY recorded_at DESC, id LIMIT 1');
 
   await forgetBlockNumbers(client, new Set(['events']));

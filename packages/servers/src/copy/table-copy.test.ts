@@ -1,7 +1,7 @@
 import { readMigrations } from '@sluice/shared/clickhouse/migrate';
 import { createdTable } from '@sluice/shared/clickhouse/migration-waves';
 import { expect, test } from 'vitest';
-import { DELETIONS, NOT_COPIED, otherTables } from './copied-tables.ts';
+import { DELETIONS, NOT_COPIED, otherTables } from './table-copy.ts';
 
 test('every table is copied, or is known to be of one server', async () => {
   const migrations = await readMigrations();
