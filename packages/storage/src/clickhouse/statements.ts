@@ -2,7 +2,7 @@ import { readStatements } from './statement.ts';
 
 const fileOf = (name: string) => new URL(`./${name}.sql`, import.meta.url);
 
-/** The statements on ownership, on positions and on retention, by their names. */
+/** The statements on ownership, on positions, retention and removals, by their names. */
 export const STATEMENTS = {
   ...readStatements(fileOf('ownership'), [
     'record-group',
@@ -28,4 +28,5 @@ export const STATEMENTS = {
     'record-progress',
   ]),
   ...readStatements(fileOf('retention'), ['record-retention', 'read-retention']),
+  ...readStatements(fileOf('removals'), ['find-removals', 'end-failed-removals']),
 } as const;

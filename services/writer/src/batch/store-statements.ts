@@ -1,44 +1,11 @@
 import { ONCE_WEEKS_OF_CHANGE, VERSION_OF_CHANGE } from '@sluice/shared/clickhouse/property-versions';
+import { deletedVersionOf, lastDeletionsOf, type Users } from '@sluice/storage/clickhouse/last-deletions';
 import type { Statement } from '@sluice/storage/clickhouse/statement';
 import { STORED_EVENT_COLUMNS } from './staging-tables.ts';
-
-/** Where a statement has the users and visitors whose deletions it looks up. */
-interface Users {
-  /** The column with their identifiers. */
-  readonly column: string;
-  /** What follows FROM. */
-  readonly from: string;
-}
 
 /** The users of the staged events. An event without a user has its visitor (`deleted-person.ts` in packages/shared). */
 const USERS_OF_EVENTS: Users = { column: 'person', from: 'staged_events' };
 const USERS_OF_CHANGES: Users = { column: 'id', from: "staged_changes WHERE kind = 'user'" };
-
-/**
- * Returns SQL for the last deletions of some users, to be named `deletions` by a WITH: a scalar, so that ClickHouse reads it
- * once, and without a join, which would cost a small batch more than its rows.
- */
-function lastDeletionsOf({ column, from }: Users): string {
-  return `(
-    SELECT (groupArray(user), groupArray(deleted_version))
-    FROM (
-      SELECT concat(workspace_id, '\\0', user_id) AS user, max(version) AS deleted_version
-      FROM user_deletions
-      PREWHERE user_hash IN (SELECT cityHash64(${column}) FROM ${from})
-      WHERE user_id IN (SELECT ${column} FROM ${from})
-      GROUP BY user
-      SETTINGS use_index_for_in_with_subqueries_max_values = 1000
-    )
-  )`;
-}
-
-/** Returns SQL for the version of the last deletion of the user in a column, from `deletions`; 0 without one. */
-function deletedVersionOf({ column }: Users): string {
-  // The first element is nobody: transform takes no empty arrays.
-  return `transform(
-    concat(workspace_id, '\\0', ${column}), arrayPushFront(deletions.1, ''), arrayPushFront(deletions.2, 0), toUInt64(0)
-  )`;
-}
 
 // Users, organizations, and which of them belong together: 0013-memberships.sql explains the kinds.
 //

@@ -1,7 +1,7 @@
 import { anonymousIdOf, isVisitor, visitorOf } from '@sluice/shared/deleted-person';
 import type { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
+import { requireNoRemovals } from '@sluice/storage/clickhouse/removals';
 import type { DueErasure } from './erasure-passes.ts';
-import { requireNoRemovals } from './removals.ts';
 import { STATEMENTS } from './statements.ts';
 
 /** In the order in which they run. */

@@ -2,10 +2,10 @@ import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Logger } from '@sluice/shared/log';
 import { ALL_OTHERS, BEFORE_EVENTS_MS, keptFromMs } from '@sluice/shared/retention-days';
 import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
+import { requireNoRemovals } from '@sluice/storage/clickhouse/removals';
 import { type RetentionSetting, readRetention } from '@sluice/storage/clickhouse/retention-settings';
 import type { WriterConfig } from '../config.ts';
 import { ERASURE_TIMEOUT_MS } from './erasure.ts';
-import { requireNoRemovals } from './removals.ts';
 import { Rounds } from './rounds.ts';
 import { STATEMENTS } from './statements.ts';
 

@@ -1,6 +1,6 @@
 import type { Logger } from '@sluice/shared/log';
 import { sleep } from '@sluice/shared/retry';
-import { RemovalRunning } from './removals.ts';
+import { RemovalRunning } from '@sluice/storage/clickhouse/removals';
 
 export interface RoundsOptions {
   /** The pause before each round, in milliseconds. */

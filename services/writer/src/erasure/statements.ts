@@ -5,8 +5,6 @@ export const STATEMENTS = readStatements(new URL('./erasure.sql', import.meta.ur
   'find-due-erasures',
   'find-deleted-rows',
   'find-events-of-visitors',
-  'find-removals',
-  'end-failed-removals',
   'erase-events',
   'erase-events-of-visitors',
   'erase-properties',

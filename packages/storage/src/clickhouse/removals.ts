@@ -1,4 +1,4 @@
-import type { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
+import type { ClickHouseSession } from './clickhouse-session.ts';
 import { STATEMENTS } from './statements.ts';
 
 /** A mutation has not ended. It goes on in ClickHouse, and the erasure after it. */
