@@ -57,7 +57,7 @@ export default {
         'kafkajs is imported where clients and topics are created, and where messages are produced and consumed.',
       from: {
         path: '^(services|packages)/',
-        pathNot: `^packages/(local-stack|shared/src/kafka|storage|servers/src/copy|cli)/|^services/(ingest-api|writer)/|${TESTS}`,
+        pathNot: `^packages/(local-stack|shared/src/kafka|storage|servers|cli)/|^services/(ingest-api|writer)/|${TESTS}`,
       },
       to: { path: 'node_modules/kafkajs/' },
     },

@@ -1,3 +1,4 @@
+import { atServer } from '@sluice/servers/at-server';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { ArgumentsError } from '@sluice/shared/command-line';
 import { clickHouseEnv } from '@sluice/shared/config';
@@ -10,7 +11,6 @@ import { z } from 'zod';
 import type { Command } from '../command.ts';
 import { withLocalSystem } from '../local-system.ts';
 import { parseCommand } from '../parse-command.ts';
-import { atServer } from '../servers/at-server.ts';
 import { loadServersOf } from '../servers/chosen-server.ts';
 import { inColumns, processTerminal, type Terminal } from '../terminal.ts';
 import { unreachable } from '../unreachable.ts';

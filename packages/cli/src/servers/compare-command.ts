@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { atServer } from '@sluice/servers/at-server';
 import { ComparedServer, STATEMENT_MS_MAX } from '@sluice/servers/compare/compared-server';
 import { type Both, ofBoth, type Servers } from '@sluice/servers/compare/different-keys';
 import { type ComparisonPlan, planComparison } from '@sluice/servers/compare/plan-comparison';
@@ -17,7 +18,6 @@ import { readIdentity } from '@sluice/storage/clickhouse/identity';
 import { interruption } from '../interruption.ts';
 import { parseCommand } from '../parse-command.ts';
 import { inColumns, type Terminal } from '../terminal.ts';
-import { atServer } from './at-server.ts';
 import { findServer } from './find-server.ts';
 import { reasonOf } from './reason-of.ts';
 

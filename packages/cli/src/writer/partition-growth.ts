@@ -1,10 +1,10 @@
+import { atServer } from '@sluice/servers/at-server';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { KafkaConfig } from '@sluice/shared/config';
 import { CLOCK_INTERVAL_MS, clockTopicName, topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { type PartitionCount, readPartitionCounts, recordGrowth } from '@sluice/storage/clickhouse/partition-count';
 import { nameOf } from '@sluice/storage/protocol/position';
 import type { Admin, Kafka } from 'kafkajs';
-import { atServer } from '../servers/at-server.ts';
 import type { PartitionStatus, Partitions } from './partitions.ts';
 
 /**
