@@ -5,8 +5,8 @@ const TESTS = '\\.test\\.ts$|/testing/';
 const WRITER_FOLDERS = {
   protocol: [],
   clickhouse: ['protocol'],
-  kafka: ['protocol'],
-  loop: ['protocol', 'clickhouse', 'kafka'],
+  batch: ['protocol', 'clickhouse'],
+  group: ['protocol', 'clickhouse', 'batch'],
   erasure: ['clickhouse'],
 };
 
@@ -88,7 +88,7 @@ export default {
       comment: '@clickhouse/client is imported where clients are created, and where the writer stores and erases rows.',
       from: {
         path: '^(services|packages)/',
-        pathNot: `^packages/(local-stack|shared/src/clickhouse)/|^services/writer/src/(clickhouse|erasure)/|${TESTS}`,
+        pathNot: `^packages/(local-stack|shared/src/clickhouse)/|^services/writer/src/(clickhouse|batch|erasure)/|${TESTS}`,
       },
       to: { path: 'node_modules/@clickhouse/client' },
     },
@@ -110,7 +110,7 @@ export default {
       comment: 'Spans begin where requests are received and queued, and where messages and statements are sent.',
       from: {
         path: '^(services|packages)/',
-        pathNot: `^packages/shared/src/(tracing|clickhouse)/|^services/(ingest-api|writer)/src/kafka/|^services/query-api/src/clickhouse/|${TESTS}`,
+        pathNot: `^packages/shared/src/(tracing|clickhouse)/|^services/ingest-api/src/kafka/|^services/writer/src/group/|^services/query-api/src/clickhouse/|${TESTS}`,
       },
       to: { path: 'node_modules/@opentelemetry/api/' },
     },
@@ -146,8 +146,9 @@ export default {
     },
     {
       name: 'writer-protocol-decides',
-      comment: 'protocol/ decides and runs no code of a client. Neither do clickhouse/ and erasure/ know Kafka.',
-      from: { path: '^services/writer/src/(protocol|clickhouse|erasure)/', pathNot: TESTS },
+      comment:
+        'protocol/ decides and runs no code of a client. Neither do clickhouse/, batch/ and erasure/ know Kafka.',
+      from: { path: '^services/writer/src/(protocol|clickhouse|batch|erasure)/', pathNot: TESTS },
       to: { path: 'node_modules/kafkajs/', dependencyTypesNot: ['type-only'] },
     },
   ].map((rule) => ({ ...rule, severity: 'error' })),

@@ -3,8 +3,8 @@ import { Readable } from 'node:stream';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { migrate } from '@sluice/shared/clickhouse/migrate';
 import { createLogger } from '@sluice/shared/log';
+import { StagedStore } from '../../services/writer/src/batch/staged-batch.ts';
 import { Ownership } from '../../services/writer/src/clickhouse/ownership.ts';
-import { StagedStore } from '../../services/writer/src/clickhouse/staged-store.ts';
 import type { RowBatch } from '../../services/writer/src/protocol/row-batch.ts';
 import { VoidRun } from '../report/benchmark.ts';
 

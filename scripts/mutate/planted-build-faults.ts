@@ -218,7 +218,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   },
   {
     name: 'servers/deleted-users-compared',
-    file: cli('servers/compare/judge.ts'),
+    file: cli('servers/compare/classify-differences.ts'),
     search: 'Math.max(deletions.get(userKey(row)) ?? 0, row.deleted ?? 0)',
     replacement: 'row.deleted ?? 0',
     breaks: 'Two servers differ while one of them has erased a user and the other one has not.',
@@ -410,7 +410,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   },
   {
     name: 'ingest/rejections-of-nobody',
-    file: 'services/ingest-api/src/routes/taken-calls.ts',
+    file: 'services/ingest-api/src/routes/calls-request.ts',
     search: 'metrics.rejectedCalls.inc({ client, reason });',
     replacement: "metrics.rejectedCalls.inc({ client: 'other', reason });",
     breaks: 'Nobody sees which client has its calls rejected.',

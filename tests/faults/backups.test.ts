@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
 import { cp, mkdir, open, readdir, rm, stat, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
+import { parseBackupLocation } from '@sluice/cli/backup/backup-location';
 import { backupConfig } from '@sluice/cli/backup/config';
 import { clientOf } from '@sluice/cli/backup/connect';
 import { recordBackup } from '@sluice/cli/backup/manifest';
-import { parsePlace } from '@sluice/cli/backup/place';
 import { runBackup } from '@sluice/cli/backup/run-backup';
 import { Restore } from '@sluice/cli/backup/run-restore';
 import { PartitionGrowth } from '@sluice/cli/writer/partition-growth';
@@ -185,8 +185,8 @@ async function backUp(
       return await client.query({ ...args[0], clickhouse_settings });
     },
   });
-  const to = parsePlace('--to', place(name), config, '/');
-  await runBackup({ client: hooked, groupId: config.KAFKA_GROUP_ID, place: to, signal, onProgress: () => {} });
+  const to = parseBackupLocation('--to', place(name), config, '/');
+  await runBackup({ client: hooked, groupId: config.KAFKA_GROUP_ID, location: to, signal, onProgress: () => {} });
 }
 
 async function restore(name: string): Promise<void> {
@@ -323,7 +323,7 @@ test('a restore that ends between its renames has changed nothing, or the next o
     });
     const signal = new AbortController().signal;
     const scratchOf = (database: string) => clientOf(config, 'test', database);
-    const from = parsePlace('--from', whole, config, '/');
+    const from = parseBackupLocation('--from', whole, config, '/');
     const owner = { group: config.KAFKA_GROUP_ID, server: '', partitions: 'all' };
     const restoring = new Restore({
       config,
@@ -332,7 +332,7 @@ test('a restore that ends between its renames has changed nothing, or the next o
       kafka,
       server: refusing,
       scratchOf,
-      place: from,
+      location: from,
       signal,
     });
     await expect(restoring.run(await restoring.plan(), () => {})).rejects.toThrow('no rename');

@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { deadLettersConfig } from '@sluice/cli/dead-letters/config';
-import { parse, runDeadLettersCommand } from '@sluice/cli/dead-letters/dead-letters-command';
+import { deadLettersConfig, parse, runDeadLettersCommand } from '@sluice/cli/dead-letters/dead-letters-command';
 import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfig } from '@sluice/shared/config';

@@ -1,6 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { type DeadLettersConfig, deadLettersConfig } from '@sluice/cli/dead-letters/config';
-import { parse, runDeadLettersCommand } from '@sluice/cli/dead-letters/dead-letters-command';
+import {
+  type DeadLettersConfig,
+  deadLettersConfig,
+  parse,
+  runDeadLettersCommand,
+} from '@sluice/cli/dead-letters/dead-letters-command';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';

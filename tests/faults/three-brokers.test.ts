@@ -3,8 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { deadLettersConfig } from '@sluice/cli/dead-letters/config';
-import { parse, runDeadLettersCommand } from '@sluice/cli/dead-letters/dead-letters-command';
+import { deadLettersConfig, parse, runDeadLettersCommand } from '@sluice/cli/dead-letters/dead-letters-command';
 import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';

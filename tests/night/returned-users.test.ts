@@ -3,10 +3,10 @@ import { DELETIONS_FORGOTTEN_MS, type QueryService, startQuery } from '@sluice/q
 import { mergeParts } from '@sluice/shared/clickhouse/testing/merge-parts';
 import { takeDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import fc from '@sluice/shared/testing/fast-check';
-import { ClickHouseSession } from '@sluice/writer/clickhouse/session';
-import { STATEMENTS } from '@sluice/writer/clickhouse/statements';
+import { ClickHouseSession } from '@sluice/writer/clickhouse/clickhouse-session';
 import { eraseRows, forgetUsersWithoutRows } from '@sluice/writer/erasure/deleted-rows';
 import type { DueErasure } from '@sluice/writer/erasure/erasure-passes';
+import { STATEMENTS } from '@sluice/writer/erasure/statements';
 import { batchOf, changeRow, createTestStore, eventRow, type TestStore } from '@sluice/writer/testing/store';
 import { expect, inject, test } from 'vitest';
 

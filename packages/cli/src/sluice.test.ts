@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { expect, test } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
-import { COMMAND_NAMES } from './commands.ts';
+import { COMMAND_NAMES } from './sluice.ts';
 
 interface Outcome {
   readonly code: number;

@@ -10,7 +10,6 @@ import type {
   Properties,
 } from './calls.ts';
 import { type Report, SendQueue } from './send-queue.ts';
-import type { StandardSchema } from './standard-schema.ts';
 import { uuidV7 } from './uuid.ts';
 
 export type {
@@ -23,7 +22,6 @@ export type {
   FlushOptions,
   QueuedCall,
 } from './calls.ts';
-export type { StandardSchema } from './standard-schema.ts';
 
 /** The service names so many rejected calls of a batch. */
 const BATCH_CALLS_MAX = 1_000;
@@ -131,4 +129,23 @@ export function createClient<Events extends EventMap<Events> = AnyEvents>(
       await queue.close();
     },
   };
+}
+
+/** What this package uses of the Standard Schema interface (standardschema.dev), which zod, valibot, arktype and others have. */
+export interface StandardSchema<Input> {
+  readonly '~standard': {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly validate: (value: unknown) => SchemaResult | Promise<SchemaResult>;
+    readonly types?: { readonly input: Input; readonly output: unknown } | undefined;
+  };
+}
+
+interface SchemaResult {
+  readonly issues?: readonly SchemaIssue[] | undefined;
+}
+
+interface SchemaIssue {
+  readonly message: string;
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }

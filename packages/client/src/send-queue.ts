@@ -1,7 +1,5 @@
-import { type Answer, batchBody, bytesOf, compress, createEntry, type Entry, fitting, isWaiting } from './batch.ts';
 import type { CallStore, ClientErrorCode, FlushOptions, QueuedCall } from './calls.ts';
 import { retryDelayMs } from './retry-delay.ts';
-import { DELAY_MS_MAX, later, type Timer } from './timers.ts';
 
 /** What the queue uses of a browser. */
 interface Browser {
@@ -31,6 +29,12 @@ const QUEUE_BYTES_MAX = 16_777_216;
 const REQUEST_TIMEOUT_MS = 20_000;
 
 const FLUSH_TIMEOUT_MS = 30_000;
+
+/** The delay of a timer is a 32-bit integer. */
+const DELAY_MS_MAX = 2 ** 31 - 1;
+
+/** Smaller bodies gain nothing by compression. */
+const GZIP_CHARACTERS_MIN = 1_024;
 
 /** Reports an error to `onError`. */
 export type Report = (
@@ -267,4 +271,64 @@ export class SendQueue {
     this.#bytes = bytesOf(this.#queue);
     this.#schedule();
   }
+}
+
+/** A call in the queue. */
+interface Entry extends QueuedCall {
+  /** The size of its JSON. */
+  readonly bytes: number;
+  /** Whether it is sent without waiting for a full batch. */
+  isDue?: boolean;
+  isInFlight?: boolean;
+}
+
+function createEntry(call: QueuedCall): Entry {
+  return { ...call, bytes: new TextEncoder().encode(call.text).length };
+}
+
+function isWaiting({ isInFlight }: Entry): boolean {
+  return !isInFlight;
+}
+
+function bytesOf(calls: readonly Entry[]): number {
+  return calls.reduce((sum, { bytes }) => sum + bytes, 0);
+}
+
+/** Returns how many of the first calls have `bytesMax` bytes at most together, with a comma each. */
+function fitting(calls: readonly Entry[], bytesMax: number): number {
+  let left = bytesMax;
+  return calls.filter(({ bytes }) => {
+    left -= bytes + 1;
+    return left >= 0;
+  }).length;
+}
+
+/** The body of `POST /v1/batch`. */
+function batchBody(calls: readonly Entry[]): string {
+  return `{"batch":[${calls.map(({ text }) => text)}]}`;
+}
+
+/** Compresses a body where that is worth it, and possible. The service recognises gzip without a header. */
+async function compress(text: string): Promise<string | ArrayBuffer> {
+  if (text.length < GZIP_CHARACTERS_MIN || !globalThis.CompressionStream) return text;
+  return await new Response(new Response(text).body?.pipeThrough(new CompressionStream('gzip'))).arrayBuffer();
+}
+
+/** What the service responds: the members of a success, or of a problem. */
+interface Answer {
+  /** Whether the service has every call but those in `rejected`. A status of 200 may be a proxy's. */
+  readonly success?: boolean;
+  readonly rejected?: readonly { readonly index: number; readonly message: string }[];
+  /** Or why there is no response. */
+  readonly message?: unknown;
+}
+
+type Timer = ReturnType<typeof setTimeout>;
+
+/** Like `setTimeout`, but does not keep a Node.js process alive. */
+function later(callback: () => void, delayMs: number): Timer {
+  const timer = setTimeout(callback, delayMs);
+  // In a browser it is a number.
+  (timer as { unref?(): void }).unref?.();
+  return timer;
 }

@@ -38,7 +38,7 @@ export interface AddedUsers {
 }
 
 export interface Users extends AddedUsers {
-  /** Of the administrator. */
+  /** The name and the password of the administrator. */
   readonly user: string;
   readonly password: string;
 }

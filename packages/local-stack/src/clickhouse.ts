@@ -1,11 +1,11 @@
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { get, type IncomingMessage } from 'node:http';
+import { get, type IncomingMessage, request } from 'node:http';
 import { dirname, join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { AccountOptions } from './clickhouse-accounts.ts';
 import { serverConfigXml, usersXml } from './clickhouse-config.ts';
-import { createSqlViews, type SqlOptions, sqlAccountsXml } from './clickhouse-sql.ts';
 import { type EngineProcess, type ExitStatus, startEngineProcess } from './engine-process.ts';
 import { LocalStackError } from './errors.ts';
 import { findFreePorts, requireFreePort } from './ports.ts';
@@ -17,7 +17,7 @@ export interface LocalClickHouseOptions {
   readonly httpPort?: number;
   /** For the native protocol. Default: a free port. */
   readonly tcpPort?: number;
-  /** Of the administrator, who is `sluice` with a password, and `default` without. */
+  /** The password of the administrator, who is `sluice` with one, and `default` without. */
   readonly password?: string;
   /** The accounts of the services. Default none. */
   readonly accounts?: AccountOptions | undefined;
@@ -198,4 +198,49 @@ async function removeStaleRunDirs(prefix: string, currentRunDir: string): Promis
   const found = (await readdir(folder)).map((name) => join(folder, name));
   const stale = found.filter((path) => path.startsWith(prefix) && path !== currentRunDir);
   await Promise.all(stale.map((path) => rm(path, { recursive: true, force: true })));
+}
+
+const ACCOUNTS = new URL('../../../deploy/clickhouse/sql/accounts.xml', import.meta.url);
+const VIEWS = new URL('../../../deploy/clickhouse/sql/views.sql', import.meta.url);
+
+/** The hash of the password in the file, which is to be replaced. */
+const PASSWORD_SHA256 = /(?<=<password_sha256_hex>)[0-9a-f]{64}(?=<)/;
+
+/** For statements of clients. */
+interface SqlOptions {
+  /** The database of the services. That of the views has its name and `_sql`. */
+  readonly database: string;
+  /** The password of the account `sluice_sql`. */
+  readonly password: string;
+}
+
+/** Returns `deploy/clickhouse/sql/accounts.xml` for a database, with a password. */
+async function sqlAccountsXml({ database, password }: SqlOptions): Promise<string> {
+  const xml = await readFile(ACCOUNTS, 'utf8');
+  const hash = createHash('sha256').update(password).digest('hex');
+  return forDatabase(xml, database).replace(PASSWORD_SHA256, hash);
+}
+
+/** Creates the views of `deploy/clickhouse/sql/views.sql`, and replaces those of an older version. */
+async function createSqlViews(
+  { url, user, password }: { readonly url: string; readonly user: string; readonly password: string },
+  { database }: SqlOptions,
+): Promise<void> {
+  const statements = forDatabase(await readFile(VIEWS, 'utf8'), database).split(/;\n/);
+  for (const statement of statements.filter((one) => one.trim() !== '')) {
+    const headers = { 'X-ClickHouse-User': user, 'X-ClickHouse-Key': password };
+    // Not fetch, whose open connection would delay the stop of the server by 5 s.
+    const sent = request(url, { method: 'POST', headers, agent: false }).end(statement);
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    const body = await text(response);
+    if (response.statusCode !== 200) throw new Error(`a view was not created: ${body.slice(0, 500)}`);
+  }
+}
+
+/** The files are for the databases `sluice` and `sluice_sql`; their accounts keep their names. */
+function forDatabase(content: string, database: string): string {
+  return content
+    .replaceAll(/\bsluice(?=(_sql)?\.[a-z*])/g, database)
+    .replaceAll(/(?<=EXISTS )sluice(?=_sql;)/g, database)
+    .replaceAll(/(?<=<\/?)sluice(?=>)/g, database);
 }

@@ -58,6 +58,6 @@ export interface ChangeRow {
   property?: string;
   /** The property's value as JSON text. */
   value?: string;
-  /** Of a user who was seen: the organization that the same submission names. The user belongs to it. */
+  /** The organization that the same submission names, of a user who was seen. The user belongs to it. */
   group_id?: string;
 }

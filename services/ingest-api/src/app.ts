@@ -14,7 +14,7 @@ import type { Registry } from 'prom-client';
 import { type IngestConfig, rowBytesMax } from './config.ts';
 import { Admission } from './http/admission.ts';
 import { registerBodyReader } from './http/body-reader.ts';
-import { Turns } from './http/turns.ts';
+import { WorkspaceTurns } from './http/workspace-turns.ts';
 import type { BrokerClock } from './kafka/broker-clock.ts';
 import type { RowPublisher } from './kafka/row-publisher.ts';
 import type { IngestMetrics } from './metrics.ts';
@@ -66,7 +66,7 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
   const admission = createAdmission(config, deps);
   admission.register(app);
 
-  const turns = new Turns();
+  const turns = new WorkspaceTurns();
   const common = { admission, turns, publisher, versions, metrics, partitionCount };
   registerPostSubmissions(app, { ...common, reader });
   const callOptions = {

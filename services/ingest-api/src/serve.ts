@@ -1,18 +1,21 @@
+import { connectionHint, withHint } from '@sluice/shared/connection-hints';
 import { listening } from '@sluice/shared/http/server';
-import { createKafka } from '@sluice/shared/kafka/client';
+import { createKafka, recentHint } from '@sluice/shared/kafka/client';
 import { TopicDurability } from '@sluice/shared/kafka/topic-durability';
-import { topicNames } from '@sluice/shared/kafka/topics';
+import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
 import { createKeyRing } from '@sluice/shared/keys/measured-key-ring';
 import { runService } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
+import { Probe } from '@sluice/shared/probe';
+import type { Kafka } from 'kafkajs';
 import type { Registry } from 'prom-client';
 import { buildApp } from './app.ts';
 import type { IngestConfig } from './config.ts';
 import { BrokerClock } from './kafka/broker-clock.ts';
 import { RowPublisher } from './kafka/row-publisher.ts';
+import { KAFKA_UNREACHABLE } from './kafka/topic-watch.ts';
 import { createIngestMetrics } from './metrics.ts';
-import { createReadiness } from './readiness.ts';
 import { VersionClock } from './routes/version-clock.ts';
 
 export type Readiness = () => Promise<readonly string[]>;
@@ -68,4 +71,35 @@ export function serve(config: IngestConfig, options: IngestOptions): (reason: st
     exitOnStdinEnd: config.EXIT_ON_STDIN_END,
   });
   return (reason) => service.stop(reason);
+}
+
+/** How long Kafka may take to respond to a health check, in milliseconds. */
+const PROBE_TIMEOUT_MS = 2_000;
+
+/**
+ * Returns what keeps ingest-api from accepting submissions, each as a short phrase. A topic is good enough when one of
+ * its partitions has a leader: most requests can be accepted, and another instance could not do better.
+ */
+function createReadiness(
+  kafka: Kafka,
+  config: IngestConfig,
+  publisher: Pick<RowPublisher, 'missing'>,
+  clock: Pick<BrokerClock, 'problem'>,
+): () => Promise<readonly string[]> {
+  const requireLeaders = async () => {
+    const topics = Object.values(topicNames(config));
+    const metadata = await withAdmin(kafka, (admin) => admin.fetchTopicMetadata({ topics }));
+    for (const { name, partitions } of metadata.topics) {
+      if (partitions.every(({ leader }) => leader < 0)) throw new Error(`no partition of ${name} has a leader`);
+    }
+  };
+  const whyUnreachable = (error?: unknown) => withHint(KAFKA_UNREACHABLE, connectionHint(error) ?? recentHint(kafka));
+  const probe = new Probe(whyUnreachable, PROBE_TIMEOUT_MS, requireLeaders);
+  return async () => {
+    const missing = publisher.missing();
+    if (missing.length > 0) {
+      return missing.map((phrase) => (phrase === KAFKA_UNREACHABLE ? whyUnreachable() : phrase));
+    }
+    return [await probe.check(), clock.problem()].filter((phrase) => phrase !== undefined);
+  };
 }

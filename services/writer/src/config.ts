@@ -1,5 +1,5 @@
 import { clickHouseEnv, integer, kafkaEnv, serviceEnv } from '@sluice/shared/config';
-import { retentionDays } from '@sluice/shared/event-retention';
+import { retentionDays } from '@sluice/shared/retention-days';
 import { serverEnv } from '@sluice/shared/servers/server-config';
 import { limitsEnv } from '@sluice/submissions/limits-env';
 import { z } from 'zod';

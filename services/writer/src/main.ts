@@ -18,7 +18,7 @@ import { configSchema } from './config.ts';
 import { DeadLetters } from './dead-letters/dead-letters.ts';
 import { registerReplay } from './dead-letters/replay-route.ts';
 import { ERASURE_TIMEOUT_MS } from './erasure/erasure.ts';
-import { LagReader } from './kafka/lag.ts';
+import { LagReader } from './group/lag.ts';
 import { declareMeasuredMetrics } from './measured-metrics.ts';
 import { createWriterMetrics } from './metrics.ts';
 import { createWriter } from './writer.ts';

@@ -4,7 +4,7 @@ import type { Logger } from '@sluice/shared/log';
 import { sleep } from '@sluice/shared/retry';
 import { readPartitions } from './clickhouse/known-partitions.ts';
 import { STATEMENTS } from './clickhouse/statements.ts';
-import type { StoredThrough } from './kafka/lag.ts';
+import type { StoredThrough } from './group/lag.ts';
 import { nameOf } from './protocol/position.ts';
 
 /** How often the progress is recorded, in milliseconds. */

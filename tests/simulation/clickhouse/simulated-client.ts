@@ -1,7 +1,9 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { NUMBERED_ROWS } from '@sluice/writer/clickhouse/staging-tables';
+import { NUMBERED_ROWS } from '@sluice/writer/batch/staging-tables';
+import { STATEMENTS as BATCH_STATEMENTS } from '@sluice/writer/batch/statements';
 import type { Statement } from '@sluice/writer/clickhouse/statement';
 import { STATEMENTS } from '@sluice/writer/clickhouse/statements';
+import { STATEMENTS as ERASURE_STATEMENTS } from '@sluice/writer/erasure/statements';
 import type { Network } from '../world/network.ts';
 import type { SimulatedClickHouse } from './simulated-clickhouse.ts';
 import type { Result } from './statements.ts';
@@ -17,7 +19,9 @@ interface ClientCall {
 }
 
 const NAMES = new Map([
-  ...Object.values<Statement>(STATEMENTS).map(({ name, sql }) => [sql, name] as const),
+  ...Object.values<Statement>({ ...STATEMENTS, ...BATCH_STATEMENTS, ...ERASURE_STATEMENTS }).map(
+    ({ name, sql }) => [sql, name] as const,
+  ),
   ...Object.values(NUMBERED_ROWS).flatMap(({ create, load, loadSkipping, readLoaded }) => [
     ...[create, load, readLoaded].map(({ name, sql }) => [sql, name] as const),
     [loadSkipping.sql, `${loadSkipping.name}-skipping`] as const,

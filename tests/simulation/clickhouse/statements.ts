@@ -1,6 +1,6 @@
 import { visitorOf } from '@sluice/shared/deleted-person';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
-import { STAGED_COLUMNS } from '@sluice/writer/clickhouse/staging-tables';
+import { STAGED_COLUMNS } from '@sluice/writer/batch/staging-tables';
 import { nameOf, type TopicPartition } from '@sluice/writer/protocol/position';
 import type { Submitted } from '@sluice/writer/protocol/repeats';
 import { DAY_MS, MINUTE_MS, refuse } from './refusal.ts';

@@ -2,10 +2,11 @@ import { randomUUID } from 'node:crypto';
 import type { ClickHouseSettings } from '@clickhouse/client';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
-import { isRowError } from '@sluice/writer/clickhouse/isolate-bad-rows';
-import { ClickHouseSession } from '@sluice/writer/clickhouse/session';
-import { NUMBERED_ROWS } from '@sluice/writer/clickhouse/staging-tables';
-import { STATEMENTS } from '@sluice/writer/clickhouse/statements';
+import { isRowError } from '@sluice/writer/batch/isolate-bad-rows';
+import { NUMBERED_ROWS } from '@sluice/writer/batch/staging-tables';
+import { STATEMENTS } from '@sluice/writer/batch/statements';
+import { ClickHouseSession } from '@sluice/writer/clickhouse/clickhouse-session';
+import { STATEMENTS as STORAGE_STATEMENTS } from '@sluice/writer/clickhouse/statements';
 import { expect } from 'vitest';
 import type { ClickHouseEngine } from './clickhouse-engines.ts';
 
@@ -231,7 +232,7 @@ const ENDINGS: Readonly<Record<string, Contract>> = {
   },
   async 'KILL by epochs ends the statements of older ones, and not those of its own'(engine) {
     const { prefix, running } = await longInsert(engine, 'group/1.2/');
-    const { sql: query } = STATEMENTS['end-older-statements'];
+    const { sql: query } = STORAGE_STATEMENTS['end-older-statements'];
     await engine.client.command({ query, query_params: { groupPrefix: 'group/', epochPrefix: 'group/1.2/' } });
     expect(await engine.isRunning(prefix)).toBe(true);
     await engine.client.command({ query, query_params: { groupPrefix: 'group/', epochPrefix: 'group/1.3/' } });
@@ -319,7 +320,7 @@ async function until(engine: ClickHouseEngine, isSo: () => Promise<boolean>): Pr
 
 async function record({ client }: ClickHouseEngine, generation: number): Promise<void> {
   const query_params = { group: 'group', incarnation: 1, generation, leaderId: 'leader' };
-  await client.command({ query: STATEMENTS['record-epoch'].sql, query_params });
+  await client.command({ query: STORAGE_STATEMENTS['record-epoch'].sql, query_params });
 }
 
 function epoch(generation: number): Readonly<Record<string, unknown>> {
@@ -350,7 +351,7 @@ async function storePositions(
     fingerprints: positions.map(() => 'f'),
     leaderEpochs: positions.map(() => 3),
   };
-  await client.command({ query: STATEMENTS['store-positions'].sql, query_params });
+  await client.command({ query: STORAGE_STATEMENTS['store-positions'].sql, query_params });
 }
 
 async function eventsIn(session: ClickHouseSession): Promise<number> {

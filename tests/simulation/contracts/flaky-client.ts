@@ -1,6 +1,6 @@
 import { ClickHouseError, type ClickHouseSettings } from '@clickhouse/client';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { isRowError } from '@sluice/writer/clickhouse/isolate-bad-rows';
+import { isRowError } from '@sluice/writer/batch/isolate-bad-rows';
 import { nameOfStatement } from '../clickhouse/simulated-client.ts';
 
 /** The response of a statement got lost; the statement has ended. */

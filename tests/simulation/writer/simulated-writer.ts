@@ -1,6 +1,6 @@
 import { createKafka } from '@sluice/shared/kafka/client';
 import { configSchema, type WriterConfig } from '@sluice/writer/config';
-import { LagReader } from '@sluice/writer/kafka/lag';
+import { LagReader } from '@sluice/writer/group/lag';
 import { createWriterMetrics } from '@sluice/writer/metrics';
 import { nameOf } from '@sluice/writer/protocol/position';
 import { createWriter, type Writer } from '@sluice/writer/writer';

@@ -3,9 +3,9 @@ import type { Command } from '../command.ts';
 import { interruption } from '../interruption.ts';
 import { withLocalSystem } from '../local-system.ts';
 import { loadChosenServer } from '../servers/chosen-server.ts';
+import { parseBackupLocation } from './backup-location.ts';
 import { backupConfig } from './config.ts';
 import { clientOf, reportFailure } from './connect.ts';
-import { parsePlace } from './place.ts';
 import { megabytes, ProgressLines, percentageOf } from './progress-lines.ts';
 import { runBackup } from './run-backup.ts';
 
@@ -18,15 +18,15 @@ export const backupCommand: Command = {
     const text = { type: 'string', default: '' } as const;
     const { values } = parseArguments({ args: [...args], options: { to: text, server: text } });
     const { config } = loadChosenServer(backupConfig, await withLocalSystem(env), values.server);
-    const { place } = readArguments({ place: () => parsePlace('--to', values.to, config, cwd) });
+    const { location } = readArguments({ location: () => parseBackupLocation('--to', values.to, config, cwd) });
     const client = clientOf(config, APPLICATION, config.CLICKHOUSE_DATABASE);
     const signal = interruption();
     const lines = new ProgressLines(console.log);
     const startedAt = performance.now();
     try {
-      console.log(`Backing up ${config.CLICKHOUSE_DATABASE} to ${place.name}`);
+      console.log(`Backing up ${config.CLICKHOUSE_DATABASE} to ${location.name}`);
       const { files, bytes } = await runBackup({
-        ...{ client, groupId: config.KAFKA_GROUP_ID, place, signal },
+        ...{ client, groupId: config.KAFKA_GROUP_ID, location, signal },
         onProgress: ({ bytesWritten, bytesExpected }) =>
           lines.show(
             `${megabytes(bytesWritten)} of about ${megabytes(bytesExpected)}, ${percentageOf(bytesWritten, bytesExpected)}`,

@@ -1,5 +1,5 @@
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
-import { compareOffsets, inspectPartitions } from '@sluice/writer/kafka/inspect-partitions';
+import { compareOffsets, inspectPartitions } from '@sluice/writer/group/inspect-partitions';
 import type { LogGap } from '@sluice/writer/protocol/log-gap';
 import { nameOf, type Position, type TopicPartition } from '@sluice/writer/protocol/position';
 import type { Admin, Kafka } from 'kafkajs';

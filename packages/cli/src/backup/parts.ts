@@ -1,6 +1,6 @@
 import type { Migration } from '@sluice/shared/clickhouse/migrate';
 import { createdTable } from '@sluice/shared/clickhouse/migration-waves';
-import type { Place } from './place.ts';
+import type { BackupLocation } from './backup-location.ts';
 
 /**
  * The parts of a backup, in the order in which they are made. ClickHouse copies the tables of one BACKUP at slightly
@@ -35,7 +35,11 @@ function partOf(table: string): Part {
 }
 
 /** In a backup, the database is always `sluice`, so that it can be restored under another name. */
-export function backupOf(part: Part, tables: readonly string[], { engine, pathOf, params }: Place): BackupStatement {
+export function backupOf(
+  part: Part,
+  tables: readonly string[],
+  { engine, pathOf, params }: BackupLocation,
+): BackupStatement {
   const list = tables.map((table) => `TABLE ${table} AS sluice.${table}`).join(', ');
   return { sql: `BACKUP ${list} TO ${engine} ASYNC`, params: { ...params, path: pathOf(part) } };
 }
@@ -44,7 +48,7 @@ export function backupOf(part: Part, tables: readonly string[], { engine, pathOf
 export function restoreOf(
   part: Part,
   tables: readonly string[],
-  { engine, pathOf, params }: Place,
+  { engine, pathOf, params }: BackupLocation,
   what: 'structure' | 'rows' = 'rows',
 ): BackupStatement {
   const list = tables.map((table) => `TABLE sluice.${table} AS ${table}`).join(', ');

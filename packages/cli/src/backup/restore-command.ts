@@ -9,10 +9,10 @@ import { interruption } from '../interruption.ts';
 import { withLocalSystem } from '../local-system.ts';
 import { loadAllServers, loadChosenServer } from '../servers/chosen-server.ts';
 import { processTerminal } from '../terminal.ts';
+import { parseBackupLocation } from './backup-location.ts';
 import { type BackupConfig, backupConfig } from './config.ts';
 import { clientOf, kafkaOf, reportFailure } from './connect.ts';
 import type { OtherServer } from './kept-rows.ts';
-import { parsePlace } from './place.ts';
 import { megabytes, ProgressLines, percentageOf } from './progress-lines.ts';
 import { Restore, type RestorePlan } from './run-restore.ts';
 
@@ -29,7 +29,7 @@ export const restoreCommand: Command = {
     });
     const local = await withLocalSystem(env, 'sluice');
     const { config, server: own } = loadChosenServer(backupConfig, local, values.server);
-    const { place } = readArguments({ place: () => parsePlace('--from', values.from, config, cwd) });
+    const { location } = readArguments({ location: () => parseBackupLocation('--from', values.from, config, cwd) });
     await using connections = new AsyncDisposableStack();
     const connect = (of: BackupConfig, database: string) =>
       connections.adopt(clientOf(of, APPLICATION, database), (client) => client.close());
@@ -40,11 +40,11 @@ export const restoreCommand: Command = {
     const owner = { group, server: own?.name ?? '', partitions: describeRange(own?.partitions) };
     const signal = interruption();
     const kafka = kafkaOf(config, APPLICATION);
-    const restore = new Restore({ config, owner, others, kafka, server, scratchOf, place, signal });
+    const restore = new Restore({ config, owner, others, kafka, server, scratchOf, location, signal });
     const lines = new ProgressLines(console.log);
     try {
       const plan = await restore.plan();
-      for (const line of describePlan(plan, place.name, config.CLICKHOUSE_DATABASE, owner)) console.log(line);
+      for (const line of describePlan(plan, location.name, config.CLICKHOUSE_DATABASE, owner)) console.log(line);
       if (!values.yes && !(await processTerminal.confirm('Restore? [y/N] '))) {
         console.log('nothing was restored');
         return 1;
@@ -100,13 +100,13 @@ Exit codes: 0 restored, 1 nothing was restored, 2 wrong arguments, 130 interrupt
 
 function describePlan(
   { manifest, identity, isOfAnother, logs, replaces }: RestorePlan,
-  place: string,
+  location: string,
   database: string,
   owner: DatabaseOwner,
 ): string[] {
   const { startedAt, sluiceVersion, migration, groupId } = manifest;
   return [
-    `${place} is a backup of ${startedAt} UTC, made by Sluice ${sluiceVersion} (migration ${migration}).`,
+    `${location} is a backup of ${startedAt} UTC, made by Sluice ${sluiceVersion} (migration ${migration}).`,
     ...(isOfAnother
       ? [
           `It is of ${identity?.server || 'a server'} (group ${groupId}), and becomes ${owner.server} (group ${owner.group}).`,

@@ -3,10 +3,10 @@ import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { isMigrated, readMigrations } from '@sluice/shared/clickhouse/migrate';
 import { refuseOtherGroups } from '@sluice/writer/clickhouse/claim-database';
 import { readIdentity } from '../servers/identity.ts';
+import type { BackupLocation } from './backup-location.ts';
 import { finishBackup, readNewestBackup, recordBackup } from './manifest.ts';
 import { carryOut } from './operation.ts';
 import { backupOf, PARTS, tablesOf } from './parts.ts';
-import type { Place } from './place.ts';
 import { readNumber } from './read-number.ts';
 import { Refused } from './refused.ts';
 
@@ -25,7 +25,7 @@ export interface BackupSummary {
 export interface RunBackupOptions {
   readonly client: ClickHouseClient;
   readonly groupId: string;
-  readonly place: Place;
+  readonly location: BackupLocation;
   readonly signal: AbortSignal;
   readonly onProgress: (progress: BackupProgress) => void;
 }
@@ -50,7 +50,7 @@ const SIZE = `SELECT sum(bytes_on_disk) AS number FROM system.parts
  * @throws ClickHouse's errors
  */
 export async function runBackup(options: RunBackupOptions): Promise<BackupSummary> {
-  const { client, groupId, place } = options;
+  const { client, groupId, location } = options;
   await requireCurrentSchema(client);
   await refuseOtherGroups(client, groupId);
   if ((await readIdentity(client))?.state === 'filling') {
@@ -60,10 +60,10 @@ export async function runBackup(options: RunBackupOptions): Promise<BackupSummar
   const tables = new Map(PARTS.map((part) => [part, tablesOf(part, migrations)]));
   const bytesExpected = await readNumber(client, SIZE, { tables: [...tables.values()].flat() });
   const id = randomUUID();
-  await recordBackup(client, id, place.name);
+  await recordBackup(client, id, location.name);
   const done = { files: 0, bytes: 0, written: 0 };
   for (const part of PARTS) {
-    const state = await carryOut(client, backupOf(part, tables.get(part) ?? [], place), {
+    const state = await carryOut(client, backupOf(part, tables.get(part) ?? [], location), {
       signal: options.signal,
       onState: ({ bytesWritten }) => options.onProgress({ bytesWritten: done.written + bytesWritten, bytesExpected }),
     });

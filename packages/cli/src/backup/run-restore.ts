@@ -5,6 +5,7 @@ import { Halts } from '@sluice/writer/clickhouse/halts';
 import type { DatabaseOwner } from '@sluice/writer/clickhouse/own-database';
 import type { Kafka } from 'kafkajs';
 import { readIdentity } from '../servers/identity.ts';
+import type { BackupLocation } from './backup-location.ts';
 import { forgetBlockNumbers } from './block-numbers.ts';
 import type { BackupConfig } from './config.ts';
 import { keepDeletions, keepOtherDeletions, type OtherServer, restartRetention } from './kept-rows.ts';
@@ -13,7 +14,6 @@ import { finishBackup, readNewestBackup, resetPositions } from './manifest.ts';
 import { type BackupOwner, changeOwner, isOfAnotherServer, recordWhatIsMissing } from './new-owner.ts';
 import { carryOut, OperationFailed, type OperationState } from './operation.ts';
 import { PARTS, restoreOf, tablesOf } from './parts.ts';
-import type { Place } from './place.ts';
 import { readNumber } from './read-number.ts';
 import { Refused } from './refused.ts';
 
@@ -24,11 +24,11 @@ export interface RestoreOptions {
   /** The other servers of the file; undefined without one. */
   readonly others: readonly OtherServer[] | undefined;
   readonly kafka: Kafka;
-  /** Of the server; its database is one that always exists. */
+  /** Connects to a database of the server that always exists. */
   readonly server: ClickHouseClient;
   /** Creates a client for a database that exists. */
   readonly scratchOf: (database: string) => ClickHouseClient;
-  readonly place: Place;
+  readonly location: BackupLocation;
   readonly signal: AbortSignal;
 }
 
@@ -136,7 +136,7 @@ export class Restore {
     await this.#inScratch(async (scratch) => {
       for (const part of PARTS) {
         const tables = tablesOf(part, plan.migrations);
-        const state = await this.#carryOut(scratch, restoreOf(part, tables, this.#options.place), (at) =>
+        const state = await this.#carryOut(scratch, restoreOf(part, tables, this.#options.location), (at) =>
           onProgress({ part, bytesRead: at.bytesRead, bytes: at.bytes }),
         );
         bytes += state.bytes;
@@ -195,25 +195,25 @@ export class Restore {
 
   /** @throws {Refused} when it is no backup of Sluice, or of a newer version, or not complete */
   async #readBackup(scratch: ClickHouseClient): Promise<BackupOwner & Pick<RestorePlan, 'migrations'>> {
-    const { place } = this.#options;
-    await this.#carryOut(scratch, restoreOf('state', ['backups'], place));
+    const { location } = this.#options;
+    await this.#carryOut(scratch, restoreOf('state', ['backups'], location));
     const manifest = await readNewestBackup(scratch);
-    if (!manifest) throw new Refused(`${place.name} has no manifest: it is no backup of Sluice.`);
+    if (!manifest) throw new Refused(`${location.name} has no manifest: it is no backup of Sluice.`);
     const known = await readMigrations();
     if (manifest.migration > known.length) {
       throw new Refused(
-        `${place.name} is a backup of Sluice ${manifest.sluiceVersion} with migration ${manifest.migration}, and this ` +
+        `${location.name} is a backup of Sluice ${manifest.sluiceVersion} with migration ${manifest.migration}, and this ` +
           `version knows ${known.length}: restore it with that version.`,
       );
     }
     const migrations = known.filter(({ number }) => number <= manifest.migration);
     await scratch.command({ query: 'DROP TABLE backups SYNC' });
     const hasIdentity = migrations.some((migration) => createdTable(migration) === 'database_identity');
-    if (hasIdentity) await this.#carryOut(scratch, restoreOf('tables', ['database_identity'], place));
+    if (hasIdentity) await this.#carryOut(scratch, restoreOf('tables', ['database_identity'], location));
     const identity = hasIdentity ? await readIdentity(scratch) : undefined;
     if (hasIdentity) await scratch.command({ query: 'DROP TABLE database_identity SYNC' });
     for (const part of PARTS) {
-      await this.#carryOut(scratch, restoreOf(part, tablesOf(part, migrations), place, 'structure'));
+      await this.#carryOut(scratch, restoreOf(part, tablesOf(part, migrations), location, 'structure'));
     }
     return { manifest, migrations, identity };
   }
@@ -224,7 +224,7 @@ export class Restore {
     statement: Parameters<typeof carryOut>[1],
     onState: (state: OperationState) => void = () => {},
   ): Promise<OperationState> {
-    const { signal, place } = this.#options;
+    const { signal, location } = this.#options;
     try {
       return await carryOut(scratch, statement, { signal, onState });
     } catch (error) {
@@ -236,7 +236,7 @@ export class Restore {
         );
       }
       throw error.type === 'BACKUP_NOT_FOUND' || error.type === 'BACKUP_ENTRY_NOT_FOUND'
-        ? new Refused(`${place.name} holds no complete backup of Sluice: ${error.message}`)
+        ? new Refused(`${location.name} holds no complete backup of Sluice: ${error.message}`)
         : error;
     }
   }

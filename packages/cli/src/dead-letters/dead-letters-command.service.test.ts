@@ -10,8 +10,7 @@ import { createLogger } from '@sluice/shared/log';
 import { DeadLetters } from '@sluice/writer/dead-letters/dead-letters';
 import kafkajs, { type Kafka } from 'kafkajs';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { type DeadLettersConfig, deadLettersConfig } from './config.ts';
-import { parse, runDeadLettersCommand } from './dead-letters-command.ts';
+import { type DeadLettersConfig, deadLettersConfig, parse, runDeadLettersCommand } from './dead-letters-command.ts';
 
 /** Would clear the screen, rename the window, write from right to left, and end the line. */
 const HOSTILE = '\u001b[2J\u001b]0;owned\u0007\u009b31m\u202egnp.exe\u2028\u007f\r\u0000';

@@ -1,16 +1,24 @@
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { ArgumentsError } from '@sluice/shared/command-line';
+import { clickHouseEnv, kafkaEnv } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createLogger } from '@sluice/shared/log';
 import { printable } from '@sluice/shared/printable';
+import { serverEnv } from '@sluice/shared/servers/server-config';
+import { limitsEnv } from '@sluice/submissions/limits-env';
 import { DeadLetters, NotReplayable, type StoredDeadLetter } from '@sluice/writer/dead-letters/dead-letters';
+import { z } from 'zod';
 import type { Command } from '../command.ts';
 import { withLocalSystem } from '../local-system.ts';
 import { parseCommand } from '../parse-command.ts';
 import { loadServersOf } from '../servers/chosen-server.ts';
 import { unreachable } from '../unreachable.ts';
-import { deadLettersConfig } from './config.ts';
 import { type Letters, MirroredDeadLetters } from './mirrored-dead-letters.ts';
+
+/** The environment of the command for dead letters; docs/operate/configuration.md explains each variable. */
+export const deadLettersConfig = z.object({ ...kafkaEnv, ...clickHouseEnv, ...serverEnv, ...limitsEnv });
+
+export type DeadLettersConfig = z.output<typeof deadLettersConfig>;
 
 const APPLICATION = 'sluice-dead-letters';
 

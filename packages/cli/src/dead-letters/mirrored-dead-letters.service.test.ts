@@ -3,7 +3,7 @@ import { loadConfig } from '@sluice/shared/config';
 import { DeadLetters, type StoredDeadLetter } from '@sluice/writer/dead-letters/dead-letters';
 import { expect, inject, test } from 'vitest';
 import { NOWHERE, startServers, type TestServer } from '../testing/test-servers.ts';
-import { deadLettersConfig } from './config.ts';
+import { deadLettersConfig } from './dead-letters-command.ts';
 import { MirroredDeadLetters } from './mirrored-dead-letters.ts';
 
 const engines = { clickhouseUrl: inject('clickhouseUrl'), kafkaBrokers: inject('kafkaBrokers') };

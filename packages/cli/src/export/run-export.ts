@@ -16,7 +16,7 @@ export type ExportEnd =
   | { readonly kind: 'stopped'; readonly reason: string };
 
 export interface ExportCounts {
-  /** Of NDJSON, in the file; of other formats 0. */
+  /** How many events the file has; 0 for formats other than NDJSON. */
   events: number;
   /** Received by this process. */
   bytes: number;

@@ -4,7 +4,7 @@ export interface PoolLimits {
   readonly concurrency: number;
   /** Tasks that wait for another task with their key. */
   readonly waitingMax: number;
-  /** Of all tasks together, running and waiting. */
+  /** How many bytes all tasks may have together, running and waiting. */
   readonly bytesMax: number;
 }
 
@@ -23,7 +23,7 @@ export class OrderedPool {
   readonly #limits: PoolLimits;
   #running = 0;
   #waiting = 0;
-  /** Of all tasks, running and waiting. */
+  /** The bytes of all tasks, running and waiting. */
   #bytes = 0;
   #failure: { readonly reason: unknown } | undefined;
   /** Resolves when a task has ended. */

@@ -8,7 +8,7 @@ const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
 
 /** The input of an import: a file or standard input, plain or compressed with gzip, which the first bytes tell. */
 export class Source {
-  /** Of the file; `undefined` for standard input. */
+  /** The size of the file; `undefined` for standard input. */
   readonly bytesTotal: number | undefined;
   readonly #input: Readable;
   #bytesRead = 0;

@@ -4,8 +4,7 @@ import { ArgumentsError } from '@sluice/shared/command-line';
 import { recordRetention } from '@sluice/writer/clickhouse/retention-settings';
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest';
 import { NOWHERE, startServers, type TestServer } from '../testing/test-servers.ts';
-import { RetentionSettings } from './retention.ts';
-import { parse, runRetentionCommand } from './retention-command.ts';
+import { parse, RetentionSettings, runRetentionCommand } from './retention-command.ts';
 
 const NOW = Date.UTC(2026, 2, 10, 13);
 

@@ -1,10 +1,11 @@
-import { createClickHouse } from '@sluice/shared/clickhouse/client';
+import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { ArgumentsError } from '@sluice/shared/command-line';
 import { clickHouseEnv } from '@sluice/shared/config';
-import { keptFromMs, retentionDays } from '@sluice/shared/event-retention';
 import { workspaceName } from '@sluice/shared/keys/keys-file';
 import { printable } from '@sluice/shared/printable';
+import { ALL_OTHERS, BEFORE_EVENTS_MS, keptFromMs, retentionDays } from '@sluice/shared/retention-days';
 import { serverEnv } from '@sluice/shared/servers/server-config';
+import { readRetention, recordRetention } from '@sluice/writer/clickhouse/retention-settings';
 import { z } from 'zod';
 import type { Command } from '../command.ts';
 import { withLocalSystem } from '../local-system.ts';
@@ -13,7 +14,6 @@ import { atServer } from '../servers/at-server.ts';
 import { loadServersOf } from '../servers/chosen-server.ts';
 import { inColumns, processTerminal, type Terminal } from '../terminal.ts';
 import { unreachable } from '../unreachable.ts';
-import { type Retention, RetentionSettings } from './retention.ts';
 
 /** How many workspaces may have a retention of their own: statements name all of them. */
 const OWN_MAX = 1_000;
@@ -170,7 +170,7 @@ function isFull({ own, named }: Retention, workspace: string): boolean {
   return !own.has(workspace) && named >= OWN_MAX;
 }
 
-/** Of servers that differ, the shortest counts: an event has expired as soon as it has on any of them. */
+/** The shortest retention counts where servers differ: an event has expired as soon as it has on any of them. */
 function shortest(all: readonly Retention[]): Retention {
   const workspaces = new Set(all.flatMap(({ own }) => [...own.keys()]));
   const own = [...workspaces].sort().map((workspace): [string, number] => {
@@ -243,4 +243,53 @@ export function parse(args: readonly string[]): RetentionArguments {
   if (command === 'set' && !days.success) errors.push(`DAYS ${days.error.issues[0]?.message}.`);
   if (errors.length > 0) throw new ArgumentsError(errors.join(' '));
   return { server, command, workspace, days: command === 'set' ? days.data : undefined, yes: flags.yes };
+}
+
+/** For how many days events are kept; `undefined`: for ever. */
+interface Retention {
+  /** The days of all workspaces that are not named in `own`. */
+  readonly others: number | undefined;
+  readonly own: ReadonlyMap<string, number>;
+  /** How many workspaces statements name: those in `own`, and others whose retention was cleared in the last day. */
+  readonly named: number;
+}
+
+const DAY_MS = 86_400_000;
+
+const COUNT = `SELECT count() AS found FROM events
+  WHERE workspace_id = {workspace:String}
+    AND timestamp >= fromUnixTimestamp64Milli({fromMs:Int64}) AND timestamp < fromUnixTimestamp64Milli({toMs:Int64})`;
+
+/** The retention of a deployment, for the operator. All methods throw ClickHouse's errors. */
+export class RetentionSettings {
+  readonly #client: ClickHouseClient;
+
+  constructor(client: ClickHouseClient) {
+    this.#client = client;
+  }
+
+  async read(): Promise<Retention> {
+    const days = new Map<string, number>();
+    let named = 0;
+    for (const setting of await readRetention(this.#client)) {
+      if (setting.days > 0) days.set(setting.workspace, setting.days);
+      if (setting.workspace !== ALL_OTHERS && (setting.days > 0 || setting.ageMs < DAY_MS)) named += 1;
+    }
+    const others = days.get(ALL_OTHERS);
+    days.delete(ALL_OTHERS);
+    return { others, own: days, named };
+  }
+
+  /** @param days `undefined`: those of all others */
+  async set(workspace: string, days: number | undefined): Promise<void> {
+    await recordRetention(this.#client, workspace, days);
+  }
+
+  /** Returns how many events of a workspace are stored, from a time on and before another, in milliseconds. */
+  async count(workspace: string, fromMs = BEFORE_EVENTS_MS, toMs: number): Promise<number> {
+    const query_params = { workspace, fromMs, toMs };
+    const result = await this.#client.query({ query: COUNT, query_params, format: 'JSONEachRow' });
+    const [row] = await result.json<{ found: number }>();
+    return row?.found ?? 0;
+  }
 }

@@ -5,7 +5,7 @@ import { type Identity, readIdentity } from './identity.ts';
 
 /** What the database of a server says. */
 export interface ServerState {
-  /** Of ClickHouse; undefined where the database does not exist yet. */
+  /** The version of ClickHouse; undefined where the database does not exist yet. */
   readonly version: string | undefined;
   /** How many migrations of this version are missing. */
   readonly missing: number;

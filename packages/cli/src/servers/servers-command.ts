@@ -1,18 +1,20 @@
 import { resolve } from 'node:path';
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { ArgumentsError } from '@sluice/shared/command-line';
 import { ConfigError } from '@sluice/shared/config';
+import { printable } from '@sluice/shared/printable';
 import type { Command, Environment } from '../command.ts';
 import { withLocalSystem } from '../local-system.ts';
 import { parseCommand } from '../parse-command.ts';
-import { processTerminal } from '../terminal.ts';
+import { processTerminal, type Terminal } from '../terminal.ts';
 import { unreachable } from '../unreachable.ts';
-import { runAccept } from './accept.ts';
 import { runCheck } from './check-file.ts';
 import { loadAllServers } from './chosen-server.ts';
 import { COMPARE_HELP, parseCompare, runCompareCommand } from './compare/compare-command.ts';
 import { type ConfiguredServer, configured, connectTo, serversConfig } from './connected-server.ts';
 import { COPY_HELP, parseCopy, runCopyCommand } from './copy/copy-command.ts';
 import { findServer } from './find-server.ts';
+import { readIdentity, recordState } from './identity.ts';
 import { runStatus } from './status.ts';
 
 const COMMANDS = 'status, check FILE, copy --from NAME --to NAME, compare NAME NAME, or accept NAME';
@@ -80,4 +82,36 @@ ${COMPARE_HELP}
                         read as the others are
 
 Exit codes: 0 done, or nothing is wrong; 1 not done, or something is wrong; 2 wrong arguments.`;
+}
+
+/**
+ * Says what a server lacks, asks whether that is gone for good, and records that the server is complete. Returns the exit
+ * code.
+ *
+ * @throws ClickHouse's errors
+ */
+async function runAccept(
+  name: string,
+  client: ClickHouseClient,
+  yes: boolean,
+  { print, confirm }: Terminal,
+): Promise<number> {
+  const identity = await readIdentity(client);
+  if (identity?.state !== 'incomplete') {
+    print(
+      identity?.state === 'filling'
+        ? `${name} is being filled: run "sluice servers copy" to its end.`
+        : `${name} is not incomplete: there is nothing to accept.`,
+    );
+    return 1;
+  }
+  print(printable(`${name} is incomplete: ${identity.detail}`));
+  print('If another server is complete, copy it: "sluice servers copy". Otherwise accept that this is gone for good.');
+  if (!yes && !(await confirm('Accept? [y/N] '))) {
+    print('nothing was changed');
+    return 1;
+  }
+  await recordState(client, 'complete');
+  print(`${name} is complete from now on, and is read as the others are`);
+  return 0;
 }

@@ -3,7 +3,7 @@ import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
 import { printable } from '@sluice/shared/printable';
-import { LagReader } from '@sluice/writer/kafka/lag';
+import { LagReader } from '@sluice/writer/group/lag';
 import type { Kafka } from 'kafkajs';
 import { inColumns } from '../terminal.ts';
 import { type ConfiguredServer, connectTo, ownerOf } from './connected-server.ts';

@@ -35,7 +35,7 @@ export interface TestServer {
   readonly name: string;
   readonly database: string;
   readonly group: string;
-  /** Of the administrator. */
+  /** Logs in as the administrator. */
   readonly client: ClickHouseClient;
   insert(table: string, ...rows: readonly object[]): Promise<void>;
   read<Row>(query: string, params?: Readonly<Record<string, unknown>>): Promise<Row[]>;
@@ -116,7 +116,7 @@ export async function startServers<Name extends string>(
     await rename(`${path}.new`, path);
     return path;
   };
-  // Those with ranges are filled, and read later.
+  // Servers with ranges are filled, and read later.
   if (names.length > 0)
     await write(Object.fromEntries(names.map((name) => [name, { serves: rangeOf(name) === undefined }])));
   for (const server of servers) await server.identify();

@@ -161,7 +161,7 @@ export class PartitionGrowth {
   }
 }
 
-/** Those without a leader are in no list, and may hold messages. */
+/** Returns a sentence for each topic with partitions without a leader: these are in no list, and may hold messages. */
 function missingPartitions(statuses: readonly PartitionStatus[], topics: readonly TopicGrowth[]): string[] {
   return topics.flatMap(({ topic, inKafka }) => {
     const known = statuses.filter((status) => status.topic === topic).length;

@@ -3,7 +3,7 @@ import { withAdmin } from '@sluice/shared/kafka/topics';
 import { refuseOtherGroups } from '@sluice/writer/clickhouse/claim-database';
 import { Halts } from '@sluice/writer/clickhouse/halts';
 import { type ActiveHalt, readPartitions } from '@sluice/writer/clickhouse/known-partitions';
-import { offsetOf } from '@sluice/writer/kafka/inspect-partitions';
+import { offsetOf } from '@sluice/writer/group/inspect-partitions';
 import { nameOf } from '@sluice/writer/protocol/position';
 import type { Kafka } from 'kafkajs';
 import { readIdentity, recordState } from '../servers/identity.ts';

@@ -56,7 +56,7 @@ export async function readMigrations(folder: URL = MIGRATIONS): Promise<readonly
 
 /**
  * Brings the database to the newest schema: creates it if it is missing, and applies the migrations that are missing.
- * Those of different tables are one request, so that a new database takes 8 requests, and one that is up to date 2.
+ * Migrations of different tables are one request, so that a new database takes 8 requests, and one that is up to date 2.
  *
  * Several services may call it at the same time. ClickHouse has no locks, so each migration is one statement that can be
  * repeated, and the records of it merge into one.
@@ -178,7 +178,7 @@ async function createDatabase(config: ClickHouseConfig): Promise<void> {
 
 /** A migration as the database has recorded it. */
 export interface AppliedMigration {
-  /** Of its file. */
+  /** The name of its file. */
   readonly name: string;
   readonly checksum: string;
   /** Seconds since 1970. */

@@ -1,6 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { Server as HttpsServer } from 'node:https';
-import type { Socket } from 'node:net';
+import { isIP, type Socket } from 'node:net';
 import Fastify, {
   type FastifyBaseLogger,
   type FastifyError,
@@ -9,17 +9,15 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from 'fastify';
+import type { Registry } from 'prom-client';
 import type { Component } from '../lifecycle.ts';
 import type { Logger } from '../log.ts';
 import type { TlsFiles } from '../tls/tls-files.ts';
 import { traceRequests } from '../tracing/request-spans.ts';
-import { createHostCheck } from './allowed-hosts.ts';
-import { Health, type HealthOptions } from './health.ts';
 import { HttpMetrics } from './metrics.ts';
 import { collectMethods } from './other-methods.ts';
 import { Problem, type ProblemCode, problemBody } from './problem.ts';
 import { parseQueryString } from './query-string.ts';
-import { Refusals } from './refusals.ts';
 
 /** A request id from outside is kept when it is short and plain, and replaced otherwise. */
 const SANE_REQUEST_ID = /^[A-Za-z0-9._:/+=-]{1,128}$/;
@@ -211,4 +209,106 @@ function toProblem(error: FastifyError | Problem): Problem {
     return new Problem('invalid_request', 'The request is malformed.', { cause: error });
   }
   return new Problem('internal', 'The service failed; its log has the cause under this request id.', { cause: error });
+}
+
+/** Checks the `Host` of a request. @throws {Problem} `host_not_allowed` */
+type HostCheck = (host: string | undefined) => void;
+
+/**
+ * Returns a check of the `Host` header. A web page of any site can make its own name resolve to this machine and then
+ * read what is served here without a key; the browser still sends that name.
+ *
+ * An IP address is always allowed: it was not resolved. So are requests without a host, which browsers do not send.
+ *
+ * @param names that the service may be reached by, without ports; `undefined`: any
+ */
+function createHostCheck(names: readonly string[] | undefined): HostCheck {
+  if (names === undefined) return () => undefined;
+  const allowed = new Set(names.map((name) => name.toLowerCase()));
+  return (host) => {
+    if (host === undefined || host === '') return;
+    const name = nameOf(host);
+    if (allowed.has(name) || isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0) return;
+    const detail =
+      'This service is not reached by the name in the header Host. Use its address, or let the operator add the name to ALLOWED_HOSTS.';
+    throw new Problem('host_not_allowed', detail);
+  };
+}
+
+/** Returns the name of a host in lower case, without its port and the dot of a complete name. */
+function nameOf(host: string): string {
+  return host.replace(/:\d*$/, '').replace(/\.$/, '').toLowerCase();
+}
+
+interface HealthOptions {
+  readonly registry: Registry;
+  /** Returns what keeps the service from doing its work, each as a short phrase; empty when it is ready. */
+  readonly readiness: () => Promise<readonly string[]> | readonly string[];
+  /** Returns what an operator should change though the service does its work, a sentence for each. Default none. */
+  readonly warnings?: (() => readonly string[]) | undefined;
+}
+
+/** What tells how a service is: `GET /livez`, `/readyz` and `/metrics`. */
+class Health {
+  readonly #options: HealthOptions;
+  #stopping = false;
+
+  constructor(options: HealthOptions) {
+    this.#options = options;
+  }
+
+  register(app: FastifyInstance): void {
+    const { registry } = this.#options;
+    app.addHook('preClose', async () => {
+      this.#stopping = true;
+    });
+    app.get('/livez', async () => ({ status: 'ok' }));
+    app.get('/readyz', async (_request, reply) => {
+      const missing = await this.#missing();
+      reply.code(missing.length === 0 ? 200 : 503);
+      const found = this.#options.warnings?.() ?? [];
+      const warnings = found.length > 0 ? { warnings: found } : {};
+      return missing.length === 0 ? { status: 'ok', ...warnings } : { status: 'unavailable', missing, ...warnings };
+    });
+    app.get('/metrics', async (_request, reply) => {
+      reply.type(registry.contentType);
+      return await registry.metrics();
+    });
+  }
+
+  async #missing(): Promise<readonly string[]> {
+    return this.#stopping ? ['the service is stopping'] : await this.#options.readiness();
+  }
+}
+
+/** The time in which a 503 of one code is logged once, in milliseconds. Under load there are thousands a second. */
+const LOG_INTERVAL_MS = 5_000;
+
+/** Counts the requests that are refused, and logs those for which the service is to blame. */
+class Refusals {
+  readonly #refusedRequests: HttpMetrics['refusedRequests'];
+  /** `at` is on the clock of `performance`, which nobody sets. */
+  readonly #logged = new Map<ProblemCode, { at: number; suppressed: number }>();
+
+  constructor({ refusedRequests }: Pick<HttpMetrics, 'refusedRequests'>) {
+    this.#refusedRequests = refusedRequests;
+  }
+
+  /** `log` returns the request's logger, `error` is what was thrown. */
+  record(problem: Problem, error: Error, log: () => Logger): void {
+    this.#refusedRequests.inc({ code: problem.code });
+    if (problem.status === 503) this.#logUnavailable(problem, log);
+    else if (problem.status >= 500) log().error({ err: error, code: problem.code }, 'request failed');
+  }
+
+  #logUnavailable({ code, message, cause }: Problem, log: () => Logger): void {
+    const last = this.#logged.get(code);
+    if (last && performance.now() - last.at < LOG_INTERVAL_MS) {
+      last.suppressed += 1;
+      return;
+    }
+    this.#logged.set(code, { at: performance.now(), suppressed: 0 });
+    const reason = cause instanceof Error ? cause.message : message;
+    log().warn({ code, reason, suppressed: last?.suppressed ?? 0 }, 'requests get 503');
+  }
 }

@@ -16,7 +16,7 @@ const STOP_MS_MAX = 2_000;
 /** What a `202` of rows in a topic rests on. */
 export interface TopicReplicas {
   readonly topic: string;
-  /** Of the partition that has the fewest. */
+  /** The replicas of the partition that has the fewest. */
   readonly replicas: number;
   /** `min.insync.replicas`; `undefined` without the right `DescribeConfigs`. */
   readonly inSyncMin: number | undefined;

@@ -206,7 +206,7 @@ export class KeysFileChanges {
         });
         for (const { done } of begun) done.resolve();
       } catch (error) {
-        // Those that came since would wait as long for the same.
+        // Changes that came since would wait as long for the same.
         for (const { done } of [...begun, ...this.#take()]) done.reject(error);
       }
     }

@@ -42,7 +42,7 @@ const looseFile = z.looseObject({ servers: z.array(z.record(z.string(), z.unknow
 /** A ClickHouse server that is fed by a consumer group of its own. */
 export interface Server {
   readonly name: string;
-  /** Of its HTTP interface. */
+  /** The address of its HTTP interface. */
   readonly url: string;
   /** Host and port of its native protocol, by which other ClickHouse servers read it. */
   readonly native: string;

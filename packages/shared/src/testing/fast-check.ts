@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { inject } from 'vitest';
 
-/** Of `SLUICE_TEST_SEED`, or new in each run. */
+/** The seed in `SLUICE_TEST_SEED`, or a new one in each run. */
 export const SEED = inject('seed');
 
 export const HOW_TO_REPEAT = `SLUICE_TEST_SEED=${SEED} makes the same random choices again`;

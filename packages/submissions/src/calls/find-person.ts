@@ -65,7 +65,7 @@ async function findIn(
       const isProperties = isName(bytes, name, PROPERTIES);
       const value = cursor.skip();
       if (isProperties) properties = { start: start + value.start, end: start + value.end };
-      // Of a field that comes twice the last one counts.
+      // If a field comes twice, the last one counts.
       if (isUserId) userId = userIdOf(parse(bytes, value)) ?? userId;
       if (isAnonymousId) anonymousId = userIdOf(parse(bytes, value)) ?? anonymousId;
     }

@@ -8,7 +8,7 @@ import type { CallOutline } from './call-outline.ts';
 import type { CallPerson } from './find-person.ts';
 import { withoutKeys } from './without-keys.ts';
 
-/** Of a larger call, or one with a larger context of its batch, only the beginning is kept, in bytes. */
+/** How much is kept of a larger call, or of one with a larger context of its batch: the beginning, in bytes. */
 const KEPT_BYTES_MAX = 256 * 1_024;
 
 /**

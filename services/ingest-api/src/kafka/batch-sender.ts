@@ -1,11 +1,16 @@
+import { type Span, SpanKind } from '@opentelemetry/api';
 import type { Logger } from '@sluice/shared/log';
+import { ATTRIBUTE } from '@sluice/shared/tracing/attributes';
+import { markFailed } from '@sluice/shared/tracing/failed-span';
+import { sharedWork } from '@sluice/shared/tracing/shared-work';
+import { traceHeader } from '@sluice/shared/tracing/trace-header';
+import { tracer } from '@sluice/shared/tracing/tracer';
 import { packMessages } from '@sluice/submissions/rows/message-packing';
 import kafkajs, { type Kafka, type Producer } from 'kafkajs';
 import type { IngestConfig } from '../config.ts';
 import type { IngestMetrics } from '../metrics.ts';
 import type { Bundle, SendFailure } from './bundle.ts';
 import { encodeProduceRequest } from './produce-request.ts';
-import { SendSpans } from './send-spans.ts';
 
 /** How long a broker waits for its in-sync replicas, in milliseconds. */
 const ACK_TIMEOUT_MS = 5_000;
@@ -126,4 +131,49 @@ function createProducer(kafka: Kafka): Producer {
     idempotent: false,
     retry: { initialRetryTime: 100, retries: 1 },
   });
+}
+
+/**
+ * The spans of one send, one for each topic. Each has links to the requests whose rows it holds, and its name travels in
+ * a header of its messages, to the writer.
+ */
+class SendSpans {
+  readonly #spans: ReadonlyMap<string, Span>;
+
+  constructor(bundles: readonly Bundle[]) {
+    const byTopic = Map.groupBy(bundles, ({ target }) => target.topic);
+    this.#spans = new Map([...byTopic].map(([topic, ofTopic]) => [topic, startSpan(topic, ofTopic)]));
+  }
+
+  /** Returns the header of the messages for a topic; none while nothing is traced. */
+  header(topic: string): Readonly<Record<string, string>> {
+    const span = this.#spans.get(topic);
+    return span ? traceHeader(span) : {};
+  }
+
+  countMessages(topic: string, count: number): void {
+    this.#spans.get(topic)?.setAttribute(ATTRIBUTE.messageCount, count);
+  }
+
+  /** Ends the spans. One of a topic with rows that Kafka has not acknowledged has failed. */
+  end(failures: readonly SendFailure[]): void {
+    for (const [topic, span] of this.#spans) {
+      const failure = failures.find(({ bundle }) => bundle.target.topic === topic);
+      if (failure) markFailed(span, failure.type ?? 'no response');
+      span.end();
+    }
+  }
+}
+
+function startSpan(topic: string, bundles: readonly Bundle[]): Span {
+  const requests = new Set<Span>();
+  for (const { items } of bundles) for (const { span } of items) if (span) requests.add(span);
+  const { parent, links } = sharedWork([...requests].map((span) => ({ context: span.spanContext() })));
+  const attributes = {
+    [ATTRIBUTE.messagingSystem]: 'kafka',
+    [ATTRIBUTE.destination]: topic,
+    [ATTRIBUTE.operation]: 'send',
+    [ATTRIBUTE.operationType]: 'send',
+  };
+  return tracer.startSpan(`send ${topic}`, { kind: SpanKind.PRODUCER, links, attributes }, parent);
 }

@@ -6,8 +6,8 @@ import type { Pause } from '@sluice/submissions/pause';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { registerAnyBodyReader } from '../http/body-reader.ts';
 import { callKeyOf } from '../http/call-keys.ts';
+import { type CallsRequest, type PostCallsOptions, publishCalls, readCallsRequest } from './calls-request.ts';
 import { readIdempotencyKey } from './idempotency-key.ts';
-import { type PostCallsOptions, publishCalls, type TakenCalls, takeCalls } from './taken-calls.ts';
 
 /**
  * How long a request waits for Kafka at most, in milliseconds: less than the clients wait. `@segment/analytics-node` gives
@@ -57,7 +57,7 @@ class PostCalls {
     return await publishCalls(request, reply, taken, this.#options, { accepted: { success: true }, timeoutMs });
   }
 
-  async #take(request: FastifyRequest, body: Buffer, route: CallRoute, pause: Pause): Promise<TakenCalls> {
+  async #take(request: FastifyRequest, body: Buffer, route: CallRoute, pause: Pause): Promise<CallsRequest> {
     const { admission, callsMax } = this.#options;
     const outline = await readCallOutline(body, route, callsMax, pause);
     this.#authenticate(request, outline);
@@ -65,7 +65,7 @@ class PostCalls {
     const { key, issues } = readIdempotencyKey(request.headers['idempotency-key']);
     // A key that is not valid is ignored: these clients do not send one.
     const idempotencyKey = issues.length === 0 ? key : undefined;
-    return await takeCalls(request, outline, { form: route, idempotencyKey }, this.#options, pause);
+    return await readCallsRequest(request, outline, { form: route, idempotencyKey }, this.#options, pause);
   }
 
   #authenticate(request: FastifyRequest, { writeKey }: CallOutline): void {

@@ -7,7 +7,7 @@ import { leastRowBytes } from '@sluice/submissions/rows/row-size';
 import { collectRows } from '@sluice/submissions/rows/submission-rows';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Admission } from '../http/admission.ts';
-import type { Turns } from '../http/turns.ts';
+import type { WorkspaceTurns } from '../http/workspace-turns.ts';
 import type { RowPublisher } from '../kafka/row-publisher.ts';
 import type { IngestMetrics } from '../metrics.ts';
 import { readIdempotencyKey } from './idempotency-key.ts';
@@ -16,7 +16,7 @@ import type { VersionClock } from './version-clock.ts';
 
 export interface PostSubmissionsOptions {
   readonly admission: Admission;
-  readonly turns: Turns;
+  readonly turns: WorkspaceTurns;
   readonly reader: SubmissionReader;
   readonly publisher: RowPublisher;
   readonly versions: VersionClock;

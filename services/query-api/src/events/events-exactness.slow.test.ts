@@ -23,10 +23,11 @@ const RUN = { endOnFailure: true };
 const START_MS = Date.UTC(2026, 1, 27);
 const WORKSPACES = ['a', 'b'] as const;
 
-const [eraseEvents = '', forgetErased = ''] = await Promise.all(
-  ['erase-events', 'forget-erased'].map((name) =>
-    readFile(new URL(`../../../writer/src/clickhouse/sql/${name}.sql`, import.meta.url), 'utf8'),
-  ),
+const ERASURE = await readFile(new URL('../../../writer/src/erasure/erasure.sql', import.meta.url), 'utf8');
+const [eraseEvents = '', forgetErased = ''] = ['erase-events', 'forget-erased'].map((name) =>
+  ERASURE.split(/^-- name: /m)
+    .find((section) => section.startsWith(`${name}\n`))
+    ?.slice(name.length),
 );
 
 beforeAll(async () => {

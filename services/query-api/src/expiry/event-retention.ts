@@ -1,4 +1,4 @@
-import { ALL_OTHERS, keptFromMs } from '@sluice/shared/event-retention';
+import { ALL_OTHERS, keptFromMs } from '@sluice/shared/retention-days';
 import { FreshPoll } from '../clickhouse/fresh-poll.ts';
 import type { QueryRunner } from '../clickhouse/query-runner.ts';
 import type { Sql } from '../clickhouse/sql.ts';

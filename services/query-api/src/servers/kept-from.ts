@@ -1,4 +1,4 @@
-import { ALL_OTHERS, keptFromMs } from '@sluice/shared/event-retention';
+import { ALL_OTHERS, keptFromMs } from '@sluice/shared/retention-days';
 import type { PolledServer } from './polled-server.ts';
 
 /**

@@ -1,7 +1,7 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Epoch } from '../protocol/epoch.ts';
 import type { Halt } from '../protocol/log-gap.ts';
-import { asFenced } from './as-fenced.ts';
+import { asFenced } from './ownership.ts';
 import { STATEMENTS } from './statements.ts';
 
 /** Older than every epoch of a writer. */

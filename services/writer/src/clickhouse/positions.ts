@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import type { ClickHouseSettings } from '@clickhouse/client';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Epoch } from '../protocol/epoch.ts';
-import { asFenced } from './as-fenced.ts';
 import type { StoredPosition } from './known-partitions.ts';
 import type { Ownership } from './ownership.ts';
+import { asFenced } from './ownership.ts';
 import { STATEMENTS } from './statements.ts';
 
 /** A position to be stored. */

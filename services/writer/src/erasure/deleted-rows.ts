@@ -1,8 +1,8 @@
 import { anonymousIdOf, isVisitor, visitorOf } from '@sluice/shared/deleted-person';
-import type { ClickHouseSession } from '../clickhouse/session.ts';
-import { STATEMENTS } from '../clickhouse/statements.ts';
+import type { ClickHouseSession } from '../clickhouse/clickhouse-session.ts';
 import type { DueErasure } from './erasure-passes.ts';
 import { requireNoRemovals } from './removals.ts';
+import { STATEMENTS } from './statements.ts';
 
 /** In the order in which they run. */
 const ERASE_STATEMENTS = {

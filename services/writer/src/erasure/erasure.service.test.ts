@@ -8,11 +8,12 @@ import { createLogger } from '@sluice/shared/log';
 import type { ChangeRow } from '@sluice/shared/rows';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, onTestFinished, test } from 'vitest';
-import { ClickHouseSession } from '../clickhouse/session.ts';
-import { STATEMENTS } from '../clickhouse/statements.ts';
+import { STATEMENTS as BATCH_STATEMENTS } from '../batch/statements.ts';
+import { ClickHouseSession } from '../clickhouse/clickhouse-session.ts';
 import { batchOf, changeRow, createTestStore, eventRow, messages, NOON, type TestStore } from '../testing/store.ts';
 import { forgetUsersWithoutRows } from './deleted-rows.ts';
 import { Erasure } from './erasure.ts';
+import { STATEMENTS } from './statements.ts';
 
 let db: TestStore;
 const failures = { inc: () => undefined };
@@ -594,7 +595,7 @@ test('what ClickHouse reads to find due deletions does not grow with those that 
   await db.store(batchOf([], [deletionOf('gone')]));
   await past(0, 10_000);
   // The statement of a batch of 20 users, without the temporary table that it fills.
-  const [, lookUpSql = ''] = STATEMENTS['find-deletions'].sql.split('ENGINE = Memory AS\n');
+  const [, lookUpSql = ''] = BATCH_STATEMENTS['find-deletions'].sql.split('ENGINE = Memory AS\n');
   const lookUp = () => rowsRead(lookUpSql);
   const staged = "ENGINE = Memory AS SELECT 'test' AS workspace_id, toString(number * 300) AS";
   await db.client.command({ query: `CREATE TABLE staged_events ${staged} person FROM numbers(20)` });

@@ -1,11 +1,11 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Logger } from '@sluice/shared/log';
-import { ClickHouseSession } from '../clickhouse/session.ts';
-import { STATEMENTS } from '../clickhouse/statements.ts';
+import { ClickHouseSession } from '../clickhouse/clickhouse-session.ts';
 import type { WriterConfig } from '../config.ts';
 import { eraseRows, forgetUsersWithoutRows } from './deleted-rows.ts';
 import { type DueErasure, eraseInHalves, passesOf } from './erasure-passes.ts';
 import { Rounds } from './rounds.ts';
+import { STATEMENTS } from './statements.ts';
 
 /** How many due deletions one query returns. */
 const USERS_MAX = 1_000;

@@ -1,16 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
-import { ALL_OTHERS, keptFromMs } from '@sluice/shared/event-retention';
 import { createLogger } from '@sluice/shared/log';
+import { ALL_OTHERS, keptFromMs } from '@sluice/shared/retention-days';
 import type { EventRow } from '@sluice/shared/rows';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, beforeEach, expect, inject, onTestFinished, test } from 'vitest';
 import { readRetention, recordRetention } from '../clickhouse/retention-settings.ts';
-import { STATEMENTS } from '../clickhouse/statements.ts';
 import { batchOf, createTestStore, eventRow, type TestStore } from '../testing/store.ts';
-import { erasureTimes } from './erasure-times.ts';
-import { ExpiredEvents, type ExpiryConfig } from './expired-events.ts';
+import { ExpiredEvents, type ExpiryConfig, erasureTimes } from './expired-events.ts';
+import { STATEMENTS } from './statements.ts';
 
 const DAY_MS = 86_400_000;
 

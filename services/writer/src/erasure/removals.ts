@@ -1,5 +1,5 @@
-import type { ClickHouseSession } from '../clickhouse/session.ts';
-import { STATEMENTS } from '../clickhouse/statements.ts';
+import type { ClickHouseSession } from '../clickhouse/clickhouse-session.ts';
+import { STATEMENTS } from './statements.ts';
 
 /** A mutation has not ended. It goes on in ClickHouse, and the erasure after it. */
 export class RemovalRunning extends Error {

@@ -13,7 +13,7 @@ export interface StampedTimes {
   readonly stamped_periods: readonly number[];
 }
 
-/** Of stamped events: their first and their last time, both included, in milliseconds since 1970. */
+/** The first and the last time of stamped events, both included, in milliseconds since 1970. */
 export interface TimeRange {
   readonly first_stamped: number;
   readonly last_stamped: number;

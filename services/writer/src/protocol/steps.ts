@@ -1,6 +1,6 @@
 /*
  * The writers' protocol: in which order a writer does things, so that Kafka and ClickHouse together lose no row and
- * store none twice. Each step has the name of the file in `clickhouse/sql/` that it runs, where it runs one.
+ * store none twice. Each step has the name of the statement that it runs, where it runs one.
  *
  * Once per assignment, the take-over:
  *

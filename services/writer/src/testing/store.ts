@@ -4,9 +4,9 @@ import { ADMINISTRATOR, WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing
 import { type TestDatabase, takeDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import type { ClickHouseConfig } from '@sluice/shared/config';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
+import type { StagedBatch, StoredRows } from '../batch/staged-batch.ts';
+import { StagedStore } from '../batch/staged-batch.ts';
 import { Ownership } from '../clickhouse/ownership.ts';
-import type { StagedBatch, StoredRows } from '../clickhouse/staged-batch.ts';
-import { StagedStore } from '../clickhouse/staged-store.ts';
 import type { DeadLetter } from '../protocol/dead-letter.ts';
 import type { Epoch } from '../protocol/epoch.ts';
 import type { RowBatch, RowMessage } from '../protocol/row-batch.ts';
@@ -40,9 +40,9 @@ export interface TestStore {
   store(batch: RowBatch): Promise<Stored>;
   /** Creates another writer of the group, with an ownership of its own. @param url of ClickHouse, or of a proxy */
   writer(url?: string): TestWriter;
-  /** Of the administrator. */
+  /** Logs in as the administrator. */
   readonly client: ClickHouseClient;
-  /** Of the account that the writer has. */
+  /** Logs in with the account of the writer. */
   readonly writerClient: ClickHouseClient;
   close(): Promise<void>;
   read<Row>(query: string): Promise<Row[]>;

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { ArgumentsError, readArguments } from '@sluice/shared/command-line';
 import { printable } from '@sluice/shared/printable';
 import { sleep } from '@sluice/shared/retry';
@@ -14,7 +15,6 @@ import { reasonOf } from '../reason-of.ts';
 import { ComparedServer, STATEMENT_MS_MAX } from './compared-server.ts';
 import { type Both, ofBoth, type Servers } from './different-keys.ts';
 import { type ComparisonPlan, planComparison } from './plan-comparison.ts';
-import { recordComparison } from './record-comparison.ts';
 import { type Comparison, type ComparisonProgress, type NamedKey, runComparison } from './run-comparison.ts';
 
 export const COMPARE_HELP = `  compare NAME NAME     says whether two servers that store the same partitions have the same, while everything runs, and
@@ -162,4 +162,26 @@ async function sayHowFar(
     const what = `${part.table.name} ${monthOf(part.partition)}`.trim();
     if (!ended.aborted) console.error(`${what}: rows read by ${read}; ${done} of ${all} parts done`);
   }
+}
+
+const RECORD = `
+INSERT INTO server_comparisons (compared_at, other, through, months, event_count, differing)
+SELECT
+  now64(3), {other:String}, fromUnixTimestamp64Micro({until:Int64}), {months:UInt32}, {events:UInt64}, {differing:Array(String)}`;
+
+/** What a comparison with another server has found. */
+interface Outcome {
+  /** What was received later was left out, in microseconds since 1970. */
+  readonly until: number;
+  /** Partitions of the table `events`. */
+  readonly months: number;
+  /** The tables that differ. */
+  readonly differing: readonly string[];
+  /** How many events of the server were compared. */
+  readonly events: number;
+}
+
+/** Records at a server what a comparison with another one has found, for its metrics. @throws ClickHouse's errors */
+async function recordComparison(client: ClickHouseClient, other: string, outcome: Outcome): Promise<void> {
+  await client.command({ query: RECORD, query_params: { other, ...outcome } });
 }

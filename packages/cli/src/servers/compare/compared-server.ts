@@ -1,6 +1,6 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { PERSON_SQL } from '@sluice/shared/deleted-person';
-import { ClickHouseSession } from '@sluice/writer/clickhouse/session';
+import { ClickHouseSession } from '@sluice/writer/clickhouse/clickhouse-session';
 import { type ComparedTable, type Cut, checksumsOf, DELETIONS_LEFT_OUT, rowsOf } from './compared-tables.ts';
 
 /** How long a statement may take, in milliseconds. It reads a table, or a partition of one. */

@@ -26,7 +26,7 @@ const DELETED_USERS = `
           UNION ALL
           SELECT cityHash64(workspace_id, user_id) FROM ${DELETIONS_LEFT_OUT}`;
 
-/** Of a partition of the table `events`. */
+/** A partition of the table `events`. */
 export const EVENTS: ComparedTable = {
   name: 'events',
   rows: `
@@ -116,7 +116,10 @@ const SIGHTINGS: ComparedTable = {
   isFolded: false,
 };
 
-/** Of equal ids the row is equal; place and reason are those of the copy that a server has read. Some rows do not say when they were received. */
+/**
+ * Equal ids have equal rows; place and reason are those of the copy that a server has read. Some rows do not say when they
+ * were received.
+ */
 const DEAD_LETTERS: ComparedTable = {
   name: 'dead_letters',
   rows: `

@@ -9,7 +9,7 @@ const BUCKETS_MAX = 2 ** 18;
 /** How many rows of each server are held in memory at a time, about. */
 const ROWS_AT_ONCE = 200_000;
 
-/** Of both servers. */
+/** A value of each of the two servers. */
 export type Both<Value> = readonly [Value, Value];
 
 /** The rows of both servers with one key, where they are not the same. */

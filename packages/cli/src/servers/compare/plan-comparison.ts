@@ -1,5 +1,5 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { ALL_OTHERS, BEFORE_EVENTS_MS, keptFromMs } from '@sluice/shared/event-retention';
+import { ALL_OTHERS, BEFORE_EVENTS_MS, keptFromMs } from '@sluice/shared/retention-days';
 import { Refused } from '../../backup/refused.ts';
 import type { ConfiguredServer } from '../connected-server.ts';
 import type { Identity } from '../identity.ts';

@@ -1,4 +1,5 @@
 import { Refused } from '../../backup/refused.ts';
+import { DifferenceClassifier } from './classify-differences.ts';
 import type { LeftOut, Part, TableSize, UserDeletion } from './compared-server.ts';
 import { type ComparedTable, type Cut, DELETIONS, EVENTS, OTHER_TABLES } from './compared-tables.ts';
 import {
@@ -12,7 +13,6 @@ import {
   rowsIn,
   type Servers,
 } from './different-keys.ts';
-import { Judge } from './judge.ts';
 
 /** How many keys of a table are named. */
 const NAMED_MAX = 10;
@@ -20,8 +20,8 @@ const NAMED_MAX = 10;
 /** How many deletions the servers may have that are not erased everywhere, or that only one of them has. */
 const DELETIONS_MAX = 1_000_000;
 
-/** How many keys are judged at a time. */
-const JUDGED_AT_ONCE = 100;
+/** How many keys are classified at a time. */
+const CLASSIFIED_AT_ONCE = 100;
 
 /** What was found out about a table, or a partition of the table `events`. */
 export interface ComparedPart {
@@ -76,7 +76,7 @@ class ComparisonRun {
   readonly #cut: Cut;
   readonly #signal: AbortSignal;
   readonly #onPart: (progress: ComparisonProgress) => void;
-  readonly #judge: Judge;
+  readonly #classifier: DifferenceClassifier;
   readonly #parts: ComparedPart[] = [];
   readonly #different: NamedKey[] = [];
   readonly #apart: NamedKey[] = [];
@@ -87,7 +87,7 @@ class ComparisonRun {
     this.#cut = cut;
     this.#signal = signal;
     this.#onPart = onPart;
-    this.#judge = new Judge(servers, cut.until);
+    this.#classifier = new DifferenceClassifier(servers, cut.until);
   }
 
   async run(): Promise<Comparison> {
@@ -148,8 +148,11 @@ class ComparisonRun {
     let named = this.#different.filter((one) => one.table === table).length;
     let isSame = true;
     for await (const keys of this.#differentKeys(part, leftOut, checksums)) {
-      for (let at = 0; at < keys.length; at += JUDGED_AT_ONCE) {
-        const { different, apart } = await this.#judge.judge(part.table, keys.slice(at, at + JUDGED_AT_ONCE));
+      for (let at = 0; at < keys.length; at += CLASSIFIED_AT_ONCE) {
+        const { different, apart } = await this.#classifier.classify(
+          part.table,
+          keys.slice(at, at + CLASSIFIED_AT_ONCE),
+        );
         this.#noteApart(table, apart);
         if (different.length === 0) continue;
         isSame = false;

@@ -1,7 +1,7 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { isWithin, type PartitionRange } from '@sluice/shared/servers/partition-range';
-import { TopicRetention } from '@sluice/writer/kafka/topic-retention';
+import { TopicRetention } from '@sluice/writer/group/topic-retention';
 import type { Kafka } from 'kafkajs';
 import { requireStoppedWriters } from '../../backup/log-check.ts';
 import { readNumber } from '../../backup/read-number.ts';
@@ -33,7 +33,7 @@ export interface CopyPlan {
   readonly sourceIdentity: Identity;
   /** What the target gets where it has fewer partitions of Kafka; undefined: everything. */
   readonly share: Share | undefined;
-  /** Those that the source has at the moment. More may come until the positions are read. */
+  /** The partitions that the source has at the moment. More may come until the positions are read. */
   readonly partitions: readonly SourcePartition[];
   /** What all tables of the source take on disk. */
   readonly bytes: number;
@@ -243,7 +243,7 @@ async function requireHeadroom(
 }
 
 export interface CopyTime {
-  /** Of the source. */
+  /** The name of the source. */
   readonly name: string;
   readonly bytes: number;
   /** Bytes a second at most; 0: no limit. */

@@ -1,21 +1,23 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { migrate, readMigrations } from '@sluice/shared/clickhouse/migrate';
 import { ROW_ACCEPTED } from '@sluice/shared/clickhouse/property-versions';
+import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
 import { isInRange } from '@sluice/shared/servers/partition-range';
 import { Halts } from '@sluice/writer/clickhouse/halts';
 import { readPartitions, type StoredPosition } from '@sluice/writer/clickhouse/known-partitions';
 import { OwnDatabase } from '@sluice/writer/clickhouse/own-database';
+import { inspectPartitions } from '@sluice/writer/group/inspect-partitions';
+import { nameOf } from '@sluice/writer/protocol/position';
 import type { Kafka } from 'kafkajs';
 import { renewId } from '../../backup/block-numbers.ts';
-import { requireStoppedWriters, rewindGroup } from '../../backup/log-check.ts';
+import { type PartitionStart, requireStoppedWriters, rewindGroup } from '../../backup/log-check.ts';
 import { Refused } from '../../backup/refused.ts';
-import { connectForMigrations, connectTo, ownerOf } from '../connected-server.ts';
+import { type ConfiguredServer, connectForMigrations, connectTo, ownerOf } from '../connected-server.ts';
 import { recordFence } from '../fence.ts';
 import { type DatabaseState, readIdentity, recordState } from '../identity.ts';
 import { DELETIONS, otherTables } from './copied-tables.ts';
 import { type CopiedSoFar, CopyLog, IS_NEWEST_RUN } from './copy-log.ts';
-import { readGaps, readStarts } from './kafka-positions.ts';
 import { type CopyPlan, readEventPartitions, rowsOf } from './plan-copy.ts';
 import type { RemoteTables } from './remote-table.ts';
 import { TableCopy } from './table-copy.ts';
@@ -63,7 +65,7 @@ FROM (
 )
 WHERE true`;
 
-/** Whatever was copied of deleted users is erased, also where the deletion was forgotten meanwhile (find-deleted-rows.sql). */
+/** Whatever was copied of deleted users is erased, also where the deletion was forgotten meanwhile (find-deleted-rows). */
 const ERASE_AGAIN = `
 INSERT INTO pending_deletions (workspace_id, user_id, version, stored_at)
 SELECT DISTINCT workspace_id, user_id, deleted, now64(3)
@@ -108,9 +110,9 @@ export async function runCopy(options: RunCopyOptions): Promise<void> {
 }
 
 interface Connections {
-  /** Of the target, with the account for migrations. */
+  /** Logs in at the target, with the account for migrations. */
   readonly client: ClickHouseClient;
-  /** Of the target, with the account of a writer. */
+  /** Logs in at the target, with the account of a writer. */
   readonly writer: ClickHouseClient;
   readonly source: ClickHouseClient;
 }
@@ -297,4 +299,43 @@ class Copy {
     onStep('positions and commits are those of the source when the copy began');
     await this.#recordState('complete');
   }
+}
+
+/**
+ * Returns why Kafka's logs do not continue these positions, a sentence for each such partition.
+ *
+ * @throws {Refused} when a partition cannot be read at the moment
+ * @throws kafkajs's errors
+ */
+async function readGaps(kafka: Kafka, positions: readonly StoredPosition[]): Promise<string[]> {
+  const partitions: Record<string, number[]> = {};
+  for (const { topic, partition } of positions) partitions[topic] = [...(partitions[topic] ?? []), partition];
+  const known = new Map(positions.map((position) => [nameOf(position), position]));
+  const inspected = await withAdmin(kafka, (admin) => inspectPartitions(admin, undefined, partitions, known));
+  if (inspected.length < positions.length) {
+    throw new Refused('Some partitions have no leader. Mend the brokers first.');
+  }
+  return inspected.flatMap(({ inspection }) => (inspection.kind === 'gap' ? [`${inspection.gap.detail}.`] : []));
+}
+
+/**
+ * Returns where the writers of a server go on, for all of its partitions: they do at the lower one of the stored and the
+ * committed offset, so each partition needs a new commit.
+ *
+ * @throws kafkajs's errors
+ */
+async function readStarts(
+  kafka: Kafka,
+  { config, server }: ConfiguredServer,
+  positions: readonly StoredPosition[],
+): Promise<PartitionStart[]> {
+  const topics = Object.values(topicNames(config));
+  const stored = new Map(positions.map((position) => [nameOf(position), position.nextOffset]));
+  const { topics: known } = await withAdmin(kafka, (admin) => admin.fetchTopicMetadata({ topics }));
+  return known.flatMap(({ name: topic, partitions }) =>
+    partitions
+      .map(({ partitionId: partition }) => ({ topic, partition }))
+      .filter(({ partition }) => isInRange(server.partitions, partition))
+      .map((partition) => ({ ...partition, offset: stored.get(nameOf(partition)) ?? 0n })),
+  );
 }

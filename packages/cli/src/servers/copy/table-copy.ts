@@ -44,9 +44,9 @@ const DROP_ALL = 'ALTER TABLE {table:Identifier} DROP PARTITION ALL';
 const ANY_SIZE = { max_partition_size_to_drop: '0', max_table_size_to_drop: '0' } as const;
 
 export interface TableCopyOptions {
-  /** Of the account for migrations of the server that is filled. Statements may take days. */
+  /** Logs in at the server that is filled, with the account for migrations. Statements may take days. */
   readonly client: ClickHouseClient;
-  /** Of the account of its writers, which may remove rows. */
+  /** Logs in there with the account of its writers, which may remove rows. */
   readonly writer: ClickHouseClient;
   readonly remote: RemoteTables;
   readonly log: CopyLog;

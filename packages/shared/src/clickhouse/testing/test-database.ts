@@ -13,7 +13,7 @@ export interface TestDatabase {
   release(): Promise<void>;
 }
 
-/** Those of this process that are not released. */
+/** The databases of this process that are not released. */
 const taken = new Set<string>();
 
 /**

@@ -3,8 +3,8 @@ import { readPosthogKey } from '@sluice/submissions/posthog/posthog-outline';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Counter } from 'prom-client';
 import { registerAnyBodyReader } from '../../http/body-reader.ts';
+import type { PostCallsOptions } from '../calls-request.ts';
 import { ignoreRequests } from '../ignored-requests.ts';
-import type { PostCallsOptions } from '../taken-calls.ts';
 import { bodyOf, EVENT_BODY_BYTES_MAX } from './post-events.ts';
 import { keyOf, renameUnauthorized } from './posthog-keys.ts';
 

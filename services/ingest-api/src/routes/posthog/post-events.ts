@@ -6,7 +6,7 @@ import { jsonOfForm } from '@sluice/submissions/posthog/form-data';
 import { readPosthogOutline } from '@sluice/submissions/posthog/posthog-outline';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { registerAnyBodyReader } from '../../http/body-reader.ts';
-import { type PostCallsOptions, publishCalls, takeCalls } from '../taken-calls.ts';
+import { type PostCallsOptions, publishCalls, readCallsRequest } from '../calls-request.ts';
 import { keyOf, renameUnauthorized } from './posthog-keys.ts';
 
 /**
@@ -71,7 +71,7 @@ class PostEvents {
     const outline = { ...read, sentAt: read.sentAt ?? sentAtIn(request) };
     await this.#admit(request, outline);
     const taken = await turns.read(request.apiKey.workspace, body, (pause) =>
-      takeCalls(request, outline, { form: 'posthog', idempotencyKey: undefined }, this.#options, pause),
+      readCallsRequest(request, outline, { form: 'posthog', idempotencyKey: undefined }, this.#options, pause),
     );
     const timeoutMs = Math.min(produceTimeoutMs, Math.max(heldUntil - performance.now(), PUBLISH_MS_MIN));
     return await publishCalls(request, reply, taken, this.#options, { accepted: { status: 1 }, timeoutMs });

@@ -1,0 +1,305 @@
+import { randomUUID } from 'node:crypto';
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { ClickHouseSession } from '../clickhouse/clickhouse-session.ts';
+import { asFenced, type Ownership } from '../clickhouse/ownership.ts';
+import { type DeadLetter, deadLetterId } from '../protocol/dead-letter.ts';
+import type { Epoch } from '../protocol/epoch.ts';
+import { rangesToLookUp, repeatsAmong, type StampedTimes, type Submitted } from '../protocol/repeats.ts';
+import { countRows, type RowBatch } from '../protocol/row-batch.ts';
+import {
+  afterRefusal,
+  afterStep,
+  type BatchContents,
+  type BatchState,
+  newBatch,
+  nextStep,
+  type Step,
+} from '../protocol/steps.ts';
+import { inspectStagedRows, type StagedRows } from './inspect-staged-rows.ts';
+import { isolateBadRows, isRowError } from './isolate-bad-rows.ts';
+import { STATEMENTS } from './statements.ts';
+
+/**
+ * A batch for more partitions of the table is stored without its text indexes. Each partition gets a part of its own,
+ * and 42 of the 54 files of a part belong to the indexes; each file is synced to the disk. The next merge of the part
+ * builds them. Until then queries read its few rows without an index.
+ */
+const INDEXED_PARTITIONS_MAX = 12;
+
+/** The statements of a batch with fewer bytes, some 400 events, run on one thread: more cost its few rows more than they gain. */
+const ONE_THREAD_BYTES_MAX = 256 * 1_024;
+
+/** How many rows of a batch were loaded. */
+export interface StoredRows {
+  readonly rows: number;
+  /** How many of them were left out, because their user was deleted after they were accepted. */
+  readonly userDeleted: number;
+}
+
+export interface StagedBatchOptions {
+  readonly client: ClickHouseClient;
+  /** The beginning of the query ids of this batch, and of no other one. */
+  readonly queryIdPrefix: string;
+  readonly statementTimeoutMs: number;
+  readonly groupId: string;
+  readonly epoch: Epoch;
+  /** Called with rows that cannot be stored, once they are in `dead_letters`. */
+  readonly onDeadLetters: (deadLetters: readonly DeadLetter[]) => void;
+}
+
+/**
+ * A batch on its way into ClickHouse. `protocol/steps.ts` decides which step comes next; this class runs it.
+ *
+ * Each attempt has a ClickHouse session of its own. It loads the rows, as the bytes that came from Kafka, into temporary
+ * tables. SQL alone moves them from there into the tables: deletions first, then changes of users and organizations,
+ * and the new events last.
+ */
+export class StagedBatch {
+  readonly #options: StagedBatchOptions;
+  #rows: RowBatch;
+  #deadLetters: readonly DeadLetter[];
+  #state: BatchState;
+  #session: ClickHouseSession | undefined;
+  #staged: StagedRows | undefined;
+  readonly #loaded = { events: 0, changes: 0 };
+
+  constructor(batch: RowBatch, options: StagedBatchOptions) {
+    this.#options = options;
+    this.#rows = batch;
+    this.#deadLetters = batch.deadLetters;
+    this.#state = newBatch(this.#contents());
+  }
+
+  /**
+   * Runs one step after the other until every row is stored, or is a dead letter.
+   *
+   * @throws {Fenced} when a newer epoch is recorded
+   * @throws ClickHouse's errors; then all of the batch, some of it or nothing is stored, and it has to be ended
+   */
+  async store(): Promise<StoredRows> {
+    for (let step = nextStep(this.#state); step !== 'commit'; step = nextStep(this.#state)) await this.#takeStep(step);
+    const { events, changes } = this.#staged?.deleted ?? { events: 0, changes: 0 };
+    return { rows: this.#loaded.events + this.#loaded.changes, userDeleted: events + changes };
+  }
+
+  /**
+   * Ends every statement of the batch and drops its temporary tables, so that its rows may be stored in other batches.
+   * Kills the statements that are running, then closes the session, so that a statement which begins later finds no
+   * tables. A statement that begins between the two keeps the session from closing; then this fails, and is repeated.
+   *
+   * @throws ClickHouse's errors; then a statement may still be running, and the call may be repeated
+   */
+  async end(): Promise<void> {
+    const { client, queryIdPrefix } = this.#options;
+    const { sql } = STATEMENTS['end-own-statements'];
+    await client.command({ query: sql, query_params: { prefix: `${queryIdPrefix}/` } });
+    await this.#closeSession();
+  }
+
+  async #takeStep(step: Step): Promise<void> {
+    try {
+      await this.#perform(step);
+      this.#state = afterStep(this.#state, step);
+    } catch (error) {
+      const isLoading = step === 'load-events' || step === 'load-changes';
+      const isRefused = isLoading && (error instanceof NotRows || isRowError(error));
+      if (!isRefused) throw asFenced(error);
+      this.#state = afterRefusal(this.#state);
+    }
+  }
+
+  async #perform(step: Step): Promise<void> {
+    switch (step) {
+      case 'isolate-bad-rows':
+        return await this.#isolateBadRows();
+      case 'store-dead-letters':
+        return await this.#storeDeadLetters();
+      case 'load-events':
+        return await this.#loadEvents();
+      case 'load-changes':
+        return await this.#loadChanges();
+      case 'store-deletions':
+        return await this.#storeDeletions();
+      case 'store-properties':
+        if (this.#staged?.changes.properties !== 0) await this.#staging.run(STATEMENTS[step]);
+        return;
+      case 'store-sightings':
+        if (this.#staged?.changes.seen !== 0) await this.#staging.run(STATEMENTS[step]);
+        return;
+      case 'store-seen-in-changes':
+        if (this.#staged?.changes.seen !== 0) await this.#runSinceDeletions(step);
+        return;
+      case 'find-repeats':
+        return await this.#findRepeats();
+      case 'store-seen-in-events':
+        return await this.#runSinceDeletions(step);
+      case 'store-events':
+        return await this.#storeEvents();
+      case 'close-session':
+        return await this.#closeSession();
+      case 'commit':
+        return;
+    }
+  }
+
+  /** The session with the temporary tables; opens one if there is none. */
+  get #staging(): ClickHouseSession {
+    this.#session ??= this.#openSession();
+    return this.#session;
+  }
+
+  #openSession(): ClickHouseSession {
+    const { client, queryIdPrefix, statementTimeoutMs } = this.#options;
+    const { events, changes } = this.#rows;
+    const bytes = [...events, ...changes].reduce((sum, { value }) => sum + value.length, 0);
+    const settings = bytes < ONE_THREAD_BYTES_MAX ? { max_threads: 1 } : {};
+    return new ClickHouseSession(client, queryIdPrefix, statementTimeoutMs, settings);
+  }
+
+  #contents(): BatchContents {
+    return {
+      hasEvents: this.#rows.events.length > 0,
+      hasChanges: this.#rows.changes.length > 0,
+      hasDeadLetters: this.#deadLetters.length > 0,
+    };
+  }
+
+  async #closeSession(): Promise<void> {
+    await this.#session?.close();
+    this.#session = undefined;
+  }
+
+  async #isolateBadRows(): Promise<void> {
+    await this.#closeSession();
+    const events = await isolateBadRows(this.#staging, this.#rows.events);
+    const changes = await isolateBadRows(this.#staging, this.#rows.changes);
+    await this.#closeSession();
+    const bad = [...events.bad, ...changes.bad];
+    if (bad.length === 0) throw new Error('ClickHouse refused the batch, but takes each of its rows alone');
+    this.#deadLetters = [...this.#deadLetters, ...bad];
+    this.#rows = { events: events.good, changes: changes.good, deadLetters: [] };
+    this.#state = newBatch(this.#contents());
+  }
+
+  async #storeDeadLetters(): Promise<void> {
+    await storeDeadLetters(this.#staging, this.#deadLetters);
+    await this.#closeSession();
+    const stored = this.#deadLetters;
+    this.#deadLetters = [];
+    this.#options.onDeadLetters(stored);
+  }
+
+  async #loadEvents(): Promise<void> {
+    this.#loaded.events = await this.#load('events');
+  }
+
+  async #loadChanges(): Promise<void> {
+    this.#loaded.changes = await this.#load('changes');
+  }
+
+  /**
+   * Loads the rows of a kind, and returns how many there are.
+   *
+   * @throws {NotRows} when ClickHouse would take other rows than the lines are. Where each line is looked at alone, such a
+   * line is a dead letter, and what becomes of it must not depend on the rows beside it
+   */
+  async #load(kind: 'events' | 'changes'): Promise<number> {
+    const messages = this.#rows[kind];
+    const rows = countRows(messages);
+    if (rows === undefined) throw new NotRows();
+    await this.#staging.run(STATEMENTS[`stage-${kind}`]);
+    const values = messages.map(({ value }) => value);
+    const loaded = await this.#staging.load(STATEMENTS[`load-${kind}`], values);
+    if (loaded !== undefined && loaded !== rows) throw new NotRows();
+    return rows;
+  }
+
+  async #storeDeletions(): Promise<void> {
+    this.#staged = await inspectStagedRows(this.#staging, this.#state);
+    if (this.#staged.changes.deletions === 0) return;
+    await this.#staging.run(STATEMENTS['store-deletions']);
+    await this.#staging.run(STATEMENTS['store-pending-deletions']);
+  }
+
+  /** Runs the statement of a step; where one of the users was ever deleted, the one that looks the deletions up. */
+  async #runSinceDeletions(step: 'store-seen-in-changes' | 'store-seen-in-events'): Promise<void> {
+    const name = this.#staged?.haveDeletions ? (`${step}-since-deletions` as const) : step;
+    await this.#staging.run(STATEMENTS[name]);
+  }
+
+  async #findRepeats(): Promise<void> {
+    // In a batch without changes this is the first step after loading.
+    this.#staged ??= await inspectStagedRows(this.#staging, this.#state);
+    const { events, keys, stamped_events, timed_events, timed_uuids } = this.#staged.events;
+    const hasKeys = await this.#staging.wroteRows(STATEMENTS['find-repeats']);
+    const hasUuids = await this.#findStampedRepeats(this.#staged.events);
+    if (hasKeys || hasUuids) await this.#staging.run(STATEMENTS['drop-hidden-originals']);
+    if (hasKeys) await this.#staging.run(STATEMENTS['drop-stored-repeats']);
+    const repeatsItself = events > keys || (stamped_events > 0 && timed_events > timed_uuids);
+    if (hasUuids || repeatsItself) await this.#dropRepeats();
+  }
+
+  /** Returns whether it found events that stamped ones may repeat. */
+  async #findStampedRepeats(stamped: StampedTimes): Promise<boolean> {
+    let found = false;
+    for (const range of rangesToLookUp(stamped)) {
+      const isFound = await this.#staging.wroteRows(STATEMENTS['find-stamped-repeats'], { ...range });
+      found ||= isFound;
+    }
+    return found;
+  }
+
+  /** Drops the staged events that repeat another one of the batch, or a stored one by their uuid. */
+  async #dropRepeats(): Promise<void> {
+    const repeats = repeatsAmong(await this.#staging.read<Submitted>(STATEMENTS['read-possible-repeats']));
+    if (repeats.length === 0) return;
+    await this.#staging.run(STATEMENTS['stage-repeats']);
+    const rows = repeats.map((place) => `{"place":${place}}\n`).join('');
+    await this.#staging.load(STATEMENTS['load-repeats'], [Buffer.from(rows)]);
+    await this.#staging.run(STATEMENTS['drop-repeats']);
+  }
+
+  /** Stores the events, and closes the session, which nothing needs any more. */
+  async #storeEvents(): Promise<void> {
+    const { groupId, epoch } = this.#options;
+    const isScattered = (this.#staged?.events.partitions ?? 0) > INDEXED_PARTITIONS_MAX;
+    const settings = isScattered ? { materialize_skip_indexes_on_insert: 0 as const } : {};
+    await this.#staging.runLast(STATEMENTS['store-events'], { group: groupId, ...epoch }, settings);
+    this.#session = undefined;
+  }
+}
+
+/** Some lines of the batch are not one JSON object each. */
+class NotRows extends Error {}
+
+/** Inserts dead letters. A row that is a dead letter already stays one dead letter. @throws ClickHouse's errors */
+async function storeDeadLetters(session: ClickHouseSession, deadLetters: readonly DeadLetter[]): Promise<void> {
+  // Base64, because a row may hold bytes that are not UTF-8, which JSON cannot.
+  const lines = deadLetters.map((deadLetter) =>
+    JSON.stringify({ ...deadLetter, id: deadLetterId(deadLetter), row: deadLetter.row.toString('base64') }),
+  );
+  await session.load(STATEMENTS['store-dead-letters'], [Buffer.from(lines.join('\n'))]);
+}
+
+interface StagedStoreOptions {
+  readonly client: ClickHouseClient;
+  readonly ownership: Pick<Ownership, 'queryIdPrefix'>;
+  readonly groupId: string;
+  readonly statementTimeoutMs: number;
+}
+
+/** Stores batches of rows in ClickHouse. */
+export class StagedStore {
+  readonly #options: StagedStoreOptions;
+
+  constructor(options: StagedStoreOptions) {
+    this.#options = options;
+  }
+
+  /** @param onDeadLetters is called with rows that cannot be stored, once they are in `dead_letters` */
+  open(batch: RowBatch, epoch: Epoch, onDeadLetters: (deadLetters: readonly DeadLetter[]) => void): StagedBatch {
+    const { ownership, ...options } = this.#options;
+    const queryIdPrefix = `${ownership.queryIdPrefix(epoch)}/${randomUUID()}`;
+    return new StagedBatch(batch, { ...options, queryIdPrefix, epoch, onDeadLetters });
+  }
+}

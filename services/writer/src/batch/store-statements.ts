@@ -1,0 +1,202 @@
+import { ONCE_WEEKS_OF_CHANGE, VERSION_OF_CHANGE } from '@sluice/shared/clickhouse/property-versions';
+import type { Statement } from '../clickhouse/statement.ts';
+import { STORED_EVENT_COLUMNS } from './staging-tables.ts';
+
+/** Where a statement has the users and visitors whose deletions it looks up. */
+interface Users {
+  /** The column with their identifiers. */
+  readonly column: string;
+  /** What follows FROM. */
+  readonly from: string;
+}
+
+/** The users of the staged events. An event without a user has its visitor (`deleted-person.ts` in packages/shared). */
+const USERS_OF_EVENTS: Users = { column: 'person', from: 'staged_events' };
+const USERS_OF_CHANGES: Users = { column: 'id', from: "staged_changes WHERE kind = 'user'" };
+
+/**
+ * Returns SQL for the last deletions of some users, to be named `deletions` by a WITH: a scalar, so that ClickHouse reads it
+ * once, and without a join, which would cost a small batch more than its rows.
+ */
+function lastDeletionsOf({ column, from }: Users): string {
+  return `(
+    SELECT (groupArray(user), groupArray(deleted_version))
+    FROM (
+      SELECT concat(workspace_id, '\\0', user_id) AS user, max(version) AS deleted_version
+      FROM user_deletions
+      PREWHERE user_hash IN (SELECT cityHash64(${column}) FROM ${from})
+      WHERE user_id IN (SELECT ${column} FROM ${from})
+      GROUP BY user
+      SETTINGS use_index_for_in_with_subqueries_max_values = 1000
+    )
+  )`;
+}
+
+/** Returns SQL for the version of the last deletion of the user in a column, from `deletions`; 0 without one. */
+function deletedVersionOf({ column }: Users): string {
+  // The first element is nobody: transform takes no empty arrays.
+  return `transform(
+    concat(workspace_id, '\\0', ${column}), arrayPushFront(deletions.1, ''), arrayPushFront(deletions.2, 0), toUInt64(0)
+  )`;
+}
+
+// Users, organizations, and which of them belong together: 0013-memberships.sql explains the kinds.
+//
+// In the row of a user, `other_id` is the deletion after which the row begins: the version of the last one that the writer
+// knows, or empty. So what was seen before a deletion and after it is never merged into one row. Deletions are looked up
+// only for batches with users who were ever deleted, and here rather than before: this insert must know every deletion
+// that may be erased before it ends. A row that was stored before its writer knew the deletion may hold times from before
+// and after; the erasure replaces it (store-returned-users).
+
+/** SQL for the deletion after which the row of a user begins, in a batch whose users were never deleted. */
+const NO_DELETION = "'' AS deletion";
+
+const DELETION_OF_EVENT = deletionBefore(
+  'toUnixTimestamp64Micro(received_at)',
+  lastDeletionsOf(USERS_OF_EVENTS),
+  deletedVersionOf(USERS_OF_EVENTS),
+);
+const DELETION_OF_CHANGE = deletionBefore(
+  "if(kind = 'user', staged_changes.version, 0)",
+  lastDeletionsOf(USERS_OF_CHANGES),
+  deletedVersionOf(USERS_OF_CHANGES),
+);
+
+function deletionBefore(version: string, deletions: string, deletedVersion: string): string {
+  return `${deletions} AS deletions,
+  ${deletedVersion} AS deleted_version,
+  if(deleted_version > 0 AND ${version} > deleted_version, toString(deleted_version), '') AS deletion`;
+}
+
+/**
+ * Repeats were dropped from the staged events, so a user or an organization that only a repeat names is not stored. Runs
+ * before store-events: after a crash between the two, both run again, and no stored event lacks its user.
+ */
+function seenInEvents(deletion: string): string {
+  return `
+INSERT INTO entities (workspace_id, kind, id, other_id, first_seen_at, last_seen_at, version)
+SELECT
+  workspace_id,
+  entity.1 AS kind,
+  entity.2 AS id,
+  entity.3 AS other_id,
+  min(first_seen_at),
+  max(last_seen_at),
+  max(version)
+FROM (
+  WITH
+  ${deletion}
+  SELECT
+    workspace_id,
+    min(timestamp) AS first_seen_at,
+    max(timestamp) AS last_seen_at,
+    max(toUnixTimestamp64Micro(received_at)) AS version,
+    arrayJoin(multiIf(
+      user_id = '', [('organization', group_id, '')],
+      group_id = '', [('user', user_id, deletion)],
+      [
+        ('user', user_id, deletion), ('organization', group_id, ''),
+        ('membership', user_id, group_id), ('member', group_id, user_id)
+      ]
+    )) AS entity
+  FROM staged_events
+  WHERE user_id != '' OR group_id != ''
+  GROUP BY workspace_id, user_id, group_id, deletion
+)
+GROUP BY workspace_id, kind, id, other_id`;
+}
+
+/** The row of a user names the organization of its submission. */
+function seenInChanges(deletion: string): string {
+  return `
+INSERT INTO entities (workspace_id, kind, id, other_id, first_seen_at, last_seen_at, version)
+WITH
+  ${deletion}
+SELECT
+  workspace_id,
+  entity.1 AS entity_kind,
+  entity.2 AS entity_id,
+  entity.3 AS other_id,
+  fromUnixTimestamp64Milli(toInt64(intDiv(min(version), 1000)), 'UTC'),
+  fromUnixTimestamp64Milli(toInt64(intDiv(max(version), 1000)), 'UTC'),
+  max(staged_changes.version)
+FROM staged_changes
+ARRAY JOIN if(
+  kind = 'user' AND group_id != '',
+  [('user', id, deletion), ('membership', id, group_id), ('member', group_id, id)],
+  [(toString(kind), id, deletion)]
+) AS entity
+WHERE operation = 'seen'
+GROUP BY workspace_id, entity_kind, entity_id, other_id`;
+}
+
+const STORE_SEEN = {
+  'store-seen-in-events': { name: 'store-seen-in-events', sql: seenInEvents(NO_DELETION) },
+  'store-seen-in-events-since-deletions': {
+    name: 'store-seen-in-events-since-deletions',
+    sql: seenInEvents(DELETION_OF_EVENT),
+  },
+  'store-seen-in-changes': { name: 'store-seen-in-changes', sql: seenInChanges(NO_DELETION) },
+  'store-seen-in-changes-since-deletions': {
+    name: 'store-seen-in-changes-since-deletions',
+    sql: seenInChanges(DELETION_OF_CHANGE),
+  },
+} as const satisfies Readonly<Record<string, Statement>>;
+
+/**
+ * What is stored follows from the changes alone, not from the deletions that are known by then: one that is stored later, with
+ * a time before some of them, has to leave the same as one that was stored first.
+ */
+const STORE_PROPERTIES: Statement = {
+  name: 'store-properties',
+  sql: `
+INSERT INTO entity_properties (workspace_id, kind, id, property, once_week, register)
+SELECT
+  workspace_id,
+  kind,
+  id,
+  property,
+  once_week,
+  max((
+    ${VERSION_OF_CHANGE},
+    change_id,
+    if(operation = 'set_once', 'set', operation),
+    value
+  )::Tuple(
+    version UInt64, change_id UUID, operation Enum8('set' = 1, 'remove' = 2), value String
+  ))
+FROM staged_changes
+ARRAY JOIN ${ONCE_WEEKS_OF_CHANGE} AS once_week
+WHERE operation IN ('set', 'set_once', 'remove')
+GROUP BY workspace_id, kind, id, property, once_week`,
+};
+
+/**
+ * Stores the staged events, without those that were accepted before their user was deleted. find-repeats and drop-repeats
+ * have left those that are not stored yet, so a batch may be repeated whatever became of the last attempt.
+ * Fails when a newer epoch is recorded, because its writers own the partitions now. They end an insert that began before
+ * they recorded their epoch. So nobody else stores these rows between the look-up and the end of this insert.
+ */
+const STORE_EVENTS: Statement = {
+  name: 'store-events',
+  sql: `
+INSERT INTO events (${STORED_EVENT_COLUMNS})
+WITH
+  -- Read here and not before: this insert must know every deletion that may be erased before the insert ends.
+  ${lastDeletionsOf(USERS_OF_EVENTS)} AS deletions
+SELECT ${STORED_EVENT_COLUMNS}
+FROM staged_events
+WHERE throwIf(
+    (SELECT max((incarnation, generation)) FROM writer_epochs WHERE group_id = {group:String})
+      > ({incarnation:UInt32}, {generation:UInt32}),
+    'a newer epoch owns the partitions'
+  ) = 0
+  AND toUnixTimestamp64Micro(received_at) > ${deletedVersionOf(USERS_OF_EVENTS)}`,
+};
+
+/** The statements that move staged rows into the tables, as far as they are generated. */
+export const STORE_STATEMENTS = {
+  'store-properties': STORE_PROPERTIES,
+  ...STORE_SEEN,
+  'store-events': STORE_EVENTS,
+} as const;

@@ -1,0 +1,49 @@
+-- Whose the database is, and which epoch of its writers is the newest.
+
+-- name: record-group
+-- Records the consumer group of the database if none is recorded yet.
+INSERT INTO writer_groups (group_id)
+SELECT {group:String}
+WHERE (SELECT count() FROM writer_groups) = 0
+
+-- name: read-groups
+SELECT DISTINCT group_id AS groupId FROM writer_groups ORDER BY groupId
+
+-- name: record-identity
+-- Records whose the database is, if nothing is recorded yet.
+INSERT INTO database_identity (id, server, group_id, partitions, state, detail, recorded_at)
+SELECT generateUUIDv4(), {server:String}, {group:String}, {partitions:String}, 'complete', '', now64(6)
+WHERE (SELECT count() FROM database_identity) = 0
+
+-- name: record-server-name
+-- Names the server of a database that was there before the file of servers.
+-- The new time is above the stored one, also after ClickHouse's clock was set back: the newest row counts.
+INSERT INTO database_identity (id, server, group_id, partitions, state, detail, recorded_at)
+SELECT id, {server:String}, group_id, partitions, state, detail, greatest(now64(6), recorded_at + toIntervalMicrosecond(1))
+FROM database_identity
+ORDER BY recorded_at DESC, id
+LIMIT 1
+
+-- name: read-identity
+-- The newest row first.
+SELECT toString(id) AS id, server, group_id AS groupId, partitions, state, detail
+FROM database_identity
+ORDER BY recorded_at DESC, id
+
+-- name: newest-epoch
+-- The newest epoch, with the leaders of the generations that have recorded it.
+SELECT incarnation, generation, groupUniqArray(leader_id) AS leaderIds
+FROM writer_epochs
+WHERE group_id = {group:String}
+GROUP BY incarnation, generation
+ORDER BY incarnation DESC, generation DESC
+LIMIT 1
+
+-- name: record-epoch
+INSERT INTO writer_epochs (group_id, incarnation, generation, leader_id)
+SELECT {group:String}, {incarnation:UInt32}, {generation:UInt32}, {leaderId:String}
+
+-- name: end-older-statements
+-- Ends every statement of this group's writers that belongs to another epoch. Statements carry their epoch in the query
+-- id. SYNC: returns when they have ended.
+KILL QUERY WHERE startsWith(query_id, {groupPrefix:String}) AND NOT startsWith(query_id, {epochPrefix:String}) SYNC

@@ -1,5 +1,0 @@
-ALTER TABLE dead_letters DELETE
-WHERE (workspace_id, user_id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
-  AND version <= {versions:Array(Int64)}[
-    indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (workspace_id, user_id))
-  ]

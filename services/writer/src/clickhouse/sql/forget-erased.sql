@@ -1,6 +1,0 @@
--- Removes deletions that are erased. A later deletion of the same user stays.
-ALTER TABLE pending_deletions DELETE
-WHERE (workspace_id, user_id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
-  AND version <= {versions:Array(Int64)}[
-    indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), user_id))
-  ]

@@ -1,1 +1,0 @@
-INSERT INTO topic_partitions (topic, partitions) SELECT arrayJoin({topics:Array(String)}), {partitions:UInt32}

@@ -1,1 +1,0 @@
-CREATE TEMPORARY TABLE repeats (place UInt64) ENGINE = Memory

@@ -1,0 +1,275 @@
+-- Erasing deleted users, and expired events.
+
+-- name: find-due-erasures
+-- The oldest pending deletions after a cursor. A deletion is due only when it has been stored for so long that every
+-- insert which did not see it has ended.
+SELECT
+  workspace_id,
+  user_id,
+  max(version) AS deleted_version,
+  toUnixTimestamp64Milli(max(stored_at)) AS stored_ms
+FROM pending_deletions
+GROUP BY workspace_id, user_id
+HAVING max(stored_at) <= now64(3) - toIntervalMillisecond({delayMs:UInt64})
+  AND (stored_ms, workspace_id, user_id) > ({afterMs:Int64}, {afterWorkspace:String}, {afterUser:String})
+ORDER BY stored_ms, workspace_id, user_id
+LIMIT {usersMax:UInt32}
+
+-- name: find-deleted-rows
+-- What is stored of deleted users, up to the version of each deletion: the tables, and the partitions of `events`.
+-- The index on user_id and the sorting keys find it, so that users without rows cost next to nothing. `identity` keeps
+-- ClickHouse from comparing every mark of `events` with the workspaces, which costs with the table and excludes little.
+SELECT DISTINCT toString(workspace_id) AS workspace_id, user_id, 'events' AS source, _partition_id AS partition
+FROM events
+WHERE user_id IN {users:Array(String)}
+  AND (identity(toString(workspace_id)), user_id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
+  AND toUnixTimestamp64Micro(received_at) <= {versions:Array(Int64)}[
+    indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), user_id))
+  ]
+UNION ALL
+SELECT DISTINCT toString(workspace_id), id, 'properties', ''
+FROM entity_properties
+WHERE kind = 'user'
+  AND (workspace_id, id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
+  AND multiIf(
+    once_week > 1, once_week * 604800000000 + register.version,
+    register.version BETWEEN 1000000000000 AND 946684799999999, toUInt64(2650000000000000 - register.version),
+    register.version
+  ) <= {versions:Array(Int64)}[
+    indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), id))
+  ]
+UNION ALL
+SELECT DISTINCT toString(workspace_id), user_id, 'sightings', ''
+FROM user_sightings
+WHERE (workspace_id, user_id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
+  AND version <= {versions:Array(Int64)}[
+    indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), user_id))
+  ]
+UNION ALL
+-- Rows of the user that begin before the deletion are removed, and replaced where they go on after it. A member is in the
+-- same part as its membership, since an insert writes both: it need not be looked for.
+SELECT DISTINCT toString(workspace_id), id, 'entities', ''
+FROM entities
+WHERE kind IN ('user', 'membership')
+  AND (workspace_id, id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
+  AND if(kind = 'user', toUInt64OrZero(other_id) + 1, version) <= {versions:Array(Int64)}[
+    indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), id))
+  ]
+UNION ALL
+SELECT DISTINCT workspace_id, user_id, 'dead-letters', ''
+FROM dead_letters
+WHERE (workspace_id, user_id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
+  AND version <= {versions:Array(Int64)}[
+    indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (workspace_id, user_id))
+  ]
+
+-- name: find-events-of-visitors
+-- As the events of find-deleted-rows, of anonymous visitors: the events with their anonymous ids that have no user.
+SELECT DISTINCT toString(workspace_id) AS workspace_id, anonymous_id, _partition_id AS partition
+FROM events
+WHERE user_id = ''
+  AND anonymous_id IN {visitors:Array(String)}
+  AND (identity(toString(workspace_id)), anonymous_id) IN arrayZip({workspaces:Array(String)}, {visitors:Array(String)})
+  AND toUnixTimestamp64Micro(received_at) <= {versions:Array(Int64)}[
+    indexOf(arrayZip({workspaces:Array(String)}, {visitors:Array(String)}), (toString(workspace_id), anonymous_id))
+  ]
+
+-- name: find-removals
+-- Finds mutations that have not ended, such as one that took longer than the writer waited, or than it lived, or one of a
+-- migration. ClickHouse runs the mutations of a table one after the other.
+SELECT table, mutation_id AS mutation, latest_fail_reason AS failure
+FROM system.mutations
+WHERE database = currentDatabase()
+  AND table IN ('events', 'entities', 'entity_properties', 'user_sightings', 'dead_letters', 'pending_deletions')
+  AND NOT is_done AND NOT is_killed
+ORDER BY failure = ''
+
+-- name: end-failed-removals
+-- Ends removals that have failed; ClickHouse would retry them for ever. The next round of the erasure runs them again.
+-- Only the writer's own are ended: every removal looks each user's version up with indexOf(arrayZip(…)), or each workspace's
+-- time with transform(toString(workspace_id), …), and ClickHouse keeps that in the text of the mutation. One of a migration,
+-- or of an operator, goes on: nobody would start it again.
+KILL MUTATION
+WHERE database = currentDatabase()
+  AND table IN ('events', 'entities', 'entity_properties', 'user_sightings', 'dead_letters', 'pending_deletions')
+  AND NOT is_done AND latest_fail_reason != ''
+  AND startsWith(command, '(DELETE ')
+  AND multiSearchAny(command, ['indexOf(arrayZip(', 'transform(toString(workspace_id), '])
+SYNC
+
+-- name: erase-events
+-- Removes rows of one partition by rewriting the parts that hold them. A lightweight DELETE would only mask them, and
+-- while any row of the table is masked, ClickHouse counts by reading instead of by the sorting key or an index.
+-- The mutation may outlive the session and the writer, so it must not refer to temporary tables.
+ALTER TABLE events DELETE IN PARTITION ID {partition:String}
+WHERE user_id IN {users:Array(String)}
+  AND (workspace_id, user_id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
+  AND toUnixTimestamp64Micro(received_at) <= {versions:Array(Int64)}[
+    indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), user_id))
+  ]
+
+-- name: erase-events-of-visitors
+-- As erase-events, of anonymous visitors.
+ALTER TABLE events DELETE IN PARTITION ID {partition:String}
+WHERE user_id = ''
+  AND anonymous_id IN {visitors:Array(String)}
+  AND (workspace_id, anonymous_id) IN arrayZip({workspaces:Array(String)}, {visitors:Array(String)})
+  AND toUnixTimestamp64Micro(received_at) <= {versions:Array(Int64)}[
+    indexOf(arrayZip({workspaces:Array(String)}, {visitors:Array(String)}), (toString(workspace_id), anonymous_id))
+  ]
+
+-- name: erase-properties
+ALTER TABLE entity_properties DELETE
+WHERE kind = 'user'
+  AND (workspace_id, id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
+  AND multiIf(
+    once_week > 1, once_week * 604800000000 + register.version,
+    register.version BETWEEN 1000000000000 AND 946684799999999, toUInt64(2650000000000000 - register.version),
+    register.version
+  ) <= {versions:Array(Int64)}[
+    indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), id))
+  ]
+
+-- name: erase-sightings
+ALTER TABLE user_sightings DELETE
+WHERE (workspace_id, user_id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
+  AND version <= {versions:Array(Int64)}[
+    indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), user_id))
+  ]
+
+-- name: find-mixed-users
+-- The users of a pass who came back, and of whom a row may hold times from before their deletion and after it: it begins
+-- before the deletion and goes on after it (store-statements.ts). With the newest version of these rows.
+SELECT workspace AS workspace_id, user AS user_id, max(version) AS newest_version
+FROM (
+  SELECT
+    toString(workspace_id) AS workspace,
+    id AS user,
+    toUInt64OrZero(other_id) AS begins_after,
+    version,
+    {versions:Array(Int64)}[
+      indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), id))
+    ] AS deleted_version
+  FROM entities
+  WHERE kind = 'user' AND (workspace_id, id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
+)
+WHERE begins_after < deleted_version AND version > deleted_version
+GROUP BY workspace, user
+
+-- name: store-returned-users
+-- Stores what erase-entities needs to remove the rows of find-mixed-users: a row of each user that begins after the
+-- deletion, with the times since then. All events and sightings of the old rows are stored by now, since their writers did
+-- not know the deletion. An event may have expired and be erased; without any, the time of the last change stands in, as
+-- in what query-api shows. Where the old rows are removed already, nothing is stored.
+INSERT INTO entities (workspace_id, kind, id, other_id, first_seen_at, last_seen_at, version)
+SELECT
+  workspace,
+  'user',
+  user,
+  toString(deleted_version),
+  if(min(is_old_row), max(seen_at), minIf(seen_at, NOT is_old_row)),
+  if(min(is_old_row), max(seen_at), maxIf(seen_at, NOT is_old_row)),
+  maxIf(version, is_old_row)
+FROM (
+  SELECT
+    *,
+    {versions:Array(Int64)}[
+      indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (workspace, user))
+    ] AS deleted_version
+  FROM (
+    SELECT
+      toString(workspace_id) AS workspace,
+      user_id AS user,
+      timestamp AS seen_at,
+      toUInt64(toUnixTimestamp64Micro(received_at)) AS version,
+      0 AS begins_after,
+      0 AS is_old_row
+    FROM events
+    WHERE user_id IN {users:Array(String)}
+      -- find-deleted-rows explains it.
+      AND (identity(toString(workspace_id)), user_id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
+    UNION ALL
+    SELECT
+      toString(workspace_id),
+      user_id,
+      fromUnixTimestamp64Milli(toInt64(intDiv(version, 1000)), 'UTC'),
+      version,
+      0,
+      0
+    FROM user_sightings
+    WHERE (workspace_id, user_id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
+    UNION ALL
+    SELECT
+      toString(workspace_id),
+      id,
+      fromUnixTimestamp64Milli(toInt64(intDiv(version, 1000)), 'UTC'),
+      version,
+      toUInt64OrZero(other_id),
+      1
+    FROM entities
+    WHERE kind = 'user' AND (workspace_id, id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
+  )
+)
+WHERE begins_after < deleted_version AND version > deleted_version
+GROUP BY workspace, user, deleted_version
+HAVING max(is_old_row)
+
+-- name: erase-entities
+-- The users and their memberships, from both sides. What is of a user who came back after the deletion stays: rows of the
+-- user that begin after it, and memberships that go on after it. Of rows of the user that begin before it, those up to
+-- `replacedVersions` are removed, which store-returned-users has replaced where they go on after it.
+ALTER TABLE entities DELETE
+WHERE kind = 'user'
+    AND (workspace_id, id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
+    AND toUInt64OrZero(other_id) < {versions:Array(Int64)}[
+      indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), id))
+    ]
+    AND version <= {replacedVersions:Array(Int64)}[
+      indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), id))
+    ]
+  OR (
+    kind = 'membership' AND (workspace_id, id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
+    OR kind = 'member' AND (workspace_id, other_id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
+  )
+  AND version <= {versions:Array(Int64)}[
+    indexOf(
+      arrayZip({workspaces:Array(String)}, {users:Array(String)}),
+      (toString(workspace_id), if(kind = 'member', other_id, id))
+    )
+  ]
+
+-- name: erase-dead-letters
+ALTER TABLE dead_letters DELETE
+WHERE (workspace_id, user_id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
+  AND version <= {versions:Array(Int64)}[
+    indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (workspace_id, user_id))
+  ]
+
+-- name: forget-erased
+-- Removes deletions that are erased. A later deletion of the same user stays.
+ALTER TABLE pending_deletions DELETE
+WHERE (workspace_id, user_id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
+  AND version <= {versions:Array(Int64)}[
+    indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), user_id))
+  ]
+
+-- name: find-expired-events
+-- The partitions with events of some workspaces before a time. The sorting key finds them.
+SELECT DISTINCT _partition_id AS partition
+FROM events
+WHERE workspace_id IN {workspaces:Array(String)}
+  AND timestamp < fromUnixTimestamp64Milli({beforeMs:Int64})
+
+-- name: find-expired-events-of-others
+-- The partitions with events before a time of all but some workspaces.
+SELECT DISTINCT _partition_id AS partition
+FROM events
+WHERE workspace_id NOT IN {workspaces:Array(String)}
+  AND timestamp < fromUnixTimestamp64Milli({beforeMs:Int64})
+
+-- name: erase-expired-events
+-- Removes the expired events of one partition by rewriting the parts that hold them: erase-events says why. Each
+-- workspace has a time before which its events are erased; those that are not named have that of all others.
+ALTER TABLE events DELETE IN PARTITION ID {partition:String}
+WHERE toUnixTimestamp64Milli(timestamp)
+  < transform(toString(workspace_id), {workspaces:Array(String)}, {beforeMs:Array(Int64)}, {othersBeforeMs:Int64})

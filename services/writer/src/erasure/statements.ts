@@ -1,0 +1,22 @@
+import { readStatements } from '../clickhouse/statement.ts';
+
+/** The statements that erase deleted users and expired events, by their names. */
+export const STATEMENTS = readStatements(new URL('./erasure.sql', import.meta.url), [
+  'find-due-erasures',
+  'find-deleted-rows',
+  'find-events-of-visitors',
+  'find-removals',
+  'end-failed-removals',
+  'erase-events',
+  'erase-events-of-visitors',
+  'erase-properties',
+  'erase-sightings',
+  'find-mixed-users',
+  'store-returned-users',
+  'erase-entities',
+  'erase-dead-letters',
+  'forget-erased',
+  'find-expired-events',
+  'find-expired-events-of-others',
+  'erase-expired-events',
+]);

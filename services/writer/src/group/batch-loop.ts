@@ -1,0 +1,164 @@
+import type { Logger } from '@sluice/shared/log';
+import { backoff, retry, sleep } from '@sluice/shared/retry';
+import type { StagedBatch, StagedStore } from '../batch/staged-batch.ts';
+import type { NewPosition, Positions } from '../clickhouse/positions.ts';
+import type { WriterMetrics } from '../metrics.ts';
+import type { Assignment } from '../protocol/assignment.ts';
+import { type DeadLetter, errorTypeOf } from '../protocol/dead-letter.ts';
+import type { Epoch } from '../protocol/epoch.ts';
+import { Fenced } from '../protocol/fenced.ts';
+import { nameOf, positionAfter } from '../protocol/position.ts';
+import { type SourceMessage, toRowBatch } from '../protocol/row-batch.ts';
+import type { BatchPace } from './batch-pace.ts';
+import { BatchSize, bytesOf } from './batch-size.ts';
+import type { DeadLetterAlarm } from './dead-letter-alarm.ts';
+import { Gatherer } from './gatherer.ts';
+import { inProcessSpan } from './process-span.ts';
+
+const FIRST_DELAY_MS = 200;
+const MAX_DELAY_MS = 10_000;
+
+export interface BatchLoopOptions {
+  readonly store: StagedStore;
+  readonly positions: Positions;
+  readonly groupId: string;
+  /** The size of a batch, in bytes of rows. */
+  readonly bytesMax: number;
+  readonly pace: Pick<BatchPace, 'stored'>;
+  readonly alarm: DeadLetterAlarm;
+  readonly metrics: WriterMetrics;
+  readonly logger: Logger;
+}
+
+/**
+ * Stores the messages of all partitions in common batches, one batch after the other. Each batch:
+ *
+ * 1. Its rows are stored, in pieces. A piece that fails is cut into halves, because it may have been too large.
+ * 2. The positions of its partitions are stored.
+ *
+ * After that the caller may commit the offsets. A failure is retried for as long as the assignment lasts: the rows are
+ * safe in Kafka, and only their age grows.
+ */
+export class BatchLoop {
+  readonly #options: BatchLoopOptions;
+  readonly #size: BatchSize;
+  readonly #gatherer: Gatherer<Assignment>;
+  /** The pieces that have failed, until none of their statements is running any more, or may begin. */
+  readonly #unended = new Set<StagedBatch>();
+
+  constructor(options: BatchLoopOptions) {
+    this.#options = options;
+    this.#size = new BatchSize(options.bytesMax);
+    this.#gatherer = new Gatherer(
+      (messages, assignment) => inProcessSpan(messages, options.groupId, () => this.#storeBatch(messages, assignment)),
+      options.bytesMax,
+    );
+  }
+
+  /** Resolves when the messages are stored. @throws when their batch is given up */
+  async add(messages: readonly SourceMessage[], assignment: Assignment): Promise<void> {
+    await this.#gatherer.add(messages, assignment);
+  }
+
+  async #storeBatch(messages: readonly SourceMessage[], { epoch, signal }: Assignment): Promise<void> {
+    const { positions, pace } = this.#options;
+    if (!epoch) throw new Fenced('nothing may be stored before the take-over');
+    await this.#endFailed(messages.length, signal);
+    const startedAt = performance.now();
+    let delays = backoff(FIRST_DELAY_MS, MAX_DELAY_MS);
+    for (let done = 0; done < messages.length; ) {
+      signal.throwIfAborted();
+      const piece = this.#size.firstOf(messages.slice(done));
+      if (await this.#storePiece(piece, epoch, signal)) {
+        done += piece.length;
+        this.#size.worked();
+        delays = backoff(FIRST_DELAY_MS, MAX_DELAY_MS);
+      } else {
+        this.#size.failed(piece);
+        await sleep(delays.next().value, signal);
+      }
+    }
+    await this.#keepTrying(() => positions.store(positionsAfter(messages), epoch), messages.length, signal);
+    pace.stored(startedAt, bytesOf(messages));
+  }
+
+  /** Returns whether the piece is stored; if not, none of its statements is running any more. */
+  async #storePiece(piece: readonly SourceMessage[], epoch: Epoch, signal: AbortSignal): Promise<boolean> {
+    const { store, alarm, metrics } = this.#options;
+    const staged = store.open(toRowBatch(piece), epoch, (deadLetters) => this.#onDeadLetters(deadLetters));
+    const startedAt = performance.now();
+    try {
+      const { rows, userDeleted } = await staged.store();
+      alarm.count(rows, 0);
+      metrics.droppedRows.inc({ reason: 'user_deleted' }, userDeleted);
+    } catch (error) {
+      if (error instanceof Fenced) {
+        // Where this fails, the session expires by itself.
+        staged.end().catch(() => undefined);
+        throw error;
+      }
+      this.#unended.add(staged);
+      this.#onFailure(error, piece.length);
+      await this.#endFailed(piece.length, signal);
+      return false;
+    }
+    metrics.storedMessages.inc(piece.length);
+    metrics.storedBytes.inc(bytesOf(piece));
+    metrics.lastStored.note();
+    metrics.batchDuration.observe((performance.now() - startedAt) / 1_000);
+    return true;
+  }
+
+  /**
+   * Ends the pieces that have failed, before anything else is stored: their rows come again in other pieces. Also those of an
+   * assignment that is over. Kafka may give a member that joins again the generation that it had, whose epoch does not
+   * refuse the statements of the one before.
+   */
+  async #endFailed(messages: number, signal: AbortSignal): Promise<void> {
+    for (const staged of this.#unended) {
+      await this.#keepTrying(() => staged.end(), messages, signal);
+      this.#unended.delete(staged);
+    }
+  }
+
+  /** Retries until the work succeeds, the assignment ends, or the writer is fenced. */
+  async #keepTrying(work: () => Promise<void>, messages: number, signal: AbortSignal): Promise<void> {
+    await retry(work, {
+      firstMs: FIRST_DELAY_MS,
+      maxMs: MAX_DELAY_MS,
+      signal,
+      onFailure: (error) => this.#onFailure(error, messages),
+    });
+  }
+
+  #onFailure(error: unknown, messages: number): void {
+    if (error instanceof Fenced) throw error;
+    this.#options.metrics.batchFailures.inc();
+    this.#options.logger.warn({ reason: (error as Error).message, messages }, 'storing a batch failed; retrying');
+  }
+
+  #onDeadLetters(deadLetters: readonly DeadLetter[]): void {
+    const { alarm, metrics, logger } = this.#options;
+    // ingest-api has counted the calls that it rejected.
+    const unstorable = deadLetters.filter(({ kind }) => kind !== 'rejected');
+    if (unstorable.length === 0) return;
+    metrics.deadLetters.inc(unstorable.length);
+    // The reasons quote rows: what persons are in them is erased from the dead letters, and could not be from a log.
+    const fields = { rows: unstorable.length, reason: errorTypeOf(unstorable[0]?.reason ?? '') };
+    logger.error(
+      fields,
+      'ClickHouse cannot store some rows; they are kept. Show them with: npm run dead-letters -- list',
+    );
+    alarm.count(0, unstorable.length);
+  }
+}
+
+/** Returns the positions of the partitions after these messages, which are in the order of their offsets. */
+function positionsAfter(messages: readonly SourceMessage[]): NewPosition[] {
+  return [...Map.groupBy(messages, nameOf).values()].flatMap((sources) => {
+    const [oldest, newest] = [sources[0], sources.at(-1)];
+    if (!oldest || !newest) return [];
+    const { topic, partition, message } = newest;
+    return { topic, partition, from: BigInt(oldest.message.offset), ...positionAfter(message) };
+  });
+}
