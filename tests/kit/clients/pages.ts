@@ -41,9 +41,9 @@ export async function tabTo(page: Page, target: Locator): Promise<void> {
 /**
  * Returns the violations that axe-core finds.
  *
- * @param tag of the rules. Default: all rules
+ * @param rules default: all
  */
-export async function violationsOf(page: Page, tag?: 'cat.color'): Promise<string[]> {
+export async function violationsOf(page: Page, rules?: readonly string[]): Promise<string[]> {
   // The policy of the page does not hold for what the debugger evaluates. A document keeps it.
   if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(AXE);
   return await page.evaluate(async (runOnly) => {
@@ -53,7 +53,7 @@ export async function violationsOf(page: Page, tag?: 'cat.color'): Promise<strin
     // Of what else it finds, one element for each rule is enough.
     const { violations } = await axe.run({ resultTypes: ['violations'], ...(runOnly && { runOnly }) });
     return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
-  }, tag);
+  }, rules);
 }
 
 /** Keeps a picture of a page, if somebody wants pictures. */
