@@ -8,6 +8,21 @@ const FOLDERS = {
   'services/writer/src': { batch: [], group: ['batch'], erasure: [] },
 };
 
+/** The rooms of the console from the lowest to the highest, each with the other ones that it may import. */
+const CONSOLE_ROOMS = {
+  base: [],
+  parts: ['base'],
+  filters: ['base', 'parts'],
+  charts: ['base', 'parts'],
+  events: ['base', 'parts', 'filters'],
+  explore: ['base', 'parts', 'filters', 'charts'],
+  operate: ['base', 'parts', 'charts'],
+  entities: ['base', 'parts', 'filters', 'charts', 'events'],
+  views: ['base', 'parts', 'explore'],
+  pages: ['base', 'parts', 'filters', 'charts', 'events', 'operate'],
+  shell: ['base', 'parts', 'events', 'explore', 'operate', 'entities', 'views', 'pages'],
+};
+
 /** @type {import('dependency-cruiser').IConfiguration} */
 export default {
   forbidden: [
@@ -100,6 +115,30 @@ export default {
         to: { path: `^${parent}/[^/]+/`, pathNot: `^${parent}/(${[folder, ...others].join('|')})/` },
       })),
     ),
+    ...Object.entries(CONSOLE_ROOMS).map(([room, others]) => ({
+      name: `console-${room}`,
+      comment: `${room}/ imports no other room of the console than it may.`,
+      from: { path: `^packages/console/src/${room}/` },
+      to: { path: '^packages/console/src/', pathNot: `^packages/console/src/(${[room, ...others].join('|')})/` },
+    })),
+    {
+      name: 'console-faces',
+      comment: 'A room of the console is imported by its face, the file of the same name.',
+      from: { path: '^packages/console/src/([^/]+)/' },
+      to: {
+        path: '^packages/console/src/',
+        pathNot: ['^packages/console/src/$1/', '^packages/console/src/([^/]+)/\\1\\.ts$'],
+      },
+    },
+    {
+      name: 'console-rooms',
+      comment: 'A file of the console is in one of its rooms.',
+      from: {
+        path: '^packages/console/src/',
+        pathNot: `^packages/console/src/(${Object.keys(CONSOLE_ROOMS).join('|')})/`,
+      },
+      to: { path: '' },
+    },
     {
       name: 'protocol-decides',
       comment:

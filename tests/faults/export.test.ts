@@ -14,10 +14,10 @@ import { ownClickHouse } from '../kit/engines.ts';
 import { runExporter } from '../kit/importer.ts';
 import { type Service, startService } from '../kit/service.ts';
 
-/** Some 230 MB. */
-const EVENTS = 200_000;
+/** Some 115 MB. */
+const EVENTS = 100_000;
 
-/** What query-api may need for an export besides what it needs anyway, in bytes: less than a third of what passes through it. */
+/** What query-api may need for an export besides what it needs anyway, in bytes: less than two thirds of what passes through it. */
 const EXPORT_MEMORY_BYTES_MAX = 70 * 1_024 * 1_024;
 
 const DATABASE = 'test_exports';

@@ -27,10 +27,10 @@ test('a server whose disk is lost is restored from the backup of another one, an
   const identity = (url: string) =>
     read(url, 'SELECT server, group_id, state FROM database_identity ORDER BY recorded_at DESC LIMIT 1 FORMAT CSV');
   const urls = () => [running.services['ingest-api'].url];
-  await using load = startLoad({ pipeline: running, urls, concurrency: 6 });
+  await using load = startLoad({ pipeline: running, urls, concurrency: 3 });
   const more = async () => {
     const before = load.acceptedSoFar();
-    await until('more events', async () => load.acceptedSoFar() > before + 100);
+    await until('more events', async () => load.acceptedSoFar() > before + 50);
   };
   await more();
   const to = join(backups.path, 'monday');

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { inject } from 'vitest';
 import { type Pipeline, type PipelineOptions, startPipeline } from './pipeline.ts';
+import { inherited } from './service.ts';
 import { takeTenant } from './shared-pipeline.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -65,7 +66,7 @@ export class DocShell {
       .replaceAll('http://localhost:4001', services['query-api'].url)
       .replaceAll('npm run import --', importer);
     // Of npm the importer needs nothing. It looks for the key in the folder that SLUICE_DATA_DIR names.
-    const env = { PATH: process.env['PATH'] ?? '', SLUICE_DATA_DIR: join(this.#folder, '.sluice') };
+    const env = { ...inherited(), SLUICE_DATA_DIR: join(this.#folder, '.sluice') };
     const options = { cwd: this.#folder, env };
     return await promisify(execFile)('sh', ['-c', script], options).then(
       ({ stdout }) => stdout,

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { inherited } from './service.ts';
 
 export interface CommandRun {
   readonly code: number | null;
@@ -21,7 +22,7 @@ export async function runExporter(args: readonly string[], key: string): Promise
 async function runSluice(command: string, args: readonly string[], key: string): Promise<CommandRun> {
   const main = fileURLToPath(new URL('../../packages/cli/src/main.ts', import.meta.url));
   const child = spawn(process.execPath, [main, command, ...args], {
-    env: { PATH: process.env['PATH'] ?? '', SLUICE_API_KEY: key },
+    env: { ...inherited(), SLUICE_API_KEY: key },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';

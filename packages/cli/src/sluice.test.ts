@@ -5,6 +5,7 @@ import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { expect, test } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
 import { COMMAND_NAMES } from './sluice.ts';
+import { COMPILE_CACHE } from './testing/compile-cache.ts';
 
 interface Outcome {
   readonly code: number;
@@ -18,9 +19,14 @@ const MAIN = join(import.meta.dirname, 'main.ts');
 function sluice(args: readonly string[], env: Readonly<Record<string, string>> = {}, cwd = '/'): Promise<Outcome> {
   const nowhere = { CLICKHOUSE_URL: 'http://127.0.0.1:1', KAFKA_BROKERS: '127.0.0.1:1' };
   return new Promise((resolve) => {
-    execFile(process.execPath, [MAIN, ...args], { env: { ...nowhere, ...env }, cwd }, (error, stdout, stderr) => {
-      resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
-    });
+    execFile(
+      process.execPath,
+      [MAIN, ...args],
+      { env: { ...COMPILE_CACHE, ...nowhere, ...env }, cwd },
+      (error, stdout, stderr) => {
+        resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
+      },
+    );
   });
 }
 

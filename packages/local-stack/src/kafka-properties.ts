@@ -80,7 +80,7 @@ function prefixed(listener: string, settings: BrokerSettings) {
 }
 
 /** Java's properties format: backslashes are doubled, characters beyond ASCII written as \uXXXX. */
-function formatProperties(values: BrokerSettings): string {
+export function formatProperties(values: BrokerSettings): string {
   const lines = Object.entries(values).map(([name, value]) => `${name}=${escapeValue(String(value))}`);
   return `${lines.join('\n')}\n`;
 }

@@ -1,15 +1,22 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { commandLineOf } from './command-line.ts';
 import { type EngineProcess, type ExitStatus, startEngineProcess } from './engine-process.ts';
 import { LocalStackError } from './errors.ts';
+import { BOOTSTRAP, ensureKafkaArchive, type KafkaArchive } from './kafka-archive.ts';
 import { ensureKafkaLibs } from './kafka-libs.ts';
 import { probeKafka } from './kafka-probe.ts';
-import { type BrokerAddress, type BrokerSettings, brokerProperties, type KafkaListeners } from './kafka-properties.ts';
+import {
+  type BrokerAddress,
+  type BrokerSettings,
+  brokerProperties,
+  formatProperties,
+  type KafkaListeners,
+} from './kafka-properties.ts';
 import { findFreePorts, requireFreePort } from './ports.ts';
 import { guardCommand } from './process-guard.ts';
 
@@ -72,6 +79,8 @@ interface Broker {
 }
 
 const STOP_TIMEOUT_MS = 15_000;
+/** Of a broker that writes an archive when it ends. */
+const ARCHIVE_TIMEOUT_MS = 120_000;
 
 /**
  * Starts Apache Kafka on 127.0.0.1 from its own jars, in KRaft mode: each node is broker and controller, and three
@@ -82,12 +91,31 @@ const STOP_TIMEOUT_MS = 15_000;
  */
 export async function startKafka(options: LocalKafkaOptions): Promise<LocalKafka> {
   const libs = await ensureKafkaLibs(options.onProgress, options.signal);
+  const archive = await ensureKafkaArchive(libs, async (dataDir, javaOption) => {
+    await mkdir(dataDir, { recursive: true });
+    const { signal } = options;
+    const kafka = await startCluster({ dataDir, ...(signal && { signal }) }, { libs, javaOption });
+    await kafka.stop();
+    return join(dataDir, 'broker-1', 'log');
+  });
+  return await startCluster(options, { libs, archive });
+}
+
+/** What brokers are started from. */
+interface KafkaProgram {
+  readonly libs: string;
+  readonly archive?: KafkaArchive | undefined;
+  /** One more option of Java. */
+  readonly javaOption?: string | undefined;
+}
+
+async function startCluster(options: LocalKafkaOptions, program: KafkaProgram): Promise<LocalKafka> {
   const dataDir = resolve(options.dataDir);
   await mkdir(dataDir, { recursive: true });
   const brokers = await layOutBrokers(options, dataDir);
   const cluster = brokers.map(({ address }) => address);
   const clusterId = await readOrCreateClusterId(dataDir);
-  const start = (broker: Broker) => startBroker(broker, cluster, { ...options, libs, clusterId, dataDir });
+  const start = (broker: Broker) => startBroker(broker, cluster, { ...options, ...program, clusterId, dataDir });
 
   const at = (index: number): Broker => {
     const broker = brokers[index];
@@ -153,19 +181,24 @@ async function layOutBrokers(options: LocalKafkaOptions, dataDir: string): Promi
   }));
 }
 
-/** The cluster's id: 22 characters of base64url, the first not a dash, which Kafka's tools would take for an option. */
+/** An id as Kafka writes it: 22 characters of base64url, the first not a dash, which its tools would take for an option. */
+function newId(): string {
+  let id = '-';
+  while (id.startsWith('-')) id = randomBytes(16).toString('base64url');
+  return id;
+}
+
+/** The cluster's id. */
 async function readOrCreateClusterId(dataDir: string): Promise<string> {
   const file = join(dataDir, 'cluster-id');
   const known = await readFile(file, 'utf8').catch(() => '');
   if (known) return known.trim();
-  let id = '-';
-  while (id.startsWith('-')) id = randomBytes(16).toString('base64url');
+  const id = newId();
   await writeFile(file, `${id}\n`);
   return id;
 }
 
-interface StartContext extends LocalKafkaOptions {
-  readonly libs: string;
+interface StartContext extends LocalKafkaOptions, KafkaProgram {
   readonly clusterId: string;
   readonly dataDir: string;
 }
@@ -185,7 +218,7 @@ async function startBroker(broker: Broker, cluster: readonly BrokerAddress[], co
     mode: 0o600,
   });
 
-  const java = [`-Xmx${heap}m`, '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-XX:+ExitOnOutOfMemoryError'];
+  const java = [...javaOptions(context), `-Xmx${heap}m`, '-XX:+ExitOnOutOfMemoryError'];
   const log = [
     '-Dorg.slf4j.simpleLogger.showDateTime=true',
     '-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS',
@@ -207,8 +240,14 @@ async function startBroker(broker: Broker, cluster: readonly BrokerAddress[], co
     onSpawn: (pid) => writeFile(pidFile, `${pid}\n`),
     readyTimeoutMs: context.readyTimeoutMs ?? 60_000,
     signal: context.signal,
-    stopTimeoutMs: STOP_TIMEOUT_MS,
+    stopTimeoutMs: context.javaOption ? ARCHIVE_TIMEOUT_MS : STOP_TIMEOUT_MS,
   });
+}
+
+/** For little CPU time at the start. Java starts without an archive that does not fit. */
+function javaOptions({ archive, javaOption }: KafkaProgram): string[] {
+  const shared = archive ? [`-XX:SharedArchiveFile=${archive.classesFile}`] : [];
+  return ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', ...shared, ...(javaOption ? [javaOption] : [])];
 }
 
 /** An argument by which a broker's command line is recognised, in ASCII as ps needs it. */
@@ -237,23 +276,37 @@ async function formatLogDir(
   logDir: string,
 ): Promise<void> {
   const freshDir = `${logDir}.new`;
-  const propertiesFile = join(dir, 'format.properties');
   await rm(freshDir, { recursive: true, force: true });
-  await writeFile(propertiesFile, brokerProperties(address, cluster, freshDir, context.settings));
+  if (context.archive && !context.scramUsers?.length) {
+    await mkdir(freshDir);
+    await copyFile(context.archive.bootstrapFile, join(freshDir, BOOTSTRAP));
+    const ids = { version: 1, 'cluster.id': context.clusterId, 'node.id': address.nodeId, 'directory.id': newId() };
+    await writeFile(join(freshDir, 'meta.properties'), formatProperties(ids));
+  } else {
+    await runFormatTool({ address, dir }, cluster, context, freshDir);
+  }
+  await rename(freshDir, logDir);
+}
+
+async function runFormatTool(
+  { address, dir }: Broker,
+  cluster: readonly BrokerAddress[],
+  context: StartContext,
+  logDir: string,
+): Promise<void> {
+  const propertiesFile = join(dir, 'format.properties');
+  await writeFile(propertiesFile, brokerProperties(address, cluster, logDir, context.settings));
   const scram = (context.scramUsers ?? []).flatMap(({ mechanism, name, password }) => [
     '--add-scram',
     `${mechanism}=[name=${name},password=${password}]`,
   ]);
-  const tool = ['-cp', join(context.libs, '*'), 'kafka.tools.StorageTool', 'format'];
+  const tool = ['-cp', join(context.libs, '*'), 'kafka.tools.StorageTool', 'format', '-t', context.clusterId];
   await promisify(execFile)('java', [
-    '-XX:TieredStopAtLevel=1',
+    ...javaOptions({ ...context, javaOption: undefined }),
     ...tool,
-    '-t',
-    context.clusterId,
     '-c',
     propertiesFile,
     ...scram,
   ]);
   await rm(propertiesFile);
-  await rename(freshDir, logDir);
 }

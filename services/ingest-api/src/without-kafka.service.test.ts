@@ -1,9 +1,12 @@
 import { once } from 'node:events';
+import { syncBuiltinESMExports } from 'node:module';
 import { type AddressInfo, connect, type Socket } from 'node:net';
+import type { TimerOptions } from 'node:timers';
+import timers from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { eventually } from '@sluice/shared/testing/eventually';
-import { afterAll, beforeAll, expect, inject, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
 import { type Ingest, post, startIngest } from './testing/ingest.ts';
 
 const BUDGET_BYTES = 3_500_000;
@@ -12,21 +15,21 @@ const BUDGET_BYTES = 3_500_000;
 const LINGER_MS = 997;
 
 /** While it is closed, rows that linger are not sent. */
-const gate = vi.hoisted(() => ({ opened: Promise.resolve() }));
+let gate = Promise.resolve();
 
-vi.mock('@sluice/shared/retry', async (importActual) => {
-  const actual = await importActual<typeof import('@sluice/shared/retry')>();
-  const sleep: typeof actual.sleep = async (ms, ...others) => {
-    if (ms === LINGER_MS) await gate.opened;
-    else await actual.sleep(ms, ...others);
-  };
-  return { ...actual, sleep };
-});
+// `sleep` waits by it.
+const { setTimeout: delay } = timers;
+timers.setTimeout = async <T>(ms?: number, value?: T, options?: TimerOptions) => {
+  if (ms !== LINGER_MS) return await delay(ms, value, options);
+  await gate;
+  return value as T;
+};
+syncBuiltinESMExports();
 
 /** @returns what opens it again */
 function closeGate(): () => void {
   const { promise, resolve } = Promise.withResolvers<void>();
-  gate.opened = promise;
+  gate = promise;
   onTestFinished(() => resolve());
   return resolve;
 }
@@ -124,7 +127,9 @@ test('rows of more than four times the largest body are refused, whatever become
 });
 
 test('a submission that Kafka does not acknowledge in time does not count against the rate of its key', async () => {
-  const timed = await startIngest(inject('kafkaBrokers'), { PRODUCE_LINGER_MS: '1000', PRODUCE_TIMEOUT_MS: '200' });
+  const env = { PRODUCE_LINGER_MS: String(LINGER_MS), PRODUCE_TIMEOUT_MS: '200' };
+  const timed = await startIngest(inject('kafkaBrokers'), env);
+  const open = closeGate();
   try {
     await timed.setKey('limited', { rateLimit: 1 });
     await eventually(async () => (await post(timed.app, '{', { key: 'limited' })).statusCode).toBe(400);
@@ -134,6 +139,7 @@ test('a submission that Kafka does not acknowledge in time does not count agains
       expect(response.json()).toMatchObject({ status: 503, code: 'event_log_unavailable' });
     }
   } finally {
+    open();
     await timed.stop();
   }
 });

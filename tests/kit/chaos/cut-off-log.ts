@@ -4,6 +4,7 @@ import { readdir, readFile, rm, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import { inherited } from '../service.ts';
 
 /** A record batch in a segment of a log. */
 interface LogBatch {
@@ -93,7 +94,7 @@ export function keysNotStored({ batches }: CutOff, storedUpTo: bigint): string[]
 export async function resumeHalted(env: Readonly<Record<string, string>>): Promise<string> {
   const main = fileURLToPath(new URL('../../../packages/cli/src/main.ts', import.meta.url));
   const child = spawn(process.execPath, [main, 'writer', 'resume', '--all', '--from', 'oldest', '--yes'], {
-    env: { PATH: process.env['PATH'] ?? '', ...env },
+    env: { ...inherited(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const [out, errors] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);

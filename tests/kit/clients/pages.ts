@@ -38,18 +38,22 @@ export async function tabTo(page: Page, target: Locator): Promise<void> {
   }
 }
 
-/** Returns the violations that axe-core finds. */
-export async function violationsOf(page: Page): Promise<string[]> {
+/**
+ * Returns the violations that axe-core finds.
+ *
+ * @param rules default: all
+ */
+export async function violationsOf(page: Page, rules?: readonly string[]): Promise<string[]> {
   // The policy of the page does not hold for what the debugger evaluates. A document keeps it.
   if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(AXE);
-  return await page.evaluate(async () => {
+  return await page.evaluate(async (runOnly) => {
     const { axe } = globalThis as unknown as {
       axe: { run(options: object): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
     };
     // Of what else it finds, one element for each rule is enough.
-    const { violations } = await axe.run({ resultTypes: ['violations'] });
+    const { violations } = await axe.run({ resultTypes: ['violations'], ...(runOnly && { runOnly }) });
     return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
-  });
+  }, rules);
 }
 
 /** Keeps a picture of a page, if somebody wants pictures. */

@@ -14,6 +14,7 @@ import { createLogger } from '@sluice/shared/log';
 import { type DatabaseOwner, OwnDatabase } from '@sluice/storage/clickhouse/own-database';
 import type { Kafka } from 'kafkajs';
 import { z } from 'zod';
+import { COMPILE_CACHE } from './compile-cache.ts';
 
 const MAIN = join(import.meta.dirname, '../main.ts');
 
@@ -80,11 +81,10 @@ export async function startServers<Name extends string>(
   const folder = started.use(await makeTempDir());
   const path = join(folder.path, 'servers.json');
   const prefix = `cli-${randomUUID()}.`;
-  const { PATH = '', NODE_COMPILE_CACHE } = process.env;
+  const { PATH = '' } = process.env;
   const env = {
     PATH,
-    // A start from the cache takes half the CPU time.
-    ...(NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE }),
+    ...COMPILE_CACHE,
     CLICKHOUSE_SERVERS_FILE: path,
     KAFKA_BROKERS: engines.kafkaBrokers.join(','),
     KAFKA_TOPIC_PREFIX: prefix,

@@ -45,7 +45,7 @@ export function idOf(entity: { readonly foreignId: string } | { readonly foreign
 /** An error response of query-api, or no response. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
-  /** 0 without a response. */
+  /** HTTP status of the response; 0 if there was none. */
   readonly status: number;
   /** Each error of the request as a sentence. */
   readonly errors: readonly string[];

@@ -1,4 +1,4 @@
-/** Not yet in TypeScript's library, nor in every browser. */
+/** These are not yet in TypeScript's library, nor in every browser. */
 const { rawJSON, isRawJSON } = JSON as unknown as {
   rawJSON?(text: string): unknown;
   isRawJSON?(value: unknown): boolean;

@@ -11,7 +11,7 @@ interface CalendarBuckets extends Buckets {
 }
 
 /** The first and the last time of a bucket that are in the range, as `startDate` and `endDate` of another query. */
-export interface BucketTime {
+interface BucketTime {
   readonly startDate: string;
   readonly endDate: string;
 }
@@ -80,7 +80,7 @@ const STEPS: Readonly<Record<string, readonly number[]>> = {
  * Returns the buckets that an axis names, by index: each is the beginning of a bucket, so those of weeks are Mondays. Hours
  * and minutes are those that a clock shows, such as 0, 6, 12 and 18.
  *
- * @param max there is room for so many
+ * @param max how many names there is room for
  */
 export function ticksOf(buckets: readonly string[], interval: string, timeZone: string, max: number): number[] {
   const least = Math.max(1, Math.ceil(buckets.length / Math.max(1, max)));
@@ -93,7 +93,7 @@ export function ticksOf(buckets: readonly string[], interval: string, timeZone: 
   return ticks;
 }
 
-/** After so many minutes or hours a day begins. */
+/** How many minutes or hours a day has. */
 const CYCLES: Readonly<Record<string, number>> = { minute: 1_440, hour: 24 };
 
 /** Returns the hour of the day of an hour, the minute of the day of a minute. */

@@ -6,18 +6,18 @@ import { type Drawn, partialOf, stack, wholeOf } from './plot-series.ts';
 type Values = readonly (number | null)[];
 
 const WIDTH = 960;
-/** Where the numbers are drawn. */
+/** The edges of the area that numbers are drawn in, in pixels. */
 const LEFT = 70;
 const RIGHT = 940;
 const TOP = 48;
 const BOTTOM = 340;
 const NAMES_TOP = BOTTOM + 52;
 const NAME_HEIGHT = 22;
-/** So that names of an axis do not touch. */
+/** Names on the time axis are so many pixels apart, so that they do not touch. */
 const TICK_WIDTH = 100;
 const NUMBERS_MAX = 8;
 
-/** Where times and numbers are in the picture. */
+/** The places of times and numbers in the picture. */
 interface Scales {
   readonly x: (ms: number) => number;
   readonly y: (value: number) => number;
@@ -110,7 +110,7 @@ function axesOf(drawn: Drawn, { x, y, starts }: Scales, numbers: readonly number
   ];
 }
 
-/** A bucket that is only partly in the range is no drop. */
+/** Shades the buckets that are only partly in the range, so that they do not look like a drop. */
 function shadesOf(
   { buckets, partial, form }: Drawn,
   { x, starts, ends }: Scales,
@@ -118,7 +118,7 @@ function shadesOf(
 ): string[] {
   return buckets.flatMap((bucket, index) => {
     if (!partial.has(bucket)) return [];
-    // Of a line the way to the point belongs to it.
+    // The stretch of a line that leads to a point belongs to the point's bucket.
     const [from, to] =
       form === 'line' ? [starts[index === 0 ? 1 : index - 1], starts[index]] : [starts[index], ends[index]];
     if (from === undefined || to === undefined) return [];
@@ -204,6 +204,6 @@ export function escaped(text: string): string {
 const NAME_MAX = 80;
 
 /** Returns the beginning of a name as {@link escaped} does, in the direction of its own script. */
-export function isolated(name: string): string {
+function isolated(name: string): string {
   return escaped(`\u2068${[...name.slice(0, 2 * NAME_MAX)].slice(0, NAME_MAX).join('')}\u2069`);
 }

@@ -16,15 +16,18 @@ export function strokeOf(index: number): { readonly color: number; readonly dash
 export function Legend({ lines }: { readonly lines: readonly Line[] }) {
   return (
     <ul class="legend">
-      {lines.map(({ label, total }, index) => {
-        const { color, dash } = strokeOf(index);
-        return (
-          <li key={index}>
-            <span class={`swatch color-${color} dash-${dash}`} />
-            <bdi>{label}</bdi> {total !== null && formatNumber(total)}
-          </li>
-        );
-      })}
+      {lines.map(({ label, total }, index) => (
+        <li key={index}>
+          <Swatch index={index} />
+          <bdi>{label}</bdi> {total !== null && formatNumber(total)}
+        </li>
+      ))}
     </ul>
   );
+}
+
+/** The color and the dashes of a line. */
+export function Swatch({ index }: { readonly index: number }) {
+  const { color, dash } = strokeOf(index);
+  return <span class={`swatch color-${color} dash-${dash}`} />;
 }

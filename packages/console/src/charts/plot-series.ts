@@ -54,7 +54,7 @@ function linesOf({ buckets, lines, partial }: Drawn, colorOf: (name: string) => 
   });
 }
 
-/** The time before, by index: over bars it has a step for each. */
+/** Returns the line of the time before, by index. Over bars it has a step for each. */
 function beforeOf(
   buckets: readonly string[],
   previous: Line['previous'],

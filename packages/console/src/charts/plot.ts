@@ -7,10 +7,10 @@ import type { Line } from './series.ts';
 
 const HEIGHT = 320;
 
-/** In pixels, so that names do not touch. */
+/** Names on the time axis are so many pixels apart, so that they do not touch. */
 const TICK_WIDTH = 100;
 
-/** A shorter drag is a click. */
+/** A drag of fewer pixels is a click. */
 const DRAG_MIN = 5;
 
 interface Listener {
@@ -25,7 +25,7 @@ export interface Plot {
   point(index: number): void;
   /** Returns a picture with a title and the names of the lines. */
   toPng(title: string): Promise<Blob>;
-  /** The same as SVG. */
+  /** Returns the same picture as SVG. */
   toSvg(title: string): Promise<Blob>;
   remove(): void;
 }
@@ -49,7 +49,7 @@ export function drawPlot(element: HTMLElement, drawn: Drawn, listener: Listener)
     point(index) {
       const start = plot.data[0][index];
       if (start === undefined) return;
-      // In the middle of its bars.
+      // Bars are pointed at in their middle.
       const end = drawn.form === 'line' ? start : (endsOf(drawn.buckets, drawn.interval)[index] ?? 0) / 1_000;
       plot.setCursor({ left: plot.valToPos((start + end) / 2, 'x'), top: 0 });
     },
@@ -94,7 +94,7 @@ function plotOf(element: HTMLElement, drawn: Drawn, { onPoint, onZoom }: Listene
       },
     ],
     scales: {
-      x: { range: [starts[0] ?? 0, (form === 'line' ? undefined : ends.at(-1)) ?? lastOf(starts, ends)] },
+      x: { range: [starts[0] ?? 0, (form === 'line' ? undefined : ends.at(-1)) ?? endOfAxis(starts, ends)] },
       y: { range: (_plot, min, max) => [Math.min(0, min ?? 0), Math.max(1, max ?? 1) * 1.05] },
     },
     series: [{}, ...series],
@@ -127,8 +127,8 @@ function bucketAt(plot: uPlot, left: number, form: Drawn['form']): number {
   );
 }
 
-/** One point alone needs room. */
-function lastOf(starts: readonly number[], ends: readonly number[]): number {
+/** Returns where the time axis of lines ends, in seconds. A chart of one point has the room of its bucket. */
+function endOfAxis(starts: readonly number[], ends: readonly number[]): number {
   return (starts.length > 1 ? starts.at(-1) : ends.at(-1)) ?? 1;
 }
 
@@ -143,7 +143,7 @@ function shadePartial(
   ctx.save();
   for (const [index, bucket] of buckets.entries()) {
     if (!partial.has(bucket)) continue;
-    // Of a line the point is its bucket, and the way to it belongs to it.
+    // A line draws a bucket as a point, and the stretch that leads to the point belongs to it.
     const neighbor = index === 0 ? index + 1 : index - 1;
     const [from, to] =
       form === 'line' ? [plot.data[0][neighbor], plot.data[0][index]] : [plot.data[0][index], ends[index]];
@@ -174,7 +174,7 @@ function drawMarkers(plot: uPlot, markers: readonly number[], color: string): vo
   ctx.restore();
 }
 
-/** In pixels of a screen. */
+/** The heights of a picture's title and of each name below it, in CSS pixels. */
 const TITLE_HEIGHT = 36;
 const NAME_HEIGHT = 22;
 

@@ -13,7 +13,7 @@ interface SeriesChartProps {
   readonly lines: readonly Line[];
   /** The buckets that are only partly in the range. Default: none. */
   readonly partial?: ReadonlySet<string>;
-  /** Default: lines. */
+  /** How the numbers are drawn. Default: as lines. */
   readonly form?: Form;
   /** Times to mark, in milliseconds since 1970. Default: none. */
   readonly markers?: readonly number[];
@@ -25,7 +25,7 @@ interface SeriesChartProps {
   readonly onZoom?: (first: number, last: number) => void;
 }
 
-/** More numbers at once are no help to who hears them; the table has all. */
+/** A screen reader reads the numbers of so many lines at once; the table has all. */
 const SPOKEN_MAX = 10;
 
 const NOTHING: readonly number[] = [];

@@ -39,7 +39,6 @@ export function labelOfKey(key: GroupKey): string {
 }
 
 /**
-/**
  * Returns the parameters of `GET /events/series` for those of the page. The interval follows from the range when the page
  * has none.
  *

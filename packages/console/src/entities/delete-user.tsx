@@ -47,7 +47,7 @@ export function DeleteUser({ id, onDeleted }: DeleteUserProps) {
   );
 }
 
-/** A plus is escaped as well: ingest-api refuses a bare one. */
+/** Returns the query of the deletion. A plus is escaped as well: ingest-api refuses a bare one. */
 function queryOf(id: string): string {
   return `foreignId=${encodeURIComponent(id)}`;
 }

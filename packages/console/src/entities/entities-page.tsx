@@ -10,7 +10,7 @@ import {
   without,
 } from '../base/base.ts';
 import { type FieldDescription, FilterForm } from '../filters/filters.ts';
-import { Beginning, CsvButton, EntityLink, LoadState, Pages, Time, tableOf, useLoad } from '../parts/parts.ts';
+import { Beginning, CsvButton, EntityLink, LoadState, PageLinks, Time, tableOf, useLoad } from '../parts/parts.ts';
 
 /** What the pages are called. */
 const KINDS = {
@@ -59,7 +59,7 @@ export function EntitiesPage({ path, params }: EntitiesProps) {
       />
       <LoadState loaded={loaded} status={data?.results.length === 0 && 'None match.'} />
       {data && data.results.length > 0 && <EntityTable path={path} title={title} results={data.results} />}
-      <Pages path={path} label={`Pages of ${path}`} params={params} nextCursor={data?.nextCursor ?? null} />
+      <PageLinks path={path} label={`Pages of ${path}`} params={params} nextCursor={data?.nextCursor ?? null} />
       {data && data.results.length > 0 && <CsvButton name={`These ${path}`} table={() => tableOf([...data.results])} />}
     </>
   );

@@ -63,7 +63,7 @@ interface KnownProps extends EntityProps {
 /** What is known of a user or an organization before the children; in their place, that there is none. */
 function Known(props: KnownProps) {
   const { path, id, children } = props;
-  if (!UNADDRESSABLE.has(id)) return <Record {...props} />;
+  if (!UNADDRESSABLE.has(id)) return <StoredEntity {...props} />;
   return (
     <>
       <p class="notice">
@@ -75,7 +75,7 @@ function Known(props: KnownProps) {
   );
 }
 
-function Record({ path, id, children }: KnownProps) {
+function StoredEntity({ path, id, children }: KnownProps) {
   const entity = { path, id };
   const loaded = useLoad(apiPathOf(entity), (signal) =>
     getRecords<User | Organization>(`${apiPathOf(entity)}?propertyTimes=true`, signal),
@@ -128,7 +128,7 @@ interface EntityPropertiesProps {
 }
 
 /** The properties of a user or an organization. */
-export function EntityProperties({ properties, setAt }: EntityPropertiesProps) {
+function EntityProperties({ properties, setAt }: EntityPropertiesProps) {
   const entries = Object.entries(properties);
   if (entries.length === 0) return <p class="muted">It has no properties.</p>;
   const times = new Map(Object.entries(setAt));
@@ -168,7 +168,7 @@ export function EntityProperties({ properties, setAt }: EntityPropertiesProps) {
 const LIMIT = 12;
 
 /** The organizations of a user, or the users of an organization, a page at a time. */
-export function EntityMembers(entity: EntityProps) {
+function EntityMembers(entity: EntityProps) {
   const { members, membersTitle } = ENTITY_KINDS[entity.path];
   /** The cursors of the pages up to this one. */
   const [cursors, setCursors] = useState<readonly string[]>([]);

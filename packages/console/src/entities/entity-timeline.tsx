@@ -66,7 +66,7 @@ interface DaysProps {
 
 function Days({ path, filters, shown, addressOf, hasSessions }: DaysProps) {
   const [cursor, setCursor] = useState('');
-  /** Of all pages so far: a page that fails leaves them. */
+  /** The events of all pages so far, which a page that fails leaves as they are. */
   const allEvents = useRef<readonly Event[]>([]);
   const loaded = useLoad(cursor, async (signal) => {
     const query = new URLSearchParams([...filters, ['limit', String(LIMIT)], ['total', 'none']]);

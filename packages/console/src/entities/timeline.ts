@@ -1,7 +1,7 @@
 import type { Event } from '../base/base.ts';
 
-/** After so long without an event a new session begins, in milliseconds. */
-export const SESSION_GAP_MS = 30 * 60_000;
+/** A session ends after so many milliseconds without an event. */
+const SESSION_GAP_MS = 30 * 60_000;
 
 /** A run of events of one user without a long gap. */
 export interface Session {

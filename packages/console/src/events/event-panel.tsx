@@ -5,7 +5,7 @@ import { curlOf } from './event-curl.ts';
 import { chartHref, DOCUMENTS, filterHref, type Place } from './value-links.ts';
 import { ValueTree } from './value-tree.tsx';
 
-export interface EventPanelProps {
+interface EventPanelProps {
   readonly uuid: string;
   /** The events of the list beside it, in its order. */
   readonly events: readonly Event[];
@@ -68,7 +68,7 @@ export function EventPanel({ uuid, events, filters, onShow }: EventPanelProps) {
   );
 }
 
-/** Whether keys are for a field. */
+/** Whether a key is text for a field. */
 function isTyped(target: EventTarget | null): boolean {
   return target instanceof Element && target.matches('input, select, textarea');
 }
@@ -146,7 +146,7 @@ interface ActionsProps {
   readonly value: unknown;
 }
 
-/** What can be done with a value. Where no parameter can name it, there is nothing. */
+/** Links that filter by a value and chart its property. Where no parameter can name the value, there are none. */
 function Actions({ event, filters, place, value }: ActionsProps) {
   const [filter, chart] = [filterHref(filters, place, value), chartHref(event.event, place, value)];
   const name = place.names.join('.');

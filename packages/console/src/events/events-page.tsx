@@ -10,7 +10,7 @@ import {
   without,
 } from '../base/base.ts';
 import { EVENT_FIELDS, FilterForm, NewestHint } from '../filters/filters.ts';
-import { CsvButton, LoadState, Pages, Problem, tableOf, useLoad } from '../parts/parts.ts';
+import { CsvButton, LoadState, PageLinks, Problem, tableOf, useLoad } from '../parts/parts.ts';
 import { EventList, EventTable } from './event-list.tsx';
 import { useLiveTail, withStored } from './live-tail.ts';
 
@@ -18,7 +18,7 @@ import { useLiveTail, withStored } from './live-tail.ts';
 const DEFAULTS = { limit: '50', total: 'capped' } as const;
 
 interface EventsPageProps {
-  /** Those of `GET /events`, and `show`, the uuid of the event that is open beside the list. */
+  /** The parameters of `GET /events`, and `show`: the uuid of the event that is open beside the list. */
   readonly params: URLSearchParams;
 }
 
@@ -65,7 +65,7 @@ export function EventsPage({ params: all }: EventsPageProps) {
       {isTimed && !isLoading && data && events.length === 0 && <NewestHint filters={params} />}
       <EventList events={events} filters={params} shown={shown} addressOf={addressOf}>
         {events.length > 0 && <EventTable events={events} caption="Events" shown={shown} addressOf={addressOf} />}
-        <Pages path="events" label="Pages of events" params={params} nextCursor={data?.nextCursor ?? null} />
+        <PageLinks path="events" label="Pages of events" params={params} nextCursor={data?.nextCursor ?? null} />
         {events.length > 0 && <CsvButton name="These events" table={() => tableOf(events)} />}
       </EventList>
     </>

@@ -2,24 +2,24 @@ import { useEffect, useState } from 'preact/hooks';
 import { ApiError, type Event, parseRecords, request, without } from '../base/base.ts';
 import { createMessageParser } from './event-source-parser.ts';
 
-/** As many events stay on the page. */
+/** The page keeps so many events at most. */
 const EVENTS_MAX = 200;
 
-/** When its server has changed, a stream may repeat events; those that are among so many last ones are shown once. */
+/** A stream may repeat events when its server has changed. An event among the last so many is shown once. */
 const REPEATS_MAX = 20_000;
 
-/** New events are shown together, so often. */
+/** The page shows new events together, this often. */
 const SHOWN_EVERY_MS = 250;
 
-/** The statuses after which it connects again; 0: there was no response. */
+/** HTTP statuses after which the tail connects again. 0 stands for no response. */
 const RETRIED: ReadonlySet<number> = new Set([0, 503]);
 
 const RETRY_AFTER_MS = 2_000;
 
 /** The parameters of a page that a stream does not have. */
-const OF_PAGES = ['startDate', 'endDate', 'limit', 'offset', 'orderByField', 'orderByDirection', 'cursor', 'total'];
+const PAGE_PARAMS = ['startDate', 'endDate', 'limit', 'offset', 'orderByField', 'orderByDirection', 'cursor', 'total'];
 
-export interface LiveTail {
+interface LiveTail {
   /** The newest first. */
   readonly events: readonly Event[];
   /** What the tail does now. */
@@ -38,7 +38,7 @@ const NOTHING = { events: [], status: '', error: undefined };
  */
 export function useLiveTail(isOn: boolean, params: URLSearchParams): LiveTail {
   const [tail, setTail] = useState<LiveTail>({ ...NOTHING, starts: 0 });
-  const query = without(params, ...OF_PAGES).toString();
+  const query = without(params, ...PAGE_PARAMS).toString();
   const clear = () => setTail(({ starts }) => ({ ...NOTHING, starts }));
   useEffect(clear, [query]);
   useEffect(() => {

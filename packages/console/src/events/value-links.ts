@@ -18,7 +18,7 @@ const DOTS_MAX = 6;
 const VALUE_CHARACTERS_MAX = 2_000;
 
 /** The parameters of a list that another list does not keep. */
-const OF_LISTS = ['cursor', 'offset', 'limit', 'orderByField', 'orderByDirection', 'total', 'show'];
+const LIST_PARAMS = ['cursor', 'offset', 'limit', 'orderByField', 'orderByDirection', 'total', 'show'];
 
 /**
  * Returns the address of the events with a value, of those that other filters leave; `undefined` where no filter can say
@@ -28,7 +28,7 @@ export function filterHref(filters: URLSearchParams, place: Place, value: unknow
   const path = pathOf(place);
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   if (path === undefined || text.length > VALUE_CHARACTERS_MAX) return undefined;
-  const params = without(filters, ...OF_LISTS);
+  const params = without(filters, ...LIST_PARAMS);
   // The `[lt]` of a name that ends so would be its operator, and nothing after a name is no filter.
   params.set(/\[[A-Za-z]+\]$/.test(path) || text === '' ? `${path}[eq]` : path, text);
   return hrefOf(['events'], params);

@@ -8,7 +8,7 @@ const MEMBERS_MAX = 100;
 /** A value shows so many characters at once. */
 const CHARACTERS_MAX = 300;
 
-/** One that somebody has asked for shows so many more each time. */
+/** A button shows so many more characters of a long value each time. */
 const CHARACTERS_STEP = 100_000;
 
 /** Objects of up to so many members are open from the beginning, at the first level. */

@@ -94,7 +94,7 @@ interface ChartNumbersProps {
 }
 
 /** The total of a chart, and that of each group, as large numbers. */
-export function ChartNumbers({ lines, total, previous }: ChartNumbersProps) {
+function ChartNumbers({ lines, total, previous }: ChartNumbersProps) {
   const figures = lines.map((line) => ({ ...line, before: line.previous?.total ?? null }));
   const isGrouped = lines.length > 1 || lines[0]?.group?.length !== 0;
   const all = isGrouped ? [{ label: 'Total', total, before: previous }, ...figures] : figures;
@@ -121,13 +121,13 @@ interface Marked {
   /** The name of the events; empty without one. */
   readonly event: string;
   readonly events: EventPage['results'];
-  /** In milliseconds since 1970. */
+  /** When each of them happened, in milliseconds since 1970. */
   readonly times: readonly number[];
   readonly error: Error | undefined;
 }
 
 /** Loads the events of a name that a chart marks, such as deployments. */
-export function useMarkers(event: string, { startDate, endDate }: Range): Marked {
+function useMarkers(event: string, { startDate, endDate }: Range): Marked {
   const query = new URLSearchParams({ event, startDate, endDate, limit: String(MARKERS_MAX), total: 'none' });
   const { data, error } = useLoad(query.toString(), async (signal) =>
     event === '' ? undefined : await getRecords<EventPage>(`events?${query}`, signal),
@@ -137,8 +137,8 @@ export function useMarkers(event: string, { startDate, endDate }: Range): Marked
   return { event, events, times, error };
 }
 
-/** The same in words. */
-export function Markers({ event, events, error, range }: Marked & { readonly range: Range }) {
+/** Lists what {@link useMarkers} has found, for those who do not see the lines. */
+function Markers({ event, events, error, range }: Marked & { readonly range: Range }) {
   if (error) return <Problem error={error} />;
   if (event === '') return null;
   return (

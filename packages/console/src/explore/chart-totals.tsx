@@ -1,5 +1,5 @@
 import { type EventSeries, formatChange, formatNumber, toDouble } from '../base/base.ts';
-import { type Line, strokeOf } from '../charts/charts.ts';
+import { type Line, Swatch } from '../charts/charts.ts';
 import { NumberLink } from '../parts/parts.ts';
 import { type DrawingProps, partName, ShareBar } from './drawing.tsx';
 import { eventsHref, narrowedHref, type Valued } from './drill-down.ts';
@@ -95,9 +95,4 @@ function Before({ total, before }: { readonly total: number | null; readonly bef
       <td class="number">{formatChange(total, before)}</td>
     </>
   );
-}
-
-function Swatch({ index }: { readonly index: number }) {
-  const { color, dash } = strokeOf(index);
-  return <span class={`swatch color-${color} dash-${dash}`} />;
 }

@@ -18,7 +18,7 @@ export type ReportBody = EventSeries & Funnel & Retention & EventValues;
 /** What is drawn of a report, in Explore and on a dashboard. */
 export interface DrawingProps<Response> {
   readonly response: Response;
-  /** Those of the page that shows the report. Without them nothing leads to what is behind the numbers. */
+  /** The parameters of the page that shows the report. Without them nothing leads to what is behind the numbers. */
   readonly params: URLSearchParams | undefined;
   /** The name of the view, where a page draws several. */
   readonly title?: string | undefined;

@@ -16,7 +16,7 @@ export function eventsHref(
   { startDate, endDate }: { readonly startDate: string | null; readonly endDate: string | null },
   values: readonly Valued[] = [],
 ): string | undefined {
-  const filters = params && valued(eventFilters(params), values);
+  const filters = params && withValues(eventFilters(params), values);
   if (startDate !== null) filters?.set('startDate', startDate);
   if (endDate !== null) filters?.set('endDate', endDate);
   return filters && hrefOf(['events'], filters);
@@ -24,11 +24,11 @@ export function eventsHref(
 
 /** Returns the address of the page with more filters; `undefined` without a page, and where no address can say it. */
 export function narrowedHref(params: URLSearchParams | undefined, values: readonly Valued[]): string | undefined {
-  const filters = params && valued(params, values);
+  const filters = params && withValues(params, values);
   return filters && hrefOf(['explore'], filters);
 }
 
-function valued(params: URLSearchParams, values: readonly Valued[]): URLSearchParams | undefined {
+function withValues(params: URLSearchParams, values: readonly Valued[]): URLSearchParams | undefined {
   const isLong = values.some(([, value]) => JSON.stringify(value).length > VALUE_MAX);
   return isLong ? undefined : values.reduce((filters, [name, value]) => withValue(filters, name, value), params);
 }

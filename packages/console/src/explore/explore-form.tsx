@@ -238,7 +238,7 @@ function RangeFields({ filters, onChange }: ControlProps) {
   );
 }
 
-/** Up to two names. */
+/** Fields for the one or two names that a chart is broken down by. */
 function Breakdown({ value, onChange }: FieldProps) {
   const names = splitList(value);
   const [first = '', second = '', ...more] = names;

@@ -9,6 +9,7 @@ import { faultsOf, isReady, REPORTS, type Report, reportOf, reportParams, switch
 import { RetentionReport } from './retention-report.tsx';
 import { SaveView } from './save-view.tsx';
 import { ValuesReport } from './values-report.tsx';
+import { REPORT_TITLES } from './view-address.ts';
 
 /** A chart, a funnel, retention or the values of a property, as the address says. */
 export function ExplorePage({ params }: { readonly params: URLSearchParams }) {
@@ -23,13 +24,13 @@ export function ExplorePage({ params }: { readonly params: URLSearchParams }) {
             href={hrefOf(['explore'], one === report ? params : switchReport(params, one))}
             aria-current={one === report ? 'page' : undefined}
           >
-            {REPORTS[one].title}
+            {REPORT_TITLES[one]}
           </a>
         ))}
       </nav>
       <ExploreForm key={`form ${report}`} report={report} params={params} />
       <p class="bar">
-        <a href={hrefOf(['events'], behind(report, params))}>These events</a>
+        <a href={hrefOf(['events'], paramsOfEvents(report, params))}>These events</a>
         <CopyButton label="Copy the link" textOf={() => location.href} />
         <SaveView report={report} params={params} />
       </p>
@@ -39,7 +40,7 @@ export function ExplorePage({ params }: { readonly params: URLSearchParams }) {
 }
 
 /** Returns the parameters of the events of a report. */
-function behind(report: Report, params: URLSearchParams): URLSearchParams {
+function paramsOfEvents(report: Report, params: URLSearchParams): URLSearchParams {
   const events = eventFilters(params);
   const query = reportParams(report, params, calendar.value, new Date());
   for (const name of ['startDate', 'endDate']) {
@@ -68,7 +69,7 @@ const MISSING: Readonly<Partial<Record<Report, string>>> = {
 };
 
 /** Loads a report and shows it: the numbers, or what is missing, or what went wrong. Give it the key of its report. */
-export function ReportView({ report, params }: ReportViewProps) {
+function ReportView({ report, params }: ReportViewProps) {
   // With faults query-api is asked all the same, so that all of them are said.
   if (!isReady(report, params) && faultsOf(params).length === 0) return <p class="notice">{MISSING[report]}</p>;
   return <LoadedReport report={report} params={params} />;
@@ -110,7 +111,7 @@ function Numbers({ report, body, params }: Shown & { readonly report: Report }) 
  *
  * @throws {ApiError} as `request` does. It names the faults of the console's own parameters as well
  */
-export async function loadReport<Body>(
+async function loadReport<Body>(
   report: Report,
   params: URLSearchParams,
   calendar: Calendar,

@@ -39,21 +39,21 @@ export function FunnelDrawing(props: DrawingProps<Funnel>) {
   const who = whoOf(params);
   return (
     <>
-      {first?.count === 0 && <EmptyHint params={params && ofStep(params, 1, first.event)} />}
+      {first?.count === 0 && <EmptyHint params={params && paramsOfStep(params, 1, first.event)} />}
       <StepTable {...props} who={who} />
       {response.groupBy.length > 0 && <GroupTable {...props} who={who} />}
     </>
   );
 }
 
-/** Who goes through the steps. The response does not say it. */
+/** Returns who goes through the steps, which the response does not say. */
 function whoOf(params: URLSearchParams | undefined): string {
   if (!params) return 'Completed';
   return params.get('by') === 'organization' ? 'Organizations' : 'Users';
 }
 
 /** Returns the parameters of the events of one step. */
-function ofStep(params: URLSearchParams, step: number, event: string): URLSearchParams {
+function paramsOfStep(params: URLSearchParams, step: number, event: string): URLSearchParams {
   const own = [...params].flatMap(([name, value]): [string, string][] => {
     const found = stepOf(name);
     if (found.step === undefined) return name === 'event' ? [] : [[name, value]];
@@ -114,20 +114,20 @@ function StepTable({ response, params, title, who }: StepTableProps) {
 
 interface StepNameProps extends DrawingProps<Funnel> {
   readonly event: string;
-  /** Of the step, from 0. */
+  /** The place of the step, from 0. */
   readonly index: number;
 }
 
 /** The name of a step, which opens its events. */
 function StepName({ response, params, event, index }: StepNameProps) {
   const name = <bdi>{event}</bdi>;
-  const href = eventsHref(params && ofStep(params, index + 1, event), response);
+  const href = eventsHref(params && paramsOfStep(params, index + 1, event), response);
   return href === undefined ? name : <a href={href}>{name}</a>;
 }
 
 interface PeopleLinkProps extends DrawingProps<Funnel> {
   readonly value: number | null;
-  /** Of the step, from 0. */
+  /** The place of the step, from 0. */
   readonly index: number;
   /** Whether it counts those who dropped out before the step. */
   readonly isDropped?: boolean;

@@ -13,7 +13,7 @@ import {
   CsvButton,
   EntityLink,
   LoadState,
-  Pages,
+  PageLinks,
   Problem,
   Time,
   tableOf,
@@ -90,7 +90,7 @@ function Listed({ body, title, params }: ListedProps) {
     <>
       <ReportNotes {...body} />
       {results.length > 0 && <PeopleTable title={title} results={results} />}
-      <Pages path="people" label={`Pages of ${path}`} params={params} nextCursor={nextCursor} />
+      <PageLinks path="people" label={`Pages of ${path}`} params={params} nextCursor={nextCursor} />
       {results.length > 0 && <CsvButton name={`These ${path}`} table={() => tableOf([...results])} />}
     </>
   );

@@ -4,10 +4,10 @@ import { eventFilters } from '../filters/filters.ts';
 
 /** The reports of the page, by the parameter `report`. */
 export const REPORTS = {
-  series: { title: 'Chart', path: 'events/series' },
-  funnel: { title: 'Funnel', path: 'events/funnel' },
-  retention: { title: 'Retention', path: 'events/retention' },
-  values: { title: 'Values', path: 'events/values' },
+  series: { path: 'events/series' },
+  funnel: { path: 'events/funnel' },
+  retention: { path: 'events/retention' },
+  values: { path: 'events/values' },
 } as const;
 
 export type Report = keyof typeof REPORTS;

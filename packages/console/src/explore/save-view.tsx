@@ -5,7 +5,7 @@ import { parametersOf } from './view-address.ts';
 
 interface SaveViewProps {
   readonly report: View['report'];
-  /** Those of the page. */
+  /** The parameters of the page. */
   readonly params: URLSearchParams;
 }
 
@@ -65,7 +65,7 @@ interface UpdateButtonProps {
   readonly onUpdate: (name: string) => Promise<void>;
 }
 
-/** Nothing where the view was deleted meanwhile. */
+/** A button that changes the view that the address names. Nothing is shown when that view was deleted meanwhile. */
 function UpdateButton({ id, onUpdate }: UpdateButtonProps) {
   const { data, error } = useLoad(id, (signal) => getJson<View>(`views/${encodeURIComponent(id)}`, signal));
   if (error instanceof ApiError && error.status === 404) return null;

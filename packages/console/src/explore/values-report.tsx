@@ -48,7 +48,7 @@ export function ValuesDrawing(props: DrawingProps<EventValues>) {
   );
 }
 
-/** The response does not say which property it is. */
+/** Returns the label of the property, which the response does not say. */
 function labelOfProperty(params: URLSearchParams | undefined): string {
   return params ? labelOfName(params.get('property') ?? '') : 'Value';
 }

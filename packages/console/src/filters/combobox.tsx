@@ -12,7 +12,7 @@ interface ComboboxProps {
   readonly onChange: (value: string) => void;
 }
 
-/** Query-api is asked once nobody has typed for so long. */
+/** query-api is asked after a pause in typing of so many milliseconds. */
 const PAUSE_MS = 150;
 
 /**
@@ -136,7 +136,7 @@ function Suggestions({ id, label, suggestions, active, onTake }: SuggestionsProp
 /** A {@link Combobox} whose value is a name of the API, shown as a person reads it. */
 export function NameBox({ value, onChange, ...rest }: ComboboxProps) {
   const [typed, setTyped] = useState(labelOfName(value));
-  // Not while somebody types: `userId` would turn into its label under the cursor.
+  // What somebody types stays: `userId` would turn into its label under the cursor.
   const text = nameOf(typed) === value ? typed : labelOfName(value);
   return (
     <Combobox

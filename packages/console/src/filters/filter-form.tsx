@@ -16,7 +16,7 @@ interface Controls {
 interface FilterFormProps {
   readonly params: URLSearchParams;
   readonly fields: readonly FieldDescription[];
-  /** Before the fields. Default: none. */
+  /** Controls that stand before the fields. Default: none. */
   readonly controls?: Controls;
   /** Whether the filters are those of events, whose names and values are suggested. Default: yes. */
   readonly ofEvents?: boolean;

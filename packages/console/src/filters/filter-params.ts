@@ -65,7 +65,7 @@ export function filterParams({ fields, conditions, other }: Filters): URLSearchP
 }
 
 /** Returns the name of a filter's parameter. */
-export function parameterOf(name: string, operator: string): string {
+function parameterOf(name: string, operator: string): string {
   // The `[lt]` of a name that ends so would be its operator.
   const isPlain = operator === 'eq' && !/\[[A-Za-z]+\]$/.test(name);
   return isPlain ? name : `${name}[${operator}]`;

@@ -25,7 +25,7 @@ export function useNewestEvent(filters: URLSearchParams): Event | null | undefin
   return data && (data.results[0] ?? null);
 }
 
-/** Where a time has no events: says when the newest one is that matches the other filters. */
+/** Says when the newest event is that matches the filters at any time. It is for pages whose time has no events. */
 export function NewestHint({ filters }: { readonly filters: URLSearchParams }) {
   const others = without(filters, ...NOT_FILTERS);
   const newest = useNewestEvent(others);

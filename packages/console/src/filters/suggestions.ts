@@ -32,7 +32,7 @@ const PROPERTIES_READ = 200;
 /** A longer text is nothing to choose from a list; it may not fit into an address either. */
 const TEXT_MAX = 1_000;
 
-function ask(path: string, typed: string, more: Readonly<Record<string, string>> = {}): string {
+function pathOf(path: string, typed: string, more: Readonly<Record<string, string>> = {}): string {
   const query = new URLSearchParams({ limit: String(SUGGESTIONS_MAX), ...more });
   if (typed !== '') query.set('prefix', typed);
   return `${path}?${query}`;
@@ -44,17 +44,17 @@ function countOf(count: number): string {
 
 /** Names of events, the most frequent first. */
 export const suggestEvents: Suggest = async (typed, signal) => {
-  const { results } = await getJson<EventNames>(ask('events/names', typed), signal);
+  const { results } = await getJson<EventNames>(pathOf('events/names', typed), signal);
   const counts = new Map<string, number>();
   for (const { event, count } of results) counts.set(event, (counts.get(event) ?? 0) + count);
   return [...counts].map(([text, count]) => ({ text, note: countOf(count) }));
 };
 
 /** Returns a function that suggests fields and properties, as a person reads them. */
-export function namesAmong(fields: readonly string[]): Suggest {
+function namesAmong(fields: readonly string[]): Suggest {
   return async (typed, signal) => {
     const found = fields.map(labelOfName).filter((label) => label.toLowerCase().startsWith(typed.toLowerCase()));
-    const { results } = await getJson<EventProperties>(ask('events/properties', typed), signal);
+    const { results } = await getJson<EventProperties>(pathOf('events/properties', typed), signal);
     return [
       ...found.map((text) => ({ text, note: 'field' })),
       ...results.map(({ path, types }) => ({ text: labelOfName(path), note: types.join(', ') })),
@@ -73,7 +73,7 @@ export const suggestGroups: Suggest = async (typed, signal) => {
 
 /** Properties that have numbers. */
 export const suggestNumbers: Suggest = async (typed, signal) => {
-  const path = ask('events/properties', typed, { limit: String(PROPERTIES_READ) });
+  const path = pathOf('events/properties', typed, { limit: String(PROPERTIES_READ) });
   const { results } = await getJson<EventProperties>(path, signal);
   return results
     .filter(({ path, types }) => types.includes('number') && path.startsWith('properties.'))
@@ -90,7 +90,7 @@ function hasValues(name: string): boolean {
 export function valuesOf(name: string): Suggest {
   return async (typed, signal) => {
     if (!hasValues(name)) return [];
-    const { results } = await getRecords<EventValues>(ask('events/values', typed, { property: name }), signal);
+    const { results } = await getRecords<EventValues>(pathOf('events/values', typed, { property: name }), signal);
     return results
       .map(({ value, count }) => ({
         text: typeof value === 'string' ? value : JSON.stringify(value),

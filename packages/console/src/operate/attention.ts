@@ -1,14 +1,14 @@
 import { formatBytes, formatCount, formatDuration, formatNumber, type Pipeline } from '../base/base.ts';
 
-/** From here on rows wait for too long, in seconds. */
+/** Rows that wait for longer need attention, in seconds. */
 const LAG_SECONDS_MAX = 60;
-/** From here on a ClickHouse server of several is too far behind, in seconds. */
+/** A ClickHouse server of several that is further behind needs attention, in seconds. */
 const BEHIND_SECONDS_MAX = 300;
-/** From here on Kafka may delete rows before somebody has looked after it, in seconds. */
+/** Rows that Kafka may delete sooner need attention, in seconds. */
 const HEADROOM_SECONDS_MIN = 86_400;
-/** Of a disk. */
+/** A disk with a smaller share of free space needs attention. */
 const FREE_SHARE_MIN = 0.1;
-/** Of the parts with which ClickHouse refuses inserts. It slows them down before that. */
+/** A partition with a larger share of the parts at which ClickHouse refuses inserts needs attention. Inserts are slower before. */
 const PARTS_SHARE_MAX = 0.5;
 
 /**
@@ -18,16 +18,16 @@ const PARTS_SHARE_MAX = 0.5;
  */
 export function attentionOf(pipeline: Pipeline, before: Pipeline | undefined): string[] {
   return [
-    ...ofKafka(pipeline),
-    ...ofWriters(pipeline, before),
-    ...ofServers(pipeline),
-    ...ofClickHouse(pipeline),
-    ...ofServices(pipeline),
-    ...ofDeadLetters(pipeline),
+    ...kafkaAttention(pipeline),
+    ...writerAttention(pipeline, before),
+    ...serverAttention(pipeline),
+    ...clickHouseAttention(pipeline),
+    ...serviceAttention(pipeline),
+    ...deadLetterAttention(pipeline),
   ];
 }
 
-function ofKafka({ lag }: Pipeline): string[] {
+function kafkaAttention({ lag }: Pipeline): string[] {
   const found: string[] = [];
   if (lag && lag.seconds > LAG_SECONDS_MAX) {
     found.push(`Rows have been waiting in Kafka for ${formatDuration(lag.seconds)}.`);
@@ -38,7 +38,7 @@ function ofKafka({ lag }: Pipeline): string[] {
   return found;
 }
 
-function ofWriters({ writers }: Pipeline, before: Pipeline | undefined): string[] {
+function writerAttention({ writers }: Pipeline, before: Pipeline | undefined): string[] {
   if (!writers) return [];
   const found: string[] = [];
   const { haltedPartitions: halted, deadLetterAlarm } = writers;
@@ -52,7 +52,7 @@ function ofWriters({ writers }: Pipeline, before: Pipeline | undefined): string[
   return found;
 }
 
-function ofServers({ servers }: Pipeline): string[] {
+function serverAttention({ servers }: Pipeline): string[] {
   return servers.flatMap(({ name, readable, behindSeconds }) => {
     if (!readable) return [`The ClickHouse server ${name} cannot be read; the log of query-api has the reason.`];
     const isBehind = behindSeconds !== null && behindSeconds > BEHIND_SECONDS_MAX;
@@ -60,7 +60,7 @@ function ofServers({ servers }: Pipeline): string[] {
   });
 }
 
-function ofClickHouse({ clickHouse, erasures }: Pipeline): string[] {
+function clickHouseAttention({ clickHouse, erasures }: Pipeline): string[] {
   const found: string[] = [];
   for (const { name, freeBytes, totalBytes } of clickHouse?.disks ?? []) {
     if (freeBytes < FREE_SHARE_MIN * totalBytes) {
@@ -80,11 +80,11 @@ function ofClickHouse({ clickHouse, erasures }: Pipeline): string[] {
   return found;
 }
 
-function ofServices({ keysFile }: Pipeline): string[] {
+function serviceAttention({ keysFile }: Pipeline): string[] {
   return keysFile && !keysFile.valid ? ['The keys file cannot be used; the last valid keys stay in force.'] : [];
 }
 
-function ofDeadLetters({ deadLetters: { rejectedLastDay: rejected } }: Pipeline): string[] {
+function deadLetterAttention({ deadLetters: { rejectedLastDay: rejected } }: Pipeline): string[] {
   if (rejected === 0) return [];
   return [
     `${formatCount(rejected, 'call')} ${rejected === 1 ? 'was' : 'were'} rejected in the last 24 hours; few clients say so.`,

@@ -1,5 +1,5 @@
 import { type DeadLetter, type DeadLetterPage, formatBytes, getJson, hrefOf, without } from '../base/base.ts';
-import { beginningOf, CsvButton, LoadState, Pages, Time, tableOf, useLoad } from '../parts/parts.ts';
+import { beginningOf, CsvButton, LoadState, PageLinks, Time, tableOf, useLoad } from '../parts/parts.ts';
 
 const LIMIT = '50';
 
@@ -9,7 +9,7 @@ const STATES = [
   ['all', 'All'],
 ] as const;
 
-/** What dead letters are. */
+/** The kinds of dead letters, as a person calls them. */
 export const KINDS: Readonly<Record<string, string>> = {
   events: 'event',
   changes: 'change of a user or an organization',
@@ -33,7 +33,12 @@ export function DeadLettersPage({ params }: { readonly params: URLSearchParams }
       <StateForm key={`${params}`} params={params} />
       <LoadState loaded={loaded} status={data?.results.length === 0 && nothing} scope="admin" />
       {data && data.results.length > 0 && <DeadLetterTable results={data.results} />}
-      <Pages path="dead-letters" label="Pages of dead letters" params={params} nextCursor={data?.nextCursor ?? null} />
+      <PageLinks
+        path="dead-letters"
+        label="Pages of dead letters"
+        params={params}
+        nextCursor={data?.nextCursor ?? null}
+      />
       {data && data.results.length > 0 && <CsvButton name="These dead letters" table={() => tableOf(data.results)} />}
     </>
   );

@@ -7,7 +7,7 @@ const READ_EVERY_MS = 10_000;
 /** The newest rejected calls that are shown. */
 const NEWEST = 3;
 
-/** In a line whether everything that was accepted is stored, and what needs attention; below it the newest rejected calls. */
+/** Says in a line whether all that was accepted is stored and what needs attention, and lists the newest rejected calls. */
 export function PipelineState() {
   const { data, error } = useLoad('pipeline state', (signal) => getJson<Pipeline>('pipeline', signal), READ_EVERY_MS);
   if (error) return <Problem error={error} />;

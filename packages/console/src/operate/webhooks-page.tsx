@@ -94,11 +94,11 @@ export function stateOf({ state, pausedBecause, failedAttempts }: Webhook): stri
 }
 
 /** A form for a new webhook. */
-export function WebhookForm({ onCreate }: { readonly onCreate: (given: object) => void }) {
+function WebhookForm({ onCreate }: { readonly onCreate: (given: object) => void }) {
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget as HTMLFormElement);
-    // Of a filter that is there twice the last one counts, as in an address that is edited.
+    // A filter that is there twice has its last value, as in an address that is edited.
     const filter = Object.fromEntries(new URLSearchParams(String(form.get('filter'))));
     onCreate({ url: String(form.get('url')), filter, batched: form.has('batched') });
   };

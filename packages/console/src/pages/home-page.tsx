@@ -179,7 +179,7 @@ interface NewestProps {
 }
 
 /** The users or organizations that were seen first lately. */
-export function NewestEntities({ path, title }: NewestProps) {
+function NewestEntities({ path, title }: NewestProps) {
   const loaded = useLoad(
     path,
     (signal) =>
@@ -216,7 +216,7 @@ export function NewestEntities({ path, title }: NewestProps) {
 const NO_FILTERS = new URLSearchParams();
 
 /** What to do while the workspace has no event. The first one appears as it is stored. */
-export function FirstVisit({ onBegin }: { readonly onBegin: () => void }) {
+function FirstVisit({ onBegin }: { readonly onBegin: () => void }) {
   const tail = useLiveTail(true, NO_FILTERS);
   // What was stored before the tail began is not in it.
   const { data } = useLoad(`first events ${tail.starts}`, async (signal) =>

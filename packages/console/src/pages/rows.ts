@@ -4,7 +4,7 @@ import { parseRecords } from '../base/base.ts';
 export type Row = Readonly<Record<string, unknown>>;
 
 export interface Rows {
-  /** In the order of the statement. An object has names that are whole numbers first, whatever their order in its text. */
+  /** The names of the columns, in the order of the statement: an object has names that are whole numbers first. */
   readonly columns: readonly string[];
   readonly rows: readonly Row[];
   /** Whether the result has no more. */

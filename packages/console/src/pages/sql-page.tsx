@@ -1,5 +1,5 @@
 import { useLayoutEffect, useState } from 'preact/hooks';
-import { formatCount, hrefOf, request } from '../base/base.ts';
+import { formatCount, hrefOf, isNumber, request } from '../base/base.ts';
 import { beginningOf, LoadState, Problem, saveFile, useLoad, withoutFormulas } from '../parts/parts.ts';
 import { type Rows, readRows } from './rows.ts';
 
@@ -134,9 +134,7 @@ function ResultTable({ columns, rows }: Rows) {
 }
 
 function classOf(value: unknown): string | undefined {
-  // A number of which a double does not hold all digits is an object.
-  const isNumber = typeof value === 'number' || (typeof value === 'object' && value !== null && 'rawJSON' in value);
-  return isNumber ? 'number' : undefined;
+  return isNumber(value) ? 'number' : undefined;
 }
 
 function textOf(value: unknown): string {

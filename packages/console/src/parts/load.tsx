@@ -7,7 +7,7 @@ import { Problem } from './problem.tsx';
 export interface Loaded<Data> {
   readonly data: Data | undefined;
   readonly error: Error | undefined;
-  /** Not while data are only refreshed. */
+  /** Whether data are loaded for the first time or for another key; a refresh does not count. */
   readonly isLoading: boolean;
   /** Whether somebody has stopped it; then there are neither data nor an error. */
   readonly isStopped: boolean;
@@ -44,7 +44,7 @@ export function useLoad<Data>(
     const { signal } = controller;
     let isRunning = false;
     const run = async () => {
-      // One that came later could be over earlier.
+      // A load that begins later could end earlier.
       if (isRunning) return;
       isRunning = true;
       try {
@@ -124,7 +124,7 @@ interface ScopeProblemProps {
 }
 
 /** Says what went wrong; of a key without the scope also how to make one that has it. */
-export function ScopeProblem({ error, scope, onRetry }: ScopeProblemProps) {
+function ScopeProblem({ error, scope, onRetry }: ScopeProblemProps) {
   return (
     <>
       <Problem error={error} onRetry={onRetry} />

@@ -4,10 +4,10 @@ interface NameFormProps {
   readonly label: string;
   /** What the name is for, on the button. */
   readonly action: string;
-  /** Default: nothing. */
+  /** The name that the field begins with. Default: none. */
   readonly value?: string;
   readonly onName: (name: string) => Promise<void>;
-  /** Also with Escape. Default: the form stays. */
+  /** Closes the form, as Escape does. Default: the form stays. */
   readonly onCancel?: () => void;
 }
 

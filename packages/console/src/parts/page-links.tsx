@@ -1,17 +1,17 @@
 import { hrefOf, without } from '../base/base.ts';
 
-interface PagesProps {
-  /** Of the list, in the address: `events`. */
+interface PageLinksProps {
+  /** The path of the list in the address, such as `events`. */
   readonly path: string;
   /** What the pages are of. */
   readonly label: string;
   readonly params: URLSearchParams;
-  /** Of the response; null on the last page. */
+  /** The cursor of the response; null on the last page. */
   readonly nextCursor: string | null;
 }
 
 /** Links to the first and the next page of a list. */
-export function Pages({ path, label, params, nextCursor }: PagesProps) {
+export function PageLinks({ path, label, params, nextCursor }: PageLinksProps) {
   const first = without(params, 'cursor', 'offset');
   return (
     <nav class="bar" aria-label={label}>

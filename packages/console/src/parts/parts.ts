@@ -5,7 +5,7 @@ export { CsvButton, saveFile, type Table, tableOf, withoutFormulas } from './csv
 export { deferred } from './deferred.tsx';
 export { LoadState, useLoad } from './load.tsx';
 export { NameForm } from './name-form.tsx';
-export { Pages } from './page-links.tsx';
+export { PageLinks } from './page-links.tsx';
 export { ErrorBoundary, Problem } from './problem.tsx';
 export { type Actions, useAction } from './use-action.ts';
 export { Beginning, beginningOf, clocks, EntityLink, Figure, NumberLink, Time } from './values.tsx';

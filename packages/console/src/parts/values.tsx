@@ -41,11 +41,11 @@ export function Figure({ term, value, children }: FigureProps) {
 
 interface NumberLinkProps {
   readonly value: number | null;
-  /** What is shown in its place. */
+  /** The text that is shown in its place. Default: the number. */
   readonly text?: string;
-  /** Where what it counts is shown. */
+  /** The address that shows what the number counts. */
   readonly href: string | undefined;
-  /** What is shown there. */
+  /** What the address shows, in the plural. Default: events. */
   readonly opens?: string;
 }
 

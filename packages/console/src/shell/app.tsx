@@ -74,7 +74,7 @@ export function App() {
   return link ? <WallPage key={link.key} link={link} /> : <Console />;
 }
 
-/** Its navigation, and the page that the address names, or the form for a key. */
+/** The navigation and the page that the address names, or the form for a key. */
 function Console() {
   const main = useRef<HTMLElement>(null);
   const isOpen = access.value === 'open';
@@ -116,7 +116,7 @@ function Console() {
   );
 }
 
-/** Without a key too: an operator may let everybody read a workspace. */
+/** Opens the console if a key may read. An empty one may, too, where an operator lets everybody read a workspace. */
 async function openWith(candidate: string): Promise<void> {
   try {
     await checkKey(candidate);
@@ -127,7 +127,7 @@ async function openWith(candidate: string): Promise<void> {
 }
 
 /** Asks for a key. The form is never sent: a script reads it. */
-export function SignIn() {
+function SignIn() {
   const [error, setError] = useState<Error>();
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();

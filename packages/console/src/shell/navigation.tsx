@@ -76,7 +76,7 @@ function Links({ links, current }: LinksProps) {
 
 interface MenuProps extends LinksProps {
   readonly title: string;
-  /** With another page it closes. */
+  /** The page that is shown. The menu closes when it changes. */
   readonly page: string;
 }
 

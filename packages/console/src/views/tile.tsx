@@ -33,7 +33,7 @@ interface TileProps {
   readonly dashboard: string;
   readonly tile: TileOf;
   readonly read: Read;
-  /** Those of the page that shows the view, if it may be opened from here. */
+  /** The parameters of the page that shows the view, if it may be opened from here. */
   readonly params: URLSearchParams | undefined;
   /** What can be done with it. */
   readonly children?: ComponentChildren;
@@ -87,7 +87,7 @@ interface TileReportProps extends DrawingProps<ReportBody> {
 }
 
 /** The numbers of a view, drawn as in Explore. */
-export function TileReport({ report, form, ...drawing }: TileReportProps) {
+function TileReport({ report, form, ...drawing }: TileReportProps) {
   const { response } = drawing;
   switch (report) {
     case 'series':

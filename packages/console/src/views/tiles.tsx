@@ -99,7 +99,7 @@ export function Tiles({ dashboard, tiles, views, isEdited, onChange }: TilesProp
 interface TileButtonsProps {
   readonly name: string;
   readonly width: number;
-  /** By so many places. */
+  /** Moves the tile by so many places. */
   readonly onMove: (by: 1 | -1) => void;
   readonly onWiden: () => void;
   readonly onRemove: () => void;
