@@ -4,7 +4,7 @@ import type { EventRow } from '@sluice/shared/rows';
 import { describeRange } from '@sluice/shared/servers/partition-range';
 import { type EntityRow, personKey, type StoredEvent, see, type Tables, userKey } from '../clickhouse/tables.ts';
 import type { Random } from '../world/random.ts';
-import { checkEqual, namedBy } from '../writer/equal-servers.ts';
+import { checkEqual } from '../writer/equal-servers.ts';
 import { contentOf, identityOf } from '../writer/event-identity.ts';
 import { recover } from '../writer/kind.ts';
 import { RowSender } from '../writer/row-sender.ts';
@@ -50,7 +50,7 @@ function mendPair(world: World, servers: Both<Tables>, times: number): boolean {
   const differing = differingIdentities(shown);
   const ofThese = (rows: readonly ShownRow[]) => rows.filter(({ row }) => differing.has(identityOf(row)));
   const { send, remove } = planMending([ofThese(shown[0]), ofThese(shown[1])]);
-  const stored = mendEntities(servers, differing);
+  const stored = mendEntities(servers);
   for (const [index, tables] of servers.entries()) {
     const removed = new Set(remove[index]?.map(({ row }) => row));
     tables.events = tables.events.filter((event) => !removed.has(event));
@@ -85,29 +85,31 @@ function differingIdentities(shown: Both<readonly ShownRow[]>): ReadonlySet<stri
   return new Set(differing.map(({ row }) => identityOf(row)));
 }
 
-/** Stores the rows of entities that the events name, and of organizations, which one of them lacks. Returns how many. */
-function mendEntities(servers: Both<Tables>, differing: ReadonlySet<string>): number {
-  const events = servers.flatMap((tables) => tables.events.filter((event) => differing.has(identityOf(event))));
-  const named = new Set(events.flatMap(namedBy));
-  const [one, other] = servers;
-  const [mine, theirs] = [rowsOf(one, other, named), rowsOf(other, one, named)];
+/** Stores the rows of users, organizations and memberships in which they differ. Returns how many. */
+function mendEntities([one, other]: Both<Tables>): number {
+  const [mine, theirs] = [rowsOf(one, other), rowsOf(other, one)];
   for (const row of mine) store(other, row);
   for (const row of theirs) store(one, row);
   return mine.length + theirs.length;
 }
 
 /** Returns copies of rows that another server lacks, or has otherwise, and that none of its deletions removes. */
-function rowsOf(tables: Tables, other: Tables, named: ReadonlySet<string>): EntityRow[] {
-  const rows = [...tables.entities].filter(([key, row]) => {
+function rowsOf(tables: Tables, other: Tables): EntityRow[] {
+  const rows = [...tables.entities].flatMap(([key, row]) => {
     const there = other.entities.get(key);
     const { workspace, kind, id, otherId, version } = row;
     const deletedAt = other.deletions.get(userKey(workspace, kind === 'member' ? otherId : id)) ?? 0;
-    if (kind === 'organization') return there === undefined || (named.has(key) && !isSame(there, row));
-    const isNamed = named.has([workspace, kind, id, kind === 'user' ? '' : otherId].join('\0'));
-    const isKept = kind === 'user' ? Number(otherId) >= deletedAt : version > deletedAt;
-    return isNamed && isKept && (there === undefined || !isSame(there, row));
+    if (there && isSame(there, row)) return [];
+    if (kind === 'organization') return [row];
+    if (version <= deletedAt) return [];
+    if (kind !== 'user' || Number(otherId) >= deletedAt) return [row];
+    // It may have times from before the deletion.
+    const begun = other.entities.get([workspace, kind, id, String(deletedAt)].join('\0'));
+    const changedMs = Math.floor(version / 1_000);
+    if ((begun?.version ?? 0) >= version) return [];
+    return [{ ...row, otherId: String(deletedAt), firstSeenMs: changedMs, lastSeenMs: changedMs }];
   });
-  return rows.map(([, row]) => ({ ...row }));
+  return rows.map((row) => ({ ...row }));
 }
 
 function isSame(one: EntityRow, other: EntityRow): boolean {

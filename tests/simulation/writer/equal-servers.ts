@@ -78,7 +78,7 @@ function openOf({ sent }: Server): Omit<Open, 'isMended'> {
 }
 
 /** Returns the keys of the users, organizations and memberships that an event names. */
-export function namedBy({ workspace_id, user_id = '', group_id = '' }: EventRow): string[] {
+function namedBy({ workspace_id, user_id = '', group_id = '' }: EventRow): string[] {
   const entities = [
     ...(user_id === '' ? [] : [['user', user_id, '']]),
     ...(group_id === '' ? [] : [['organization', group_id, '']]),

@@ -438,14 +438,16 @@ test('no row of a deleted user comes back, as nothing would erase it', async () 
   await new MendedServer('a2', a2.client, randomUUID()).storeEntities([
     ...[rowOf('user', 'gone', DELETED_US), rowOf('membership', 'gone', DELETED_US, 'acme')],
     rowOf('member', 'acme', DELETED_US, 'gone', 'gone'),
-    ...[rowOf('user', 'came back', DELETED_US + 1), rowOf('user', 'came back', DELETED_US + 2, String(DELETED_US))],
+    // It may have times from before the deletion.
+    { ...rowOf('user', 'came back', DELETED_US + 5_000), first_seen_at: '2026-01-01 00:00:00.000' },
     ...[rowOf('membership', 'came back', DELETED_US + 1, 'acme'), rowOf('organization', 'gone', 1, '', '')],
   ] as EntityRow[]);
-  const stored = `SELECT kind, id, toUInt32(version - ${DELETED_US}) AS later FROM entities
-    WHERE id IN ('gone', 'came back') OR other_id IN ('gone', 'came back') ORDER BY kind, later`;
+  const stored = `SELECT kind, id, other_id, toString(first_seen_at) AS first FROM entities
+    WHERE id IN ('gone', 'came back') OR other_id IN ('gone', 'came back') ORDER BY kind`;
   const found = await a2.read<{ kind: string }>(stored);
   expect(found.map(({ kind }) => kind).sort()).toEqual(['membership', 'organization', 'user']);
-  expect(found).toContainEqual({ kind: 'user', id: 'came back', later: 2 });
+  const first = '2026-03-01 12:00:01.005';
+  expect(found).toContainEqual({ kind: 'user', id: 'came back', other_id: String(DELETED_US), first });
 });
 
 test('what is not mended keeps the exit code, and a wrong number of partitions is refused', async () => {

@@ -98,18 +98,28 @@ const LOAD_ENTITIES = { name: 'load-mended-entities', sql: 'INSERT INTO mended_e
 
 const MENDED_USERS = { column: 'user', from: 'mended_entities' };
 
-// This insert must know every deletion that may be erased before it ends: nothing would remove what it stores afterwards. The
-// erasure of a deletion replaces the rows of a user that begin before it.
+// This insert must know every deletion that may be erased before it ends: nothing would remove what it stores afterwards. A row of
+// a user that begins before the last deletion, and goes on after it, may have times from before: the receipt of its last change
+// stands in for them, as where the erasure finds no event.
 const STORE_ENTITIES = {
   name: 'store-mended-entities',
   sql: `
 INSERT INTO entities (workspace_id, kind, id, other_id, first_seen_at, last_seen_at, version)
 WITH
   ${lastDeletionsOf(MENDED_USERS)} AS deletions,
-  ${deletedVersionOf(MENDED_USERS)} AS deleted_version
-SELECT workspace_id, kind, id, other_id, first_seen_at, last_seen_at, version
+  ${deletedVersionOf(MENDED_USERS)} AS deleted_version,
+  kind = 'user' AND toUInt64OrZero(other_id) < deleted_version AS is_mixed,
+  fromUnixTimestamp64Milli(toInt64(intDiv(version, 1000)), 'UTC') AS changed_at
+SELECT
+  workspace_id,
+  kind,
+  id,
+  if(is_mixed, toString(deleted_version), other_id),
+  if(is_mixed, changed_at, first_seen_at),
+  if(is_mixed, changed_at, last_seen_at),
+  version
 FROM mended_entities
-WHERE if(kind = 'user', toUInt64OrZero(other_id) >= deleted_version, version > deleted_version)`,
+WHERE version > deleted_version`,
 };
 
 const REMOVE_EVENTS = {
