@@ -80,8 +80,9 @@ SELECT
   toString(max(entities.last_seen_at)) AS last_seen_at, max(entities.version) AS version,
   multiIf(kind = 'organization', '', kind = 'member', other_id, id) AS user
 FROM entities
-WHERE (toString(workspace_id), toString(kind), id, if(kind = 'user', '', other_id))
-  IN arrayZip({workspaces:Array(String)}, {kinds:Array(String)}, {ids:Array(String)}, {others:Array(String)})
+WHERE entities.workspace_id IN {workspaces:Array(String)} AND id IN {ids:Array(String)}
+  AND (toString(workspace_id), toString(kind), id, if(kind = 'user', '', other_id))
+    IN arrayZip({workspaces:Array(String)}, {kinds:Array(String)}, {ids:Array(String)}, {others:Array(String)})
 GROUP BY workspace_id, kind, id, other_id`,
 };
 

@@ -17,8 +17,8 @@ import { Judge } from './judge.ts';
 /** How many keys of a table are named that differ. */
 export const NAMED_MAX = 10;
 
-/** How many keys are kept to be mended, of those that differ and of those that may. */
-const MENDED_MAX = 10_000;
+/** How many keys are kept to be mended, of those that differ and of those that may. An event may have a megabyte. */
+const MENDED_MAX = 1_000;
 
 /** How many deletions the servers may have that are not erased everywhere, or that only one of them has. */
 const DELETIONS_MAX = 1_000_000;
