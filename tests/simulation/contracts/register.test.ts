@@ -69,7 +69,7 @@ class Performer {
       case 'stale': {
         const stored = await this.#register.find(workspace, id);
         if (!stored) return 'none';
-        await this.#register.change(workspace, id, (one) => ({ ...one, batched: !one.batched }));
+        await this.#register.change(workspace, id, (one) => ({ ...one, batched: !stored.webhook.batched }));
         const late = {
           workspace_id: workspace,
           id,
