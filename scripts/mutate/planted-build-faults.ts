@@ -223,7 +223,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     search: 'Math.max(deletions.get(userKey(row)) ?? 0, row.deleted ?? 0)',
     replacement: 'row.deleted ?? 0',
     breaks: 'Two servers differ while one of them has erased a user and the other one has not.',
-    tests: [cli('servers/compare-command.slow.test.ts')],
+    tests: ['tests/faults/compare-servers.test.ts'],
   },
   {
     name: 'shared/revoked-key-remembered',
@@ -448,5 +448,30 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     replacement: String.raw`/\s*\(([A-Z0-9_]+)\)$/`,
     breaks: 'A message full of spaces keeps query-api from doing anything else.',
     tests: [query('sql/statement-size.test.ts')],
+  },
+  {
+    name: 'servers/later-event-stays',
+    file: servers('compare/plan-mending.ts'),
+    search: 'one.receivedUs - other.receivedUs ||',
+    replacement: 'other.receivedUs - one.receivedUs ||',
+    breaks: 'Of events that repeat each other, what is mended depends on which server has which.',
+    tests: [servers('compare/plan-mending.test.ts')],
+  },
+  {
+    name: 'servers/deleted-user-mended',
+    file: servers('compare/mended-server.ts'),
+    search: 'WHERE version > deleted_version`',
+    replacement: '`',
+    breaks: 'A row of a deleted user is stored after the erasure, and stays for ever.',
+    tests: ['tests/faults/compare-servers.test.ts'],
+  },
+  {
+    name: 'servers/mended-properties-rewritten',
+    file: servers('compare/mend.ts'),
+    search: 'type, user_id, group_id, properties, context, traits } = event;',
+    replacement:
+      'type, user_id, group_id, context, traits } = event;\n  const properties = JSON.stringify(JSON.parse(event.properties));',
+    breaks: 'An event that is sent again loses digits of its numbers, and differs for ever.',
+    tests: ['tests/faults/compare-servers.test.ts'],
   },
 ];

@@ -1,5 +1,6 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { KafkaConfig } from '@sluice/shared/config';
+import { sendMessages } from '@sluice/shared/kafka/send-messages';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { parseRejectedCall } from '@sluice/submissions/calls/rejected-call';
 import { type ReplayOptions, rowsOfRejectedCall } from '@sluice/submissions/calls/replay-call';
@@ -143,7 +144,7 @@ export class DeadLetters {
 
   /** Sends a row to Kafka, as {@link replay} does. @throws {NotReplayable} */
   async send(found: WholeDeadLetter): Promise<void> {
-    await this.#send(found.deadLetter.id, await this.#messagesOf(found));
+    await sendMessages(this.#kafka, await this.#messagesOf(found), `the dead letter ${found.deadLetter.id}`);
   }
 
   /** Records that a row was replayed. @param found as it was read before it was sent */
@@ -172,21 +173,5 @@ export class DeadLetters {
       topic: this.#topics[item.topic],
       messages: packMessages(item.partition, [item], this.#limits.partitionCount),
     }));
-  }
-
-  async #send(id: string, topicMessages: TopicMessages[]): Promise<void> {
-    const producer = this.#kafka.producer({ allowAutoTopicCreation: false, idempotent: false });
-    await producer.connect();
-    try {
-      const results = await producer.sendBatch({ acks: -1, topicMessages });
-      // kafkajs may leave partitions out of its results.
-      const sent = topicMessages.flatMap(({ topic, messages }) =>
-        messages.map(({ partition }) => `${topic}/${partition}`),
-      );
-      const isComplete = results.length === new Set(sent).size && results.every(({ errorCode }) => errorCode === 0);
-      if (!isComplete) throw new Error(`Kafka has not acknowledged the dead letter ${id}`);
-    } finally {
-      await producer.disconnect();
-    }
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { loadQueryConfig, sqlConfigOf } from './config.ts';
+import { loadQueryConfig, sqlConfigOf, webhooksConfigOf } from './config.ts';
 
 const ENV = { CLICKHOUSE_URL: 'http://127.0.0.1:8123', API_KEYS_FILE: 'keys.json' };
 
@@ -35,4 +35,20 @@ test('statements of clients have a login of their own, and are off without it', 
   expect(() => loadQueryConfig({ ...ENV, CLICKHOUSE_SQL_PASSWORD: 'other' })).toThrow(
     'CLICKHOUSE_SQL_USER: is required',
   );
+});
+
+test('the state of webhooks has a login, a server and a database of its own, and is off without the login', () => {
+  const env = { ...ENV, CLICKHOUSE_DATABASE: 'd', CLICKHOUSE_USER: 'sluice_query', CLICKHOUSE_PASSWORD: 'secret' };
+  const configOf = (more: Readonly<Record<string, string>>) =>
+    webhooksConfigOf(loadQueryConfig({ ...env, ...more }).config);
+  expect(configOf({})).toBeUndefined();
+  const login = { CLICKHOUSE_WEBHOOKS_USER: 'sluice_webhooks', CLICKHOUSE_WEBHOOKS_PASSWORD: 'other' };
+  expect(configOf(login)).toMatchObject({
+    ...{ CLICKHOUSE_URL: 'http://127.0.0.1:8123/', CLICKHOUSE_DATABASE: 'd' },
+    ...{ CLICKHOUSE_USER: 'sluice_webhooks', CLICKHOUSE_PASSWORD: 'other' },
+  });
+  const elsewhere = { CLICKHOUSE_WEBHOOKS_URL: 'http://127.0.0.2:8123', CLICKHOUSE_WEBHOOKS_DATABASE: 'state' };
+  expect(configOf({ ...login, ...elsewhere })).toMatchObject({
+    ...{ CLICKHOUSE_URL: 'http://127.0.0.2:8123/', CLICKHOUSE_DATABASE: 'state' },
+  });
 });

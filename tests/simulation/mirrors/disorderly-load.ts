@@ -1,4 +1,4 @@
-import { visitorOf } from '@sluice/shared/deleted-person';
+import { isVisitor, visitorOf } from '@sluice/shared/deleted-person';
 import { type ChangeRow, type EventRow, ROW_FORMAT } from '@sluice/shared/rows';
 import { deadLetterId } from '@sluice/storage/protocol/dead-letter';
 import { subjectOf } from '../clickhouse/statements.ts';
@@ -130,6 +130,7 @@ export class DisorderlyLoad {
     const id = random.pick(['v2', 'd0', 'd1', visitorOf('b1')]);
     const version = random.isTrue(0.7) ? this.#version() : this.#times().received_at;
     const fields = { workspace_id: WORKSPACE, kind: 'user', id, operation: 'delete', version } as const;
+    if (random.isTrue(0.5)) this.#sendAround(id);
     const reached = random.isTrue(0.8) ? 1 : 0.5;
     this.#world.note(`load: deletes ${id}${reached < 1 ? ', not in all partitions' : ''}`);
     for (let partition = 0; partition < this.#sender.partitions; partition += 1) {
@@ -137,6 +138,24 @@ export class DisorderlyLoad {
       const row: ChangeRow = { ...fields, change_id: uuidOf(this.#sent) };
       const send = () => this.#sender.sendChanges('events', partition, [row]);
       this.#world.time.after(random.between(0, SPREAD_MS), send);
+    }
+  }
+
+  /** The same event over and over for several users while the deletion of one of them is on its way. */
+  #sendAround(deleted: string): void {
+    const random = this.#random;
+    const first = this.#event();
+    const copies = Array.from({ length: 1 + random.below(3) }, () => {
+      const { user_id: _user, ...copy } = { ...this.#event(), uuid: first.uuid };
+      const user_id = random.pick(['', 'v0', 'v1', 'v2', deleted]);
+      const times = copy.stamped || random.isTrue(0.3) ? {} : { timestamp: first.timestamp };
+      return { ...copy, ...times, ...(user_id !== '' && !isVisitor(user_id) && { user_id }) };
+    });
+    const partition = this.#sender.partitionOf(first.uuid);
+    const ofDeleted = isVisitor(deleted) ? {} : { user_id: deleted };
+    this.#sender.sendEvents(partition, [{ ...first, ...ofDeleted }]);
+    for (const copy of copies) {
+      this.#world.time.after(random.between(0, SPREAD_MS), () => this.#sender.sendEvents(partition, [copy]));
     }
   }
 

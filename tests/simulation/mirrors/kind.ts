@@ -6,6 +6,7 @@ import type { ServerOptions } from '../writer/server.ts';
 import { World } from '../writer/world.ts';
 import { DisorderlyLoad } from './disorderly-load.ts';
 import { chooseMirrorsKinds, MIRRORS_FAULTS } from './faults.ts';
+import { mendMirrors } from './mend.ts';
 
 /** Servers that are fed from one log, each by writers and a group of its own, under faults: in the end all are equal. */
 export const MIRRORS: Kind = kindOf('mirrors', (random) => ({
@@ -35,7 +36,9 @@ function kindOf(name: string, serversOf: (random: Random) => Pick<Plan, 'servers
       const plan = planOf(seed, serversOf);
       const world = new World({ ...plan, seed, onNote: note });
       const random = new Random(seed, 'load');
-      return scheduleOf(world, plan, { faultTable: MIRRORS_FAULTS, random, load: new DisorderlyLoad(world, random) });
+      const load = new DisorderlyLoad(world, random);
+      const operate = () => mendMirrors(world, new Random(seed, 'mend'));
+      return scheduleOf(world, plan, { faultTable: MIRRORS_FAULTS, random, load, operate });
     },
   };
 }

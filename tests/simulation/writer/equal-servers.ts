@@ -1,7 +1,15 @@
 import type { EventRow } from '@sluice/shared/rows';
 import { describeRange } from '@sluice/shared/servers/partition-range';
 import { subjectOf } from '../clickhouse/statements.ts';
-import { eventKey, isHidden, personKey, rowsOfUser, type Tables, userKey } from '../clickhouse/tables.ts';
+import {
+  eventKey,
+  isHidden,
+  personKey,
+  rowsOfUser,
+  type StoredEvent,
+  type Tables,
+  userKey,
+} from '../clickhouse/tables.ts';
 import { contentOf } from './event-identity.ts';
 import type { Server } from './server.ts';
 import type { World } from './world.ts';
@@ -15,21 +23,25 @@ interface Open {
   readonly events: ReadonlySet<string>;
   /** Users, organizations and memberships that such events name, by the keys of their rows. */
   readonly entities: ReadonlySet<string>;
+  /** Whether an operator has mended the differences between servers. */
+  readonly isMended: boolean;
 }
 
 /**
  * Checks that all servers of the same partitions have the same rows, since they are fed from the same log. Nothing is compared
  * when the log has lost records: what one server stored before, another one never gets.
+ *
+ * @param isMended whether they are the same also in what the log alone does not decide
  */
-export function checkEqual(world: World): void {
+export function checkEqual(world: World, isMended = false): void {
   if (world.sent.hasLost) return;
   const ranges = Map.groupBy(world.servers, ({ range }) => describeRange(range));
-  for (const mirrors of ranges.values()) checkMirrors(world, mirrors);
+  for (const mirrors of ranges.values()) checkMirrors(world, mirrors, isMended);
 }
 
-function checkMirrors(world: World, [first, ...others]: readonly Server[]): void {
+function checkMirrors(world: World, [first, ...others]: readonly Server[], isMended: boolean): void {
   if (!first || others.length === 0) return;
-  const open = openOf(first);
+  const open = { ...openOf(first), isMended };
   const expected = comparedRows(first.clickhouse.tables, open);
   for (const { name, clickhouse } of others) {
     const found = comparedRows(clickhouse.tables, open);
@@ -54,7 +66,7 @@ function differences(rows: Rows, others: Rows): string[] {
  * what a server has read by then: `fates.ts` says when. So do the rows of all users, organizations and memberships that
  * such an event names, and their times. Other events of the same users and organizations are compared.
  */
-function openOf({ sent }: Server): Open {
+function openOf({ sent }: Server): Omit<Open, 'isMended'> {
   const deletions = sent.deletions();
   const open = [...sent.fates().open];
   const isDeleted = (event: EventRow) => event.received_at <= (deletions.get(personKey(event)) ?? 0);
@@ -86,7 +98,8 @@ function namedBy({ workspace_id, user_id = '', group_id = '' }: EventRow): strin
  */
 function comparedRows(tables: Tables, open: Open) {
   const deletedAt = (workspace: string, user: string) => tables.deletions.get(userKey(workspace, user)) ?? 0;
-  const events = tables.events.filter((event) => !isHidden(tables, event) && !open.events.has(contentOf(event)));
+  const isCompared = (event: StoredEvent) => open.isMended || !open.events.has(contentOf(event));
+  const events = tables.events.filter((event) => !isHidden(tables, event) && isCompared(event));
   const properties = [...tables.properties].filter(([, { workspace, kind, id, onceWeek, change }]) => {
     const deleted = kind === 'user' ? deletedAt(workspace, id) : 0;
     // What was set once first depends on what is erased by now, and does not count.
@@ -98,7 +111,8 @@ function comparedRows(tables: Tables, open: Open) {
     return version > deletedAt(workspace_id, user_id);
   });
   return {
-    events: new Map(events.map((event) => [eventKey(event), `${event.month} ${contentOf(event)}`])),
+    // An event that is sent again to mend a server need not be stamped, which is not stored.
+    events: new Map(events.map((event) => [eventKey(event), `${event.month} ${contentOf({ ...event, stamped: 1 })}`])),
     properties: new Map(properties.map(([key, { change }]) => [key, JSON.stringify(change)])),
     sightings: new Map(sightings.map((sighting) => [JSON.stringify(sighting), JSON.stringify(sighting)])),
     entities: comparedEntities(tables, open),
@@ -116,7 +130,12 @@ function comparedEntities(tables: Tables, open: Open): Rows {
     const key = [workspace, kind, id, kind === 'user' ? '' : otherId].join('\0');
     const user = kind === 'member' ? otherId : id;
     const deletedAt = kind === 'organization' ? 0 : (tables.deletions.get(userKey(workspace, user)) ?? 0);
-    if (open.entities.has(key) || version <= deletedAt) continue;
+    if (version <= deletedAt || (open.entities.has(key) && !open.isMended)) continue;
+    // Times of an organization may be those of events of deleted users.
+    if (open.entities.has(key) && kind === 'organization') {
+      rows.set(key, key);
+      continue;
+    }
     const newest = kind === 'user' ? newestVersion(tables, userKey(workspace, id)) : version;
     // Until the erasure, the row of a user who came back may have times from before the deletion.
     const times = deletedAt > 0 ? {} : { firstSeenMs: row.firstSeenMs, lastSeenMs: row.lastSeenMs };

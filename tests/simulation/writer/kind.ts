@@ -66,6 +66,8 @@ interface Happenings {
   readonly faultTable: FaultTable<World>;
   readonly random: Random;
   readonly load: Pick<Load, 'act' | 'sendToAll'>;
+  /** What an operator does in the end, once everything is stored and compared. */
+  readonly operate?: () => Promise<void>;
 }
 
 /** Returns a schedule in which a load is sent to Kafka, and writers store it. */
@@ -80,7 +82,7 @@ export function scheduleOf(world: World, plan: Plan, happenings: Happenings): Sc
   };
 }
 
-async function runPlan(world: World, plan: Plan, { faultTable, random, load }: Happenings): Promise<void> {
+async function runPlan(world: World, plan: Plan, { faultTable, random, load, operate }: Happenings): Promise<void> {
   const { time } = world;
   const isWrong = () => world.violation !== undefined;
   for (const writer of world.writers) time.after(random.between(0, 400), () => writer.start());
@@ -95,10 +97,11 @@ async function runPlan(world: World, plan: Plan, { faultTable, random, load }: H
     load.sendToAll();
   }
   await settle(world, plan.erases);
+  if (!isWrong()) await operate?.();
 }
 
 /** Lets time pass until everything is stored and each writer is ready. */
-async function recover(world: World): Promise<void> {
+export async function recover(world: World): Promise<void> {
   const isReady = readiness(world);
   const operators = world.servers.map((server) => operator(world, server));
   await reach(world, RECOVERY_MS, () => {

@@ -1,17 +1,24 @@
 import { randomUUID } from 'node:crypto';
 import { atServer } from '@sluice/servers/at-server';
 import { ComparedServer, STATEMENT_MS_MAX } from '@sluice/servers/compare/compared-server';
+import { MENDED_TABLES } from '@sluice/servers/compare/compared-tables';
 import { type Both, ofBoth, type Servers } from '@sluice/servers/compare/different-keys';
+import { isEmpty, type MendingPlan, partitionCountOf, planMend, runMend } from '@sluice/servers/compare/mend';
+import { MendedServer, REMOVE_MS_MAX } from '@sluice/servers/compare/mended-server';
 import { type ComparisonPlan, planComparison } from '@sluice/servers/compare/plan-comparison';
 import {
   type Comparison,
   type ComparisonProgress,
+  NAMED_MAX,
   type NamedKey,
   runComparison,
 } from '@sluice/servers/compare/run-comparison';
-import { type ConfiguredServer, connectTo } from '@sluice/servers/connected-server';
+import { type ConfiguredServer, connectTo, type ServersConfig } from '@sluice/servers/connected-server';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { ArgumentsError, Refused, readArguments } from '@sluice/shared/command-line';
+import { createKafka } from '@sluice/shared/kafka/client';
+import { topicNames } from '@sluice/shared/kafka/topics';
+import { createLogger } from '@sluice/shared/log';
 import { printable } from '@sluice/shared/printable';
 import { sleep } from '@sluice/shared/retry';
 import { readIdentity } from '@sluice/storage/clickhouse/identity';
@@ -21,16 +28,39 @@ import { inColumns, type Terminal } from '../terminal.ts';
 import { findServer } from './find-server.ts';
 import { reasonOf } from './reason-of.ts';
 
-export const COMPARE_HELP = `  compare NAME NAME     says whether two servers that store the same partitions have the same, while everything runs, and
-                        names the first rows that differ`;
+export const COMPARE_HELP = `  compare NAME NAME [--mend [--yes]]
+                        says whether two servers that store the same partitions have the same, while everything runs, and
+                        names the first rows that differ
+    --mend              gives each of them the events, users and organizations that the other one shows and it lacks. Broken
+                        off at any point, it goes on when it is run again
+    --yes               does not ask for confirmation`;
+
+/** The names of the tables that are mended. */
+const MENDED_NAMES = MENDED_TABLES.map(({ name }) => name);
 
 /** How often it says how far it is, in milliseconds. */
 const PROGRESS_MS = 2_000;
 
+export interface CompareArguments {
+  readonly configured: Both<ConfiguredServer>;
+  readonly mends: boolean;
+  readonly yes: boolean;
+}
+
+/** What a mending needs to know of the comparison before it. */
+interface Mended {
+  readonly config: ServersConfig;
+  readonly plan: ComparisonPlan;
+  readonly comparison: Comparison;
+  readonly terminal: Terminal;
+  readonly yes: boolean;
+}
+
 /** @throws {ArgumentsError} that names every error */
-export function parseCompare(args: readonly string[], servers: readonly ConfiguredServer[]): Both<ConfiguredServer> {
+export function parseCompare(args: readonly string[], servers: readonly ConfiguredServer[]): CompareArguments {
   const usage = 'compare needs the NAMES of two servers.';
-  const { operands } = parseCommand(args, { commands: { compare: 'two' }, texts: {}, flags: [], usage });
+  const syntax = { commands: { compare: 'two' }, texts: {}, flags: ['mend', 'yes'], usage } as const;
+  const { operands, flags } = parseCommand(args, syntax);
   const [one = '', other = ''] = operands;
   const found = readArguments({
     one: () => findServer('NAME', one, servers),
@@ -38,12 +68,22 @@ export function parseCompare(args: readonly string[], servers: readonly Configur
     different: () => {
       if (one === other) throw new ArgumentsError('The two servers must not be the same.');
     },
+    mend: () => {
+      if (flags.yes && !flags.mend) throw new ArgumentsError('--yes needs --mend: nothing else is asked.');
+    },
   });
-  return [found.one, found.other];
+  return { configured: [found.one, found.other], mends: flags.mend, yes: flags.yes };
 }
 
-/** Compares two servers, prints what was found, records it at both, and returns the exit code: 1 when they differ. */
-export async function runCompareCommand(configured: Both<ConfiguredServer>, print: Terminal['print']): Promise<number> {
+/**
+ * Compares two servers, prints what was found, records it at both, mends it if it is to, and returns the exit code: 1 when they
+ * differ in what was not mended.
+ */
+export async function runCompareCommand(
+  { configured, mends, yes }: CompareArguments,
+  terminal: Terminal,
+): Promise<number> {
+  const [{ config }] = configured;
   const signal = interruption();
   await using connections = new AsyncDisposableStack();
   const connect = (server: ConfiguredServer, timeoutMs?: number) =>
@@ -55,25 +95,72 @@ export async function runCompareCommand(configured: Both<ConfiguredServer>, prin
     new ComparedServer(names[index], clients[index], connect(configured[index], STATEMENT_MS_MAX), run);
   const servers: Servers = [serverAt(0), serverAt(1)];
   const ended = new AbortController();
+  let doing: 'compared' | 'mended' = 'compared';
   try {
     const plan = await planComparison(configured, clients);
     signal.addEventListener('abort', () => void ofBoth(servers, (server) => server.end()));
     const progress = { current: undefined as ComparisonProgress | undefined };
     void sayHowFar(servers, progress, ended.signal);
-    const comparison = await runComparison(servers, plan.cut, signal, (current) => {
+    const onPart = (current: ComparisonProgress) => {
       progress.current = current;
-    });
+    };
+    const comparison = await runComparison(servers, plan.cut, signal, onPart, mends);
     await requireUnchanged(names, clients, plan);
     await record(names, clients, plan, comparison);
-    return printComparison(names, plan, comparison, print);
+    const code = printComparison(names, plan, comparison, terminal.print);
+    if (!mends) return code;
+    ended.abort();
+    doing = 'mended';
+    const mendedAt = (index: 0 | 1) => new MendedServer(names[index], connect(configured[index], REMOVE_MS_MAX), run);
+    const mended = [mendedAt(0), mendedAt(1)] as const;
+    const mending = await planMend(servers, mended, comparison, plan.cut.until);
+    return await mend(mended, mending, { config, plan, comparison, terminal, yes });
   } catch (error) {
     console.error(
-      `${signal.aborted ? 'Interrupted.' : reasonOf(error, 'ClickHouse')}\n${names.join(' and ')} could not be compared.`,
+      `${signal.aborted ? 'Interrupted.' : reasonOf(error, doing === 'mended' ? undefined : 'ClickHouse')}\n` +
+        `${names.join(' and ')} could not be ${doing}.${doing === 'mended' ? ' Run the command again.' : ''}`,
     );
     return signal.aborted ? 130 : 1;
   } finally {
     ended.abort();
   }
+}
+
+/** Says what is to be done, asks, does it, and returns the exit code. */
+async function mend(
+  servers: Both<MendedServer>,
+  mending: MendingPlan,
+  { config, plan, comparison, terminal, yes }: Mended,
+): Promise<number> {
+  const others = comparison.parts.filter(({ table, isSame }) => !isSame && !MENDED_NAMES.includes(table));
+  const code = others.length > 0 ? 1 : 0;
+  if (isEmpty(mending)) {
+    terminal.print('There is nothing to mend.');
+    return code;
+  }
+  const partitionCount = partitionCountOf(plan.states, config);
+  for (const line of describeMending(servers, mending)) terminal.print(line);
+  if (!yes && !(await terminal.confirm('Mend? [y/N] '))) {
+    terminal.print('nothing was changed');
+    return 1;
+  }
+  const kafka = createKafka(config, 'sluice-servers', createLogger('sluice-servers', 'error'));
+  await runMend(servers, mending, { kafka, topic: topicNames(config).events, partitionCount });
+  terminal.print(
+    'Mended. What was sent to Kafka is the same once both have stored it: compare them again in a minute.',
+  );
+  return code;
+}
+
+function describeMending(servers: Both<MendedServer>, { events: { send, remove }, entities }: MendingPlan): string[] {
+  const [one, other] = servers.map(({ name }) => name);
+  return [
+    `${send.length.toLocaleString('en')} events are sent to Kafka again: ${one} or ${other} lacks them.`,
+    ...servers.flatMap(({ name }, index) => [
+      `${name} loses ${(remove[index] ?? []).length.toLocaleString('en')} events that repeat another one, and gets ` +
+        `${(entities[index] ?? []).length.toLocaleString('en')} rows of users, organizations and memberships.`,
+    ]),
+  ];
 }
 
 /** A server that is filled meanwhile has lost rows. @throws {Refused} */
@@ -117,13 +204,13 @@ function printComparison(
     ...[one.toLocaleString('en'), other.toLocaleString('en'), isSame ? 'same' : 'differs'],
   ]);
   for (const line of inColumns([['table', 'month', ...names, ''], ...rows])) print(line);
-  for (const one of different) print(printable(describeKey(names, one)));
+  for (const one of firstOfEach(different)) print(printable(describeKey(names, one)));
   if (apartCount > 0) {
     print(
       `${apartCount.toLocaleString('en')} rows may differ: events that were sent again around the deletion of their first user, and ` +
         'what these name. They do not count. The first ones:',
     );
-    for (const one of apart) print(printable(describeKey(names, one)));
+    for (const one of firstOfEach(apart)) print(printable(describeKey(names, one)));
   }
   const through = new Date(cut.until / 1_000).toISOString();
   const differing = parts.filter(({ isSame }) => !isSame);
@@ -137,6 +224,11 @@ function printComparison(
   const events = parts.filter(({ table }) => table === 'events').reduce((sum, part) => sum + part.rows[0], 0);
   print(`${names.join(' and ')} are the same: ${events.toLocaleString('en')} events through ${through}.`);
   return 0;
+}
+
+/** Returns the first keys of each table. */
+function firstOfEach(keys: readonly NamedKey[]): NamedKey[] {
+  return [...Map.groupBy(keys, ({ table }) => table).values()].flatMap((some) => some.slice(0, NAMED_MAX));
 }
 
 /** The name of a partition of the table `events`: a month, or a year of events that came late. */

@@ -37,7 +37,7 @@ export const serversCommand: Command = {
       case 'copy':
         return await runCopyCommand(parseCopy(args, loadServers(local)), processTerminal);
       case 'compare':
-        return await runCompareCommand(parseCompare(args, loadServers(local)), processTerminal.print);
+        return await runCompareCommand(parseCompare(args, loadServers(local)), processTerminal);
       case 'accept':
         return await accept(args, local);
       default:

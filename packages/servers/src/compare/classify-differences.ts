@@ -91,7 +91,7 @@ export function newestOf(deletions: readonly UserDeletion[]): Map<string, number
   return newest;
 }
 
-function userKey({ workspace, user }: User): string {
+export function userKey({ workspace, user }: User): string {
   return JSON.stringify([workspace, user]);
 }
 

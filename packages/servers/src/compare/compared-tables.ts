@@ -140,6 +140,9 @@ const DEAD_LETTERS: ComparedTable = {
 /** The tables that are compared after deletions and events, each as a whole. */
 export const OTHER_TABLES: readonly ComparedTable[] = [ENTITIES, PROPERTIES, SIGHTINGS, DEAD_LETTERS];
 
+/** The tables of which `--mend` makes both the same. */
+export const MENDED_TABLES: readonly ComparedTable[] = [EVENTS, ENTITIES];
+
 /** What both servers leave out, as parameters of all statements. */
 export interface Cut {
   /** What was received later, in microseconds since 1970. */

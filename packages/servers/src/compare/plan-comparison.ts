@@ -19,6 +19,7 @@ const REJECTED_MS = 29 * 86_400_000;
 
 export interface ComparisonPlan {
   readonly identities: Both<Identity>;
+  readonly states: Both<ServerState>;
   readonly cut: Cut;
 }
 
@@ -50,6 +51,7 @@ export async function planComparison(
   const throughMs = Math.min(one.progress.throughMs, other.progress.throughMs);
   return {
     identities: [one.identity, other.identity],
+    states: [one, other],
     cut: {
       until: (throughMs - MARGIN_MS) * 1_000,
       ...keptFrom([one.retention, other.retention]),

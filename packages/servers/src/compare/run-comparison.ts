@@ -1,7 +1,7 @@
 import { Refused } from '@sluice/shared/command-line';
 import { DifferenceClassifier } from './classify-differences.ts';
 import type { LeftOut, Part, TableSize, UserDeletion } from './compared-server.ts';
-import { type ComparedTable, type Cut, DELETIONS, EVENTS, OTHER_TABLES } from './compared-tables.ts';
+import { type ComparedTable, type Cut, DELETIONS, EVENTS, MENDED_TABLES, OTHER_TABLES } from './compared-tables.ts';
 import {
   type Both,
   bucketsFor,
@@ -14,8 +14,11 @@ import {
   type Servers,
 } from './different-keys.ts';
 
-/** How many keys of a table are named. */
-const NAMED_MAX = 10;
+/** How many keys of a table are named that differ. */
+export const NAMED_MAX = 10;
+
+/** How many keys are kept to be mended, of those that differ and of those that may. An event may have a megabyte. */
+const MENDED_MAX = 1_000;
 
 /** How many deletions the servers may have that are not erased everywhere, or that only one of them has. */
 const DELETIONS_MAX = 1_000_000;
@@ -36,9 +39,9 @@ export interface ComparedPart {
 /** What two servers differ in. */
 export interface Comparison {
   readonly parts: readonly ComparedPart[];
-  /** The first keys of each table that differ. */
+  /** The first keys of each table that differ; of those that can be mended, more of them if they are to be. */
   readonly different: readonly NamedKey[];
-  /** The first keys of each table that may differ: events that were sent again around a deletion, and what they name. */
+  /** The first keys that may differ: events that were sent again around a deletion, and what they name. */
   readonly apart: readonly NamedKey[];
   /** How many keys may differ. */
   readonly apartCount: number;
@@ -59,6 +62,7 @@ export interface ComparisonProgress {
  * Compares two servers, one part after the other. It changes nothing.
  *
  * @param onPart is called before each part
+ * @param mends whether what differs is to be mended
  * @throws {Refused} when their deletions are too many to be left out
  * @throws ClickHouse's errors, also when a signal has aborted
  */
@@ -67,8 +71,9 @@ export async function runComparison(
   cut: Cut,
   signal: AbortSignal,
   onPart: (progress: ComparisonProgress) => void,
+  mends: boolean,
 ): Promise<Comparison> {
-  return await new ComparisonRun(servers, cut, signal, onPart).run();
+  return await new ComparisonRun(servers, cut, signal, onPart, mends).run();
 }
 
 class ComparisonRun {
@@ -76,17 +81,25 @@ class ComparisonRun {
   readonly #cut: Cut;
   readonly #signal: AbortSignal;
   readonly #onPart: (progress: ComparisonProgress) => void;
+  readonly #mends: boolean;
   readonly #classifier: DifferenceClassifier;
   readonly #parts: ComparedPart[] = [];
   readonly #different: NamedKey[] = [];
   readonly #apart: NamedKey[] = [];
   #apartCount = 0;
 
-  constructor(servers: Servers, cut: Cut, signal: AbortSignal, onPart: (progress: ComparisonProgress) => void) {
+  constructor(
+    servers: Servers,
+    cut: Cut,
+    signal: AbortSignal,
+    onPart: (progress: ComparisonProgress) => void,
+    mends: boolean,
+  ) {
     this.#servers = servers;
     this.#cut = cut;
     this.#signal = signal;
     this.#onPart = onPart;
+    this.#mends = mends;
     this.#classifier = new DifferenceClassifier(servers, cut.until);
   }
 
@@ -145,6 +158,7 @@ class ComparisonRun {
   /** Names the first keys that differ. Returns whether there are none. */
   async #judgePart(part: Part, leftOut: LeftOut, checksums: Both<Checksums>): Promise<boolean> {
     const table = part.table.name;
+    const namedMax = this.#mends && MENDED_TABLES.includes(part.table) ? MENDED_MAX : NAMED_MAX;
     let named = this.#different.filter((one) => one.table === table).length;
     let isSame = true;
     for await (const keys of this.#differentKeys(part, leftOut, checksums)) {
@@ -156,10 +170,10 @@ class ComparisonRun {
         this.#noteApart(table, apart);
         if (different.length === 0) continue;
         isSame = false;
-        const more = different.slice(0, NAMED_MAX - named);
+        const more = different.slice(0, namedMax - named);
         this.#different.push(...more.map((key) => ({ table, key })));
         named += more.length;
-        if (named === NAMED_MAX) return false;
+        if (named === namedMax) return false;
       }
     }
     return isSame;
@@ -174,8 +188,7 @@ class ComparisonRun {
 
   #noteApart(table: string, keys: readonly DifferentKey[]): void {
     this.#apartCount += keys.length;
-    const named = this.#apart.filter((one) => one.table === table).length;
-    this.#apart.push(...keys.slice(0, NAMED_MAX - named).map((key) => ({ table, key })));
+    this.#apart.push(...keys.slice(0, MENDED_MAX - this.#apart.length).map((key) => ({ table, key })));
   }
 
   #note({ table, partition }: Part, rows: Both<number>, isSame: boolean): void {

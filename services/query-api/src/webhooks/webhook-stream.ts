@@ -57,19 +57,24 @@ function messageOf(type: string, id: string, data: readonly string[], note: Even
   return { kind: 'event', id, data: data.join('\n'), ...note };
 }
 
+/** How much a stream holds of the events that it has returned and that are not delivered yet. */
+interface HeldBytes {
+  bytes: number;
+}
+
 /** The stored events of a webhook, from a position on. It reads what `GET /events/stream` would send, within this process. */
 export class WebhookStream {
   readonly #listener: StreamListener;
   readonly #memory: Reservation | undefined;
   readonly #messages: AsyncGenerator<StreamMessage, void, undefined>;
-  /** Of the events that {@link next} has returned since {@link release}. */
-  #heldBytes = 0;
+  readonly #held: HeldBytes;
   #next: Promise<StreamMessage> | undefined;
   #unread: StreamMessage | undefined;
 
-  private constructor(listener: StreamListener, memory: Reservation | undefined) {
+  private constructor(listener: StreamListener, memory: Reservation | undefined, held: HeldBytes) {
     this.#listener = listener;
     this.#memory = memory;
+    this.#held = held;
     this.#messages = messagesOf(listener.body);
   }
 
@@ -90,11 +95,10 @@ export class WebhookStream {
     const memory = budget?.open({ hash: `webhooks of ${workspace}`, workspace });
     try {
       reserve(memory, STREAM_BYTES + MEMORY_PER_FILTER * key.length);
-      const unsentBytes = () => COPIES * (stream ? stream.#heldBytes : 0);
+      const held: HeldBytes = { bytes: 0 };
+      const unsentBytes = () => COPIES * held.bytes;
       const common = { selection, key, weight, isInternal: true, isAllowed: () => true, unsentBytes };
-      let stream: WebhookStream | undefined;
-      stream = new WebhookStream(await streams.open({ ...common, ...(memory && { memory }) }, after), memory);
-      return stream;
+      return new WebhookStream(await streams.open({ ...common, ...(memory && { memory }) }, after), memory, held);
     } catch (error) {
       memory?.release();
       throw error;
@@ -121,12 +125,12 @@ export class WebhookStream {
   /** The next call of {@link next} returns this message again. */
   unread(message: StreamMessage): void {
     this.#unread = message;
-    this.#heldBytes -= bytesOf(message);
+    this.#held.bytes -= bytesOf(message);
   }
 
   /** The events of before are delivered, and no longer held. */
   release(): void {
-    this.#heldBytes = 0;
+    this.#held.bytes = 0;
   }
 
   close(): void {
@@ -135,7 +139,7 @@ export class WebhookStream {
   }
 
   #hold(message: StreamMessage): StreamMessage {
-    this.#heldBytes += bytesOf(message);
+    this.#held.bytes += bytesOf(message);
     return message;
   }
 

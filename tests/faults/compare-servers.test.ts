@@ -1,10 +1,23 @@
+import { randomUUID } from 'node:crypto';
+import {
+  NOWHERE,
+  PARTITIONS,
+  startServers,
+  type TestServer,
+  type TestServersOptions,
+} from '@sluice/cli/testing/test-servers';
 import { startClickHouse } from '@sluice/local-stack/clickhouse';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
+import { type EntityRow, MendedServer } from '@sluice/servers/compare/mended-server';
 import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
+import { withAdmin } from '@sluice/shared/kafka/topics';
+import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { recordState } from '@sluice/storage/clickhouse/identity';
+import { type RowBatch, type RowMessage, type SourceMessage, toRowBatch } from '@sluice/storage/protocol/row-batch';
+import { StagedStore } from '@sluice/writer/batch/staged-batch';
+import type { Kafka } from 'kafkajs';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
-import { NOWHERE, startServers, type TestServer, type TestServersOptions } from '../testing/test-servers.ts';
 
 const engines = { clickhouseUrl: inject('clickhouseUrl'), kafkaBrokers: inject('kafkaBrokers') };
 
@@ -296,6 +309,165 @@ describe('two servers', () => {
   });
 });
 
+/** What the writers of both servers do: stores what is in Kafka, with the code of a writer. */
+async function storeSent({ kafka, topics, of }: Servers): Promise<number> {
+  const sent = await readTopic(kafka, topics.events);
+  for (const server of Object.values(of)) await storeBatch(server, toRowBatch(sent));
+  return sent.length;
+}
+
+async function storeRows(
+  server: TestServer,
+  events: readonly (EventRow | string)[],
+  changes: readonly ChangeRow[] = [],
+) {
+  const message = (kind: 'events' | 'changes', rows: readonly (object | string)[]): RowMessage => {
+    const lines = rows.map((row) => `${typeof row === 'string' ? row : JSON.stringify(row)}\n`);
+    return { kind, topic: 't', partition: 0, offset: '0', value: Buffer.from(lines.join('')) };
+  };
+  await storeBatch(server, {
+    events: events.length === 0 ? [] : [message('events', events)],
+    changes: changes.length === 0 ? [] : [message('changes', changes)],
+    deadLetters: [],
+  });
+}
+
+async function storeBatch({ client, group, name }: TestServer, batch: RowBatch): Promise<void> {
+  const ownership = { queryIdPrefix: () => `test/${name}` };
+  const store = new StagedStore({ client, ownership, groupId: group, statementTimeoutMs: 230_000 });
+  await store.open(batch, { incarnation: 1, generation: 1 }, () => undefined).store();
+}
+
+async function readTopic(kafka: Kafka, topic: string): Promise<SourceMessage[]> {
+  const offsets = await withAdmin(kafka, (admin) => admin.fetchTopicOffsets(topic));
+  const count = offsets.reduce((sum, { high, low }) => sum + Number(high) - Number(low), 0);
+  const found: SourceMessage[] = [];
+  const consumer = kafka.consumer({ groupId: randomUUID() });
+  await consumer.connect();
+  await consumer.subscribe({ topic, fromBeginning: true });
+  const all = new Promise<void>((resolve) => {
+    if (count === 0) resolve();
+    const eachMessage = async (one: SourceMessage) => {
+      if (found.push(one) === count) resolve();
+    };
+    void consumer.run({ eachMessage });
+  });
+  await all;
+  await consumer.disconnect();
+  return found;
+}
+
+async function mend(servers: Servers, ...more: readonly string[]) {
+  const { code, stdout, stderr } = await servers.sluice(['servers', 'compare', 'a1', 'a2', '--mend', ...more]);
+  const errors = stderr.split('\n').filter((line) => line !== '' && !line.endsWith('parts done'));
+  return { code, errors, lines: stdout.split('\n').slice(0, -1) };
+}
+
+test('what differs around a deletion is mended: both show the same then, once', async () => {
+  await using servers = await startFilled(engines, { altersTables: true });
+  const { a1, a2 } = servers.of;
+  const noonMs = NOON_US / 1_000;
+  const row = (number: number, user_id: string, second: number, fields: Partial<EventRow> = {}): EventRow => ({
+    ...{ workspace_id: 'a', uuid: uuidOf(number), event: `e${second}`, user_id, group_id: 'acme' },
+    ...{ timestamp: noonMs, received_at: NOON_US + second * 1_000_000, ...fields },
+  });
+  const stamped = (number: number, user_id: string, second: number) =>
+    row(number, user_id, second, { timestamp: noonMs + second * 1_000, stamped: 1 });
+  const deletions = ['gone', 'away'].map((id): ChangeRow => {
+    const change_id = uuidOf(1);
+    return { workspace_id: 'a', kind: 'user', id, operation: 'delete', version: DELETED_US, change_id };
+  });
+  // Byte for byte, what a double and an escape say in another way.
+  const properties = '{"n":12345678901234567890.10,"t":"\\ud800 \\u00e4\\n"}';
+  const more = { anonymous_id: 'é', type: 'page', context: { c: [1, 2] }, traits: { x: {} } };
+  const originals = [row(10, 'gone', 0), row(11, 'gone', 0), row(12, 'gone', 0), stamped(13, 'away', 0)];
+  const dan = JSON.stringify(row(10, 'dan', 2, more)).replace(/}$/, `,"properties":${properties}}`);
+  const later = [
+    ...[dan, row(11, 'dan', 2, { group_id: 'dans' }), row(11, 'eve', 3)],
+    ...[row(12, '', 2, { anonymous_id: 'v' }), stamped(13, 'fay', 2), stamped(13, 'fay', 3)],
+  ] as const;
+  const [dan10, dan11, eve11, visitor12, fay13, later13] = later;
+  // One log, but for a copy of the deletions in another partition: when that is read depends on the server.
+  await storeRows(a1, [...originals, visitor12]);
+  await storeRows(a1, [], deletions);
+  await storeRows(a1, [dan10, dan11, eve11, fay13, later13]);
+  await storeRows(a2, [...originals, dan10, dan11, fay13]);
+  await storeRows(a2, [], deletions);
+  await storeRows(a2, [eve11, visitor12, later13]);
+
+  const declined = await mend(servers);
+  expect([declined.code, declined.lines.at(-1)]).toEqual([1, 'nothing was changed']);
+  expect(declined.lines.join('\n')).toContain('rows may differ');
+  expect(await storeSent(servers)).toBe(0);
+  const mended = await mend(servers, '--yes');
+  expect([mended.code, mended.errors]).toEqual([0, []]);
+  expect(mended.lines.slice(-4)).toEqual([
+    '4 events are sent to Kafka again: a1 or a2 lacks them.',
+    expect.stringMatching(/^a1 loses 0 events that repeat another one, and gets \d+ rows of users, organizations and/),
+    expect.stringMatching(/^a2 loses 2 events that repeat another one, and gets \d+ rows of users, organizations and/),
+    'Mended. What was sent to Kafka is the same once both have stored it: compare them again in a minute.',
+  ]);
+  // Before the writers have come that far, it says the same, and does it again.
+  expect((await mend(servers, '--yes')).lines).toContain('4 events are sent to Kafka again: a1 or a2 lacks them.');
+  expect(await storeSent(servers)).toBe(8);
+  const { lines, ...outcome } = await compare(servers);
+  expect(lines.join('\n')).not.toContain('differ');
+  expect(outcome).toEqual(SAME);
+  expect(lines.at(-1)).toMatch(/^a1 and a2 are the same: 9 events/);
+  expect((await mend(servers, '--yes')).lines.at(-1)).toBe('There is nothing to mend.');
+  const shown = `SELECT user_id, event, properties FROM events
+    WHERE user_id IN ('dan', 'eve', 'fay') OR anonymous_id = 'v' ORDER BY uuid`;
+  for (const server of [a1, a2]) {
+    expect(await server.read(shown)).toEqual([
+      { user_id: 'dan', event: 'e2', properties },
+      { user_id: 'dan', event: 'e2', properties: '{}' },
+      { user_id: '', event: 'e2', properties: '{}' },
+      { user_id: 'fay', event: 'e2', properties: '{}' },
+    ]);
+  }
+});
+
+test('no row of a deleted user comes back, as nothing would erase it', async () => {
+  await using servers = await startFilled();
+  const { a2 } = servers.of;
+  await a2.insert('user_deletions', deletion('gone'), deletion('came back'));
+  const rowOf = (kind: string, id: string, version: number, other_id = '', user = id) => ({
+    ...seen(kind, id, version, { other_id }),
+    user,
+  });
+  await new MendedServer('a2', a2.client, randomUUID()).storeEntities([
+    ...[rowOf('user', 'gone', DELETED_US), rowOf('membership', 'gone', DELETED_US, 'acme')],
+    rowOf('member', 'acme', DELETED_US, 'gone', 'gone'),
+    // It may have times from before the deletion.
+    { ...rowOf('user', 'came back', DELETED_US + 5_000), first_seen_at: '2026-01-01 00:00:00.000' },
+    ...[rowOf('membership', 'came back', DELETED_US + 1, 'acme'), rowOf('organization', 'gone', 1, '', '')],
+  ] as EntityRow[]);
+  const stored = `SELECT kind, id, other_id, toString(first_seen_at) AS first FROM entities
+    WHERE id IN ('gone', 'came back') OR other_id IN ('gone', 'came back') ORDER BY kind`;
+  const found = await a2.read<{ kind: string }>(stored);
+  expect(found.map(({ kind }) => kind).sort()).toEqual(['membership', 'organization', 'user']);
+  const first = '2026-03-01 12:00:01.005';
+  expect(found).toContainEqual({ kind: 'user', id: 'came back', other_id: String(DELETED_US), first });
+});
+
+test('what is not mended keeps the exit code, and a wrong number of partitions is refused', async () => {
+  await using servers = await startFilled();
+  const { a1, a2 } = servers.of;
+  await a1.insert('entity_properties', property('bob', 'team', NOON_US + 2));
+  expect(await mend(servers, '--yes')).toMatchObject({ code: 1 });
+  await a2.insert('events', event(20, 'ann'));
+  await a1.insert('topic_partitions', { topic: servers.topics.events, partitions: PARTITIONS + 1 });
+  const { code, errors } = await mend(servers, '--yes');
+  expect([code, errors]).toEqual([
+    1,
+    [
+      `KAFKA_PARTITIONS is ${PARTITIONS}, and the databases say ${PARTITIONS + 1}: set it to theirs.`,
+      'a1 and a2 could not be mended. Run the command again.',
+    ],
+  ]);
+  expect(await storeSent(servers)).toBe(0);
+});
+
 test('an interrupted comparison ends its statements, says so, and records nothing', async () => {
   await using servers = await startFilled(engines, { altersTables: true });
   const { a1, a2 } = servers.of;
@@ -394,7 +566,8 @@ test('wrong arguments are all named before anything is connected to', async () =
       ['a3', 'a4'],
       'NAME: there is no server a3 in CLICKHOUSE_SERVERS_FILE, which has a1, a2.\nNAME: there is no server a4',
     ],
-    [['a1', 'a2', '--yes'], "'--yes'"],
+    [['a1', 'a2', '--yes'], '--yes needs --mend'],
+    [['a1', 'a2', '--from', 'a1'], "'--from'"],
   ] as const) {
     const { code, stdout, stderr } = await servers.sluice(['servers', 'compare', ...args]);
     expect([code, stdout, stderr]).toEqual([2, '', expect.stringContaining(message)]);

@@ -1,0 +1,134 @@
+import { ConsoleDocuments } from '@sluice/query-api/views/console-documents';
+import { AttemptPlaces } from '@sluice/query-api/webhooks/attempt-places';
+import { DeliveryLog } from '@sluice/query-api/webhooks/delivery-log';
+import { KnownWebhooks } from '@sluice/query-api/webhooks/known-webhooks';
+import { WebhookDeliveries } from '@sluice/query-api/webhooks/webhook-deliveries';
+import { WebhookLeases } from '@sluice/query-api/webhooks/webhook-leases';
+import { WebhookMetrics } from '@sluice/query-api/webhooks/webhook-metrics';
+import { type OperationsOptions, WebhookOperations } from '@sluice/query-api/webhooks/webhook-operations';
+import { WebhookPositions } from '@sluice/query-api/webhooks/webhook-positions';
+import { WebhookRegister } from '@sluice/query-api/webhooks/webhook-register';
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { Registry } from 'prom-client';
+import { ConnectionBroken } from '../world/network.ts';
+import { SimulatedProcess } from '../world/simulated-process.ts';
+import { createTraceLogger } from '../world/trace-logger.ts';
+import { registerClient } from './register-client.ts';
+import type { WebhooksWorld } from './world.ts';
+
+/** How long the client of ClickHouse waits for a response, in milliseconds. */
+const STATEMENT_MS_MAX = 5_000;
+
+/** What requests are served with. */
+export interface Parts {
+  readonly operations: WebhookOperations;
+  readonly views: ConsoleDocuments<Record<string, string>>;
+}
+
+interface Running extends Parts {
+  readonly process: SimulatedProcess;
+  readonly deliveries: WebhookDeliveries;
+  readonly positions: WebhookPositions;
+  readonly log: DeliveryLog;
+}
+
+/** The place of a query-api in a deployment, as far as it stores and delivers webhooks, and stores views. */
+export class QueryApiPlace {
+  readonly #world: WebhooksWorld;
+  readonly name: string;
+  #running: Running | undefined;
+
+  constructor(world: WebhooksWorld, name: string) {
+    this.#world = world;
+    this.name = name;
+  }
+
+  start(): void {
+    if (this.#running) return;
+    const process = new SimulatedProcess(this.name);
+    this.#running = this.#world.time.runAs(process, () => this.#create(process));
+  }
+
+  #create(process: SimulatedProcess): Running {
+    const { stored, receivers, leaseMs, perWorkspace } = this.#world;
+    const logger = createTraceLogger((line) => this.#world.note(`${this.name} ${line}`));
+    const holder = `${this.name} ${this.#world.nextNumber()}`;
+    const client = this.#client(holder);
+    const register = new WebhookRegister(client);
+    const leases = new WebhookLeases(client, holder, leaseMs);
+    const positions = new WebhookPositions(client, logger);
+    const log = new DeliveryLog(client, logger);
+    const metrics = new WebhookMetrics(new Registry());
+    const places = new AttemptPlaces(perWorkspace);
+    const sender = receivers.senderOf({ holder });
+    const budget = { open: () => ({ grow: () => true, release() {} }) };
+    const deliveries = new WebhookDeliveries({
+      ...{ known: new KnownWebhooks(client), register, leases, leaseMs, metrics, logger },
+      deliverer: {
+        ...{ streams: stored.hubs, memory: budget, shown: stored.shown, places, sender, positions, log },
+        ...{ retryMsMax: 5_000, giveUpMs: 4_000 },
+      } as unknown as ConstructorParameters<typeof WebhookDeliveries>[0]['deliverer'],
+    });
+    deliveries.start();
+    const operations = new WebhookOperations({
+      ...{ webhooks: { register, leases, positions, log, sender, places }, streams: stored.hubs, perWorkspaceMax: 100 },
+    } as unknown as OperationsOptions);
+    return { process, deliveries, positions, log, operations, views: new ConsoleDocuments(client, 'view') };
+  }
+
+  /** Serves a request that has arrived. @throws {ConnectionBroken} when nobody listens */
+  async serve<Value>(work: (parts: Parts) => Promise<Value>): Promise<Value> {
+    const running = this.#running;
+    if (!running) throw new ConnectionBroken(false);
+    return await new Promise((resolve, reject) => {
+      this.#world.time.after(0, () => void work(running).then(resolve, reject), running.process);
+    });
+  }
+
+  /** Ends the process at once. */
+  kill(): void {
+    const { process } = this.#running ?? {};
+    this.#running = undefined;
+    process?.kill();
+    this.#world.network.breakServer(this.name);
+  }
+
+  /** Ends the process as a service ends: it gives its webhooks up. */
+  stop(): void {
+    const running = this.#running;
+    if (!running) return;
+    const { time } = this.#world;
+    this.#running = undefined;
+    const stop = async () => {
+      await running.deliveries.stop();
+      await running.positions.stop();
+      await running.log.stop();
+      running.process.kill();
+      this.#world.note(`${this.name} has stopped`);
+    };
+    time.after(0, () => void stop(), running.process);
+    this.#world.network.breakServer(this.name);
+  }
+
+  freeze(): void {
+    this.#running?.process.freeze();
+  }
+
+  thaw(): void {
+    const { process } = this.#running ?? {};
+    if (process?.isFrozen) process.thaw((run) => this.#world.time.after(0, run, process));
+  }
+
+  /** Somebody sets the clock of the machine. */
+  setClock(aheadMs: number): void {
+    if (this.#running) this.#running.process.clockAheadMs = aheadMs;
+  }
+
+  #client(holder: string): ClickHouseClient {
+    const { clickhouse } = this.#world;
+    return registerClient(
+      (what, effect) => clickhouse.run(what, STATEMENT_MS_MAX, effect),
+      (table, values) => this.#world.checkInsert(holder, table, values),
+    );
+  }
+}

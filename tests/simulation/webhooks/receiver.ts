@@ -1,0 +1,147 @@
+import type { Attempt, HttpSender, Message } from '@sluice/query-api/webhooks/http-sender';
+import type { StoredEvent } from './stored-events.ts';
+import type { WebhooksWorld } from './world.ts';
+
+/** How long an attempt may take, in milliseconds. */
+const ATTEMPT_MS_MAX = 5_000;
+
+/** Who makes attempts. */
+export interface Sender {
+  /** Whose leases these are. */
+  readonly holder: string;
+}
+
+/** What has become of one webhook's events, as its receivers know it. */
+interface Received {
+  /** How often each event was taken, by its uuid, in the order in which they came first. */
+  readonly taken: Map<string, number>;
+  /** The highest epoch in which an attempt was begun. */
+  epoch: number;
+  lastAttemptMs: number;
+}
+
+/** The receivers of all webhooks, and what is right about their attempts at each moment. */
+export class Receivers {
+  readonly #world: WebhooksWorld;
+  readonly #received = new Map<string, Received>();
+  /** When an attempt of a process failed last, by webhook and holder. */
+  readonly failedAtMs = new Map<string, number>();
+  /** How likely a receiver responds with an error. */
+  failures = 0;
+  /** How long a receiver takes at most, in milliseconds. */
+  slownessMs = 20;
+
+  constructor(world: WebhooksWorld) {
+    this.#world = world;
+  }
+
+  /** Returns what sends for a process, in place of its HTTP client. */
+  senderOf({ holder }: Sender): Pick<HttpSender, 'send'> {
+    return {
+      send: async (url, message, secrets, signal) => {
+        const { network } = this.#world;
+        const webhook = this.#begin(holder, url, message, secrets);
+        const begunMs = performance.now();
+        const serve = () => this.#take(webhook, message, secrets);
+        const aborted = new Promise<never>((_, reject) => {
+          const abort = () => reject(new Error('aborted'));
+          if (signal.aborted) abort();
+          else signal.addEventListener('abort', abort, { once: true });
+        });
+        const sending = network.request('receiver', 'deliver', serve, ATTEMPT_MS_MAX);
+        const outcome = await Promise.race([sending, aborted]).catch((error: Error) => error);
+        const durationMs = performance.now() - begunMs;
+        if (outcome instanceof Error)
+          return this.#failed(webhook, holder, { status: 0, durationMs, error: outcome.message });
+        if (outcome < 300) return { isDelivered: true, status: outcome, durationMs, error: '' };
+        return this.#failed(webhook, holder, { status: outcome, durationMs, error: `status ${outcome}` });
+      },
+    };
+  }
+
+  #failed(webhook: string, holder: string, attempt: Omit<Attempt, 'isDelivered'>): Attempt {
+    this.failedAtMs.set(`${webhook} ${holder}`, this.#world.time.nowMs);
+    this.#world.clients.noteFailure(webhook);
+    return { ...attempt, isDelivered: false };
+  }
+
+  /** The address of each webhook has its name. */
+  #begin(holder: string, url: string, message: Message, secrets: readonly string[]): string {
+    const webhook = new URL(url).pathname.split('/')[1] ?? '';
+    const { time, stored, clients } = this.#world;
+    const received = this.#of(webhook);
+    const epoch = this.#world.epochOf(clients.idOf(webhook) ?? '', holder);
+    const deleted = this.#eventsOf(message).find((event) => event && stored.isDeleted(event));
+    if (deleted) this.#world.report(`${webhook} is sent ${deleted.uuid}, whose user is deleted`);
+    if (epoch < received.epoch) {
+      this.#world.report(`${webhook} is sent in epoch ${epoch}, after an attempt in epoch ${received.epoch}`);
+    }
+    received.epoch = Math.max(epoch, received.epoch);
+    received.lastAttemptMs = time.nowMs;
+    clients.checkAttempt(webhook, url, secrets);
+    return webhook;
+  }
+
+  #eventsOf({ body }: Message): (StoredEvent | undefined)[] {
+    const { data } = JSON.parse(body) as { data: { uuid: string } | { uuid: string }[] };
+    return [data].flat().map(({ uuid }) => this.#world.stored.all[Number(uuid.slice(-12))]);
+  }
+
+  async #take(webhook: string, message: Message, secrets: readonly string[]): Promise<number> {
+    const { time, random, clients } = this.#world;
+    await time.wait(random.between(0.5, this.slownessMs));
+    if (random.isTrue(this.failures)) return random.isTrue(0.5) ? 410 : 500;
+    if (!secrets.some((secret) => clients.knowsSecret(webhook, secret)))
+      this.#world.report(`${webhook} is signed with a secret that nobody was given`);
+    const { taken } = this.#of(webhook);
+    for (const event of this.#eventsOf(message)) {
+      if (!event || !clients.mayWant(webhook, event)) {
+        this.#world.report(`${webhook} gets ${event?.uuid}, which it does not want`);
+        continue;
+      }
+      if (!taken.has(event.uuid)) this.#checkOrder(webhook, event.uuid);
+      taken.set(event.uuid, (taken.get(event.uuid) ?? 0) + 1);
+    }
+    return 200;
+  }
+
+  /** An event comes after all before it, or these were deleted. */
+  #checkOrder(webhook: string, uuid: string): void {
+    const { stored, clients } = this.#world;
+    const { taken } = this.#of(webhook);
+    const before = stored.all.slice(0, Number(uuid.slice(-12)));
+    const missing = before.find(
+      (event) => clients.wants(webhook, event) && !taken.has(event.uuid) && !stored.isDeleted(event),
+    );
+    if (missing) this.#world.report(`${webhook} gets ${uuid} before ${missing.uuid}`);
+  }
+
+  /** Returns what a webhook has not got that is still there. */
+  missing(webhook: string): string | undefined {
+    const { stored, clients } = this.#world;
+    const { taken } = this.#of(webhook);
+    const one = stored.all.find(
+      (event) => clients.wants(webhook, event) && !taken.has(event.uuid) && !stored.isDeleted(event),
+    );
+    return one && `${webhook} has not got ${one.uuid}`;
+  }
+
+  /** Returns what a webhook got more than once. */
+  repeated(webhook: string): readonly string[] {
+    return [...this.#of(webhook).taken].flatMap(([uuid, times]) => (times > 1 ? [uuid] : []));
+  }
+
+  lastAttemptMs(webhook: string): number {
+    return this.#of(webhook).lastAttemptMs;
+  }
+
+  #of(webhook: string): Received {
+    const known = this.#received.get(webhook) ?? {
+      taken: new Map(),
+      epoch: 0,
+      lastAttemptMs: Number.NEGATIVE_INFINITY,
+    };
+    this.#received.set(webhook, known);
+    return known;
+  }
+}
