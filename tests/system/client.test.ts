@@ -74,7 +74,7 @@ test.concurrent('calls of each type are stored with what they say', async () => 
   client.group('acme', { seats: 5 }, { userId: 'grace' });
   client.page('Pricing', { path: '/pricing' }, { timestamp });
   client.track('bought', { amount: 12 }, { userId: 'grace', groupId: 'acme', timestamp, context: { version: 2 } });
-  expect(await client.flush()).toBe(0);
+  expect(await client.flush({ timeoutMs: 120_000 })).toBe(0);
   expect(errors).toEqual([]);
   await pipeline.drained();
   const events = (await pipeline.get<EventPage>('/events?userId=grace&orderByField=event')).body.results;
@@ -100,7 +100,7 @@ test.concurrent('calls of each type are stored with what they say', async () => 
 test.concurrent('calls whose responses are lost are sent again, and stored once', async () => {
   const { client, proxy, errors } = await connect((_, index) => (index < 2 ? 'lose' : 'forward'));
   track(client, 'lost', 20);
-  expect(await client.flush()).toBe(0);
+  expect(await client.flush({ timeoutMs: 120_000 })).toBe(0);
   expect(proxy.requests).toHaveLength(3);
   expect(proxy.requests[2]?.calls).toEqual(proxy.requests[0]?.calls);
   expect(await stored('lost')).toEqual(range(20));
@@ -155,7 +155,7 @@ test.concurrent.each([
   );
   const event = `limited-${name.length}`;
   track(client, event, 3);
-  expect(await client.flush()).toBe(0);
+  expect(await client.flush({ timeoutMs: 120_000 })).toBe(0);
   const [first, second] = proxy.requests;
   // Without the header it would be a second at most.
   expect((second?.startedAt ?? 0) - (first?.startedAt ?? 0)).toBeGreaterThan(waitMs - 20);
@@ -169,7 +169,7 @@ test.concurrent('a batch that is too large is halved until it fits, and a call t
   track(client, 'halved', 90);
   client.track('halved', { index: -1, text: 'x'.repeat(6_000) }, { userId: 'ada' });
   track(client, 'halved', 9, 90);
-  expect(await client.flush()).toBe(0);
+  expect(await client.flush({ timeoutMs: 120_000 })).toBe(0);
   expect(await stored('halved')).toEqual(range(99));
   expect(errors).toMatchObject([
     { code: 'rejected', message: 'Too large.', dropped: 1, status: 413, call: { properties: { index: -1 } } },
@@ -208,7 +208,7 @@ test.concurrent('a service or proxy that answers 400 to everything loses no call
 test.concurrent('of many rejected calls, each one is reported', async () => {
   const { client, errors } = await connect(undefined, { batchCallsMax: 5_000 });
   for (const index of range(2_500)) client.track('', { index }, { userId: 'ada' });
-  expect(await client.flush()).toBe(0);
+  expect(await client.flush({ timeoutMs: 120_000 })).toBe(0);
   expect(errors.map(({ call }) => indexOf({ ...call }))).toEqual(range(2_500));
   expect(errors.every(({ code, dropped }) => code === 'rejected' && dropped === 1)).toBe(true);
 });
@@ -220,7 +220,7 @@ test.concurrent('calls that the service rejects are reported with their reason, 
   client.track('mixed', { index: 3, text: 'x'.repeat(300_000) }, { userId: 'ada' });
   client.track('nobody', {});
   track(client, 'mixed', 3, 3);
-  expect(await client.flush()).toBe(0);
+  expect(await client.flush({ timeoutMs: 120_000 })).toBe(0);
   expect(proxy.requests).toHaveLength(1);
   expect(await stored('mixed')).toEqual(range(6));
   expect(errors).toMatchObject([
@@ -248,7 +248,7 @@ test.concurrent.each(NOT_SLUICE)(
     const { client, errors, proxy } = await connect((_, index) => (index < 2 ? fate : 'forward'));
     const event = `again-${name.length}-${typeof fate === 'object' ? fate.status : ''}`;
     track(client, event, 3);
-    expect(await client.flush()).toBe(0);
+    expect(await client.flush({ timeoutMs: 120_000 })).toBe(0);
     expect(proxy.requests).toHaveLength(3);
     expect(errors).toMatchObject([
       { code: 'request_failed', dropped: 0, status: typeof fate === 'object' ? fate.status : 0 },
@@ -268,7 +268,7 @@ test.concurrent('a full queue drops its oldest calls, and says how many', async 
   await eventually(() => errors.length).toBeGreaterThan(2);
   track(client, 'overflow', 7, 80);
   isDown = false;
-  expect(await client.flush()).toBe(0);
+  expect(await client.flush({ timeoutMs: 120_000 })).toBe(0);
   const delivered = await stored('overflow');
   expect(delivered.at(-1)).toBe(86);
   const dropped = errors.filter(({ code }) => code === 'queue_full').reduce((sum, error) => sum + error.dropped, 0);
@@ -283,7 +283,7 @@ test.concurrent('a full queue drops calls that wait, not those in flight', async
   track(client, 'waiting', 20);
   await eventually(() => proxy.requests.length).toBe(1);
   track(client, 'waiting', 30, 20);
-  expect(await client.flush()).toBe(0);
+  expect(await client.flush({ timeoutMs: 120_000 })).toBe(0);
   expect(errors).toMatchObject([{ code: 'queue_full', dropped: 20 }]);
   expect(await stored('waiting')).toEqual([...range(20), ...range(10, 40)]);
 });
@@ -320,7 +320,7 @@ test.concurrent('a request without a response fails after 20 seconds, and its ca
   const { client, proxy, errors } = await connect((_, index) => (index === 0 ? 'stall' : 'forward'));
   const startedAt = performance.now();
   track(client, 'timeout', 2);
-  expect(await client.flush()).toBe(0);
+  expect(await client.flush({ timeoutMs: 120_000 })).toBe(0);
   expect((proxy.requests[0]?.endedAt ?? 0) - startedAt).toBeGreaterThan(19_990);
   expect(errors).toMatchObject([{ code: 'request_failed', message: '0 timeout' }]);
   expect(await stored('timeout')).toEqual(range(2));
@@ -339,7 +339,7 @@ test.concurrent('what cannot be sent never throws into the caller', async () => 
   client.track('circular', circular, { userId: 'ada' });
   client.track('huge', { text: 'x'.repeat(262_144) }, { userId: 'ada' });
   track(client, 'after', 1);
-  expect(await client.flush()).toBe(0);
+  expect(await client.flush({ timeoutMs: 120_000 })).toBe(0);
   expect(codes(errors)).toEqual(['invalid_call', 'rejected']);
   expect(errors).toHaveLength(3);
   expect(await stored('after')).toEqual([0]);
@@ -431,7 +431,7 @@ test('while the clock jumps, uuids grow, and each call has the time that the clo
     vi.setSystemTime(time);
     track(client, 'clock', 1, index);
   }
-  expect(await client.flush()).toBe(0);
+  expect(await client.flush({ timeoutMs: 120_000 })).toBe(0);
   const calls = proxy.requests[0]?.calls ?? [];
   expect(proxy.requests[1]?.calls).toEqual(calls);
   const ids = calls.map(({ messageId }) => String(messageId));
