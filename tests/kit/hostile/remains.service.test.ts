@@ -44,7 +44,8 @@ test('what a process holds: requests for threads of the pool, connections, timer
   const before = await held();
 
   const timers = Array.from({ length: 200 }, () => setTimeout(() => undefined, 600_000));
-  expect((await held()).timers).toBeGreaterThanOrEqual(before.timers + 200);
+  // Timers of the requests before may have ended meanwhile.
+  expect((await held()).timers).toBeGreaterThanOrEqual(before.timers + 150);
   for (const timer of timers) clearTimeout(timer);
 
   const sockets = Array.from({ length: 20 }, () => connect(port, '127.0.0.1'));
