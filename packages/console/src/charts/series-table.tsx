@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { formatBucket, formatNumber } from '../base/base.ts';
-import { NumberLink } from '../parts/parts.ts';
+import { NumberLink, Scrollable } from '../parts/parts.ts';
 import type { Line } from './series.ts';
 
 interface SeriesTableProps {
@@ -51,8 +51,7 @@ function Numbers({ buckets, interval, timeZone, lines, partial, label = 'All num
           </button>
         </div>
       )}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
-      <section class="scroll" aria-label={label} tabIndex={0}>
+      <Scrollable label={label}>
         <table class="numbers">
           <caption>Every {interval} of the chart</caption>
           <thead>
@@ -81,7 +80,7 @@ function Numbers({ buckets, interval, timeZone, lines, partial, label = 'All num
             ))}
           </tbody>
         </table>
-      </section>
+      </Scrollable>
     </>
   );
 }

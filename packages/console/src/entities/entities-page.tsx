@@ -10,7 +10,17 @@ import {
   without,
 } from '../base/base.ts';
 import { type FieldDescription, FilterForm } from '../filters/filters.ts';
-import { Beginning, CsvButton, EntityLink, LoadState, PageLinks, Time, tableOf, useLoad } from '../parts/parts.ts';
+import {
+  Beginning,
+  CsvButton,
+  EntityLink,
+  LoadState,
+  PageLinks,
+  Scrollable,
+  Time,
+  tableOf,
+  useLoad,
+} from '../parts/parts.ts';
 
 /** What the pages are called. */
 const KINDS = {
@@ -101,8 +111,7 @@ interface EntityTableProps {
 
 function EntityTable({ path, title, results }: EntityTableProps) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    <section class="scroll" aria-label={title} tabIndex={0}>
+    <Scrollable label={title}>
       <table class="events">
         <caption>{title}</caption>
         <thead>
@@ -135,6 +144,6 @@ function EntityTable({ path, title, results }: EntityTableProps) {
           })}
         </tbody>
       </table>
-    </section>
+    </Scrollable>
   );
 }

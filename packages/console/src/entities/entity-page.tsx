@@ -11,7 +11,7 @@ import {
   type UserOrganizationPage,
 } from '../base/base.ts';
 import { Leaf } from '../events/events.ts';
-import { EntityLink, LoadState, Time, useLoad } from '../parts/parts.ts';
+import { EntityLink, LoadState, Scrollable, Time, useLoad } from '../parts/parts.ts';
 import { DeleteUser } from './delete-user.tsx';
 import { EntityActivity } from './entity-activity.tsx';
 import { apiPathOf, ENTITY_KINDS, type EntityPath, type EntityProps } from './entity-kinds.ts';
@@ -133,8 +133,7 @@ function EntityProperties({ properties, setAt }: EntityPropertiesProps) {
   if (entries.length === 0) return <p class="muted">It has no properties.</p>;
   const times = new Map(Object.entries(setAt));
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    <section class="scroll properties" aria-label="Properties" tabIndex={0}>
+    <Scrollable label="Properties" kind="properties">
       <table class="totals">
         <caption>Properties</caption>
         <thead>
@@ -161,7 +160,7 @@ function EntityProperties({ properties, setAt }: EntityPropertiesProps) {
           })}
         </tbody>
       </table>
-    </section>
+    </Scrollable>
   );
 }
 

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useRef } from 'preact/hooks';
 import { type Event, hrefOf } from '../base/base.ts';
-import { Beginning, deferred, EntityLink, Time } from '../parts/parts.ts';
+import { Beginning, deferred, EntityLink, Scrollable, Time } from '../parts/parts.ts';
 
 const EventPanel = deferred(() => import('./event-panel.tsx').then(({ EventPanel }) => EventPanel));
 
@@ -66,8 +66,7 @@ interface EventTableProps {
 /** Events, one a row. The name of each opens it. */
 export function EventTable({ events, caption, shown = null, addressOf = besideAll }: EventTableProps) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    <section class="scroll" aria-label={caption} tabIndex={0}>
+    <Scrollable label={caption}>
       <table class="events">
         <caption>{caption}</caption>
         <thead>
@@ -98,7 +97,7 @@ export function EventTable({ events, caption, shown = null, addressOf = besideAl
           ))}
         </tbody>
       </table>
-    </section>
+    </Scrollable>
   );
 }
 

@@ -1,6 +1,6 @@
 import { type EventSeries, formatChange, formatNumber, toDouble } from '../base/base.ts';
 import { type Line, Swatch } from '../charts/charts.ts';
-import { NumberLink } from '../parts/parts.ts';
+import { NumberLink, Scrollable } from '../parts/parts.ts';
 import { type DrawingProps, partName, ShareBar } from './drawing.tsx';
 import { eventsHref, narrowedHref, type Valued } from './drill-down.ts';
 
@@ -19,8 +19,7 @@ export function ChartTotals({ response, lines, subject, params, title, valuesOf,
   const isGrouped = response.groupBy.length > 0;
   const largest = Math.max(0, ...lines.map(({ total }) => total ?? 0));
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    <section class="scroll" aria-label={partName('Totals', title)} tabIndex={0}>
+    <Scrollable label={partName('Totals', title)}>
       <table class="totals">
         <caption>Totals of {subject}</caption>
         <thead>
@@ -75,7 +74,7 @@ export function ChartTotals({ response, lines, subject, params, title, valuesOf,
           </tr>
         </tbody>
       </table>
-    </section>
+    </Scrollable>
   );
 }
 

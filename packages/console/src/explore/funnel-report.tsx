@@ -1,7 +1,7 @@
 import { calendar, type Funnel, formatDuration, formatNumber, formatShare, labelOfName } from '../base/base.ts';
 import { labelOfKey } from '../charts/charts.ts';
 import { stepOf } from '../filters/filters.ts';
-import { CsvButton, NumberLink, type Table } from '../parts/parts.ts';
+import { CsvButton, NumberLink, Scrollable, type Table } from '../parts/parts.ts';
 import { type DrawingProps, EmptyHint, partName, ReportNotes, ShareBar } from './drawing.tsx';
 import { eventsHref, narrowedHref } from './drill-down.ts';
 import { peopleHref } from './people.ts';
@@ -70,8 +70,7 @@ function StepTable({ response, params, title, who }: StepTableProps) {
   const { steps } = response;
   const first = steps[0]?.count ?? null;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    <section class="scroll" aria-label={partName('Steps', title)} tabIndex={0}>
+    <Scrollable label={partName('Steps', title)}>
       <table class="totals funnel">
         <caption>{who} at each step</caption>
         <thead>
@@ -108,7 +107,7 @@ function StepTable({ response, params, title, who }: StepTableProps) {
           })}
         </tbody>
       </table>
-    </section>
+    </Scrollable>
   );
 }
 
@@ -154,8 +153,7 @@ function GroupTable({ response, params, title, who }: StepTableProps) {
   const { steps, groups = [], groupBy } = response;
   const [name = ''] = groupBy;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    <section class="scroll" aria-label={partName('Groups', title)} tabIndex={0}>
+    <Scrollable label={partName('Groups', title)}>
       <table class="numbers">
         <caption>
           {who} at each step, by {labelOfName(name)}; of each group, the share that got there
@@ -192,7 +190,7 @@ function GroupTable({ response, params, title, who }: StepTableProps) {
           })}
         </tbody>
       </table>
-    </section>
+    </Scrollable>
   );
 }
 

@@ -15,6 +15,7 @@ import {
   LoadState,
   PageLinks,
   Problem,
+  Scrollable,
   Time,
   tableOf,
   useLoad,
@@ -108,8 +109,7 @@ interface PeopleTableProps {
 
 function PeopleTable({ title: { path, times }, results }: PeopleTableProps) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    <section class="scroll" aria-label="People" tabIndex={0}>
+    <Scrollable label="People">
       <table class="events">
         <caption>{path === 'users' ? 'Users' : 'Organizations'} by identifier</caption>
         <thead>
@@ -140,6 +140,6 @@ function PeopleTable({ title: { path, times }, results }: PeopleTableProps) {
           ))}
         </tbody>
       </table>
-    </section>
+    </Scrollable>
   );
 }

@@ -1,6 +1,6 @@
 import { calendar, formatBucket, formatCount, formatShare, type Retention } from '../base/base.ts';
 import { partialBuckets, timeOfBuckets } from '../charts/charts.ts';
-import { CsvButton, NumberLink, type Table } from '../parts/parts.ts';
+import { CsvButton, NumberLink, Scrollable, type Table } from '../parts/parts.ts';
 import { type DrawingProps, EmptyHint, partName, ReportNotes } from './drawing.tsx';
 import { eventsHref } from './drill-down.ts';
 import { peopleHref } from './people.ts';
@@ -55,8 +55,7 @@ function CohortTable({ response, params, title }: DrawingProps<Retention>) {
       ...{ cohort: start, ...(period !== undefined && { period: String(period) }) },
     });
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    <section class="scroll" aria-label={partName('Retention', title)} tabIndex={0}>
+    <Scrollable label={partName('Retention', title)}>
       <table class="numbers cohorts">
         <caption>
           Users by the {interval} of their first event, and how many came back so many {interval}s later
@@ -104,7 +103,7 @@ function CohortTable({ response, params, title }: DrawingProps<Retention>) {
           ))}
         </tbody>
       </table>
-    </section>
+    </Scrollable>
   );
 }
 

@@ -1,6 +1,6 @@
 import { type EventValues, formatNumber, formatShare, labelOfName } from '../base/base.ts';
 import { labelOfKey } from '../charts/charts.ts';
-import { beginningOf, CsvButton, NumberLink } from '../parts/parts.ts';
+import { beginningOf, CsvButton, NumberLink, Scrollable } from '../parts/parts.ts';
 import { type DrawingProps, EmptyHint, partName, ReportNotes, ShareBar } from './drawing.tsx';
 import { eventsHref, narrowedHref } from './drill-down.ts';
 
@@ -60,8 +60,7 @@ function ValueTable({ response, params, title }: DrawingProps<EventValues>) {
   // An array counts for itself and for each of its items: the whole is the number of events, not the sum.
   const whole = sampledEvents ?? results.reduce((sum, { count }) => sum + count, 0);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    <section class="scroll" aria-label={partName('Values', title)} tabIndex={0}>
+    <Scrollable label={partName('Values', title)}>
       <table class="totals values">
         <caption>{params ? `Values of ${label}, the` : 'The'} most frequent first</caption>
         <thead>
@@ -90,7 +89,7 @@ function ValueTable({ response, params, title }: DrawingProps<EventValues>) {
           ))}
         </tbody>
       </table>
-    </section>
+    </Scrollable>
   );
 }
 

@@ -1,5 +1,5 @@
 import { type DeadLetter, type DeadLetterPage, formatBytes, getJson, hrefOf, without } from '../base/base.ts';
-import { beginningOf, CsvButton, LoadState, PageLinks, Time, tableOf, useLoad } from '../parts/parts.ts';
+import { beginningOf, CsvButton, LoadState, PageLinks, Scrollable, Time, tableOf, useLoad } from '../parts/parts.ts';
 
 const LIMIT = '50';
 
@@ -96,8 +96,7 @@ function StateForm({ params }: { readonly params: URLSearchParams }) {
 
 function DeadLetterTable({ results }: { readonly results: readonly DeadLetter[] }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    <section class="scroll" aria-label="Dead letters" tabIndex={0}>
+    <Scrollable label="Dead letters">
       <table class="events">
         <caption>Dead letters, the newest first</caption>
         <thead>
@@ -130,6 +129,6 @@ function DeadLetterTable({ results }: { readonly results: readonly DeadLetter[] 
           ))}
         </tbody>
       </table>
-    </section>
+    </Scrollable>
   );
 }

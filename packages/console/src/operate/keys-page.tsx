@@ -5,6 +5,7 @@ import {
   CsvButton,
   LoadState,
   Problem,
+  Scrollable,
   Snippet,
   Time,
   tableOf,
@@ -119,8 +120,7 @@ function NewKeyForm({ own, onCreate }: NewKeyFormProps) {
 
 function KeyTable({ keys, changeable, onRevoke }: Keys & { readonly onRevoke: (key: Key) => void }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    <section class="scroll" aria-label="Keys of the workspace" tabIndex={0}>
+    <Scrollable label="Keys of the workspace">
       <table class="numbers">
         <caption>Keys of the workspace</caption>
         <thead>
@@ -160,6 +160,6 @@ function KeyTable({ keys, changeable, onRevoke }: Keys & { readonly onRevoke: (k
           ))}
         </tbody>
       </table>
-    </section>
+    </Scrollable>
   );
 }

@@ -1,5 +1,5 @@
 import { formatBytes, formatDuration, formatNumber, formatShare, hrefOf, type Pipeline } from '../base/base.ts';
-import { Figure, Time } from '../parts/parts.ts';
+import { Figure, Scrollable, Time } from '../parts/parts.ts';
 
 /** The figures of the pipeline. One that is not known is a dash. */
 export function PipelineFigures({ rate, ...pipeline }: Pipeline & { readonly rate: number | null }) {
@@ -41,8 +41,7 @@ function Accepted({ accepted, rate }: Pick<Pipeline, 'accepted'> & { readonly ra
 /** What is rejected of the calls of each client library. */
 function Clients({ clients }: Pick<NonNullable<Pipeline['accepted']>, 'clients'>) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    <section class="scroll" aria-label="Calls by client" tabIndex={0}>
+    <Scrollable label="Calls by client">
       <table class="totals">
         <caption>Calls of all workspaces by client, since ingest-api started</caption>
         <thead>
@@ -72,7 +71,7 @@ function Clients({ clients }: Pick<NonNullable<Pipeline['accepted']>, 'clients'>
           ))}
         </tbody>
       </table>
-    </section>
+    </Scrollable>
   );
 }
 

@@ -8,7 +8,17 @@ import {
   type WebhookDelivery,
   type WebhookTest,
 } from '../base/base.ts';
-import { ConfirmButton, CsvButton, LoadState, Problem, Time, tableOf, useAction, useLoad } from '../parts/parts.ts';
+import {
+  ConfirmButton,
+  CsvButton,
+  LoadState,
+  Problem,
+  Scrollable,
+  Time,
+  tableOf,
+  useAction,
+  useLoad,
+} from '../parts/parts.ts';
 import { eventsOf, stateOf } from './webhooks-page.tsx';
 
 const READ_EVERY_MS = 5_000;
@@ -96,8 +106,7 @@ export function WebhookPage({ id }: { readonly id: string }) {
 function Deliveries({ deliveries }: Pick<WebhookWithDeliveries, 'deliveries'>) {
   if (deliveries.length === 0) return <p>Nothing was sent yet.</p>;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    <section class="scroll" aria-label="Last attempts" tabIndex={0}>
+    <Scrollable label="Last attempts">
       <table class="numbers">
         <caption>The last attempts, the newest first</caption>
         <thead>
@@ -131,6 +140,6 @@ function Deliveries({ deliveries }: Pick<WebhookWithDeliveries, 'deliveries'>) {
           ))}
         </tbody>
       </table>
-    </section>
+    </Scrollable>
   );
 }

@@ -1,6 +1,16 @@
 import { useState } from 'preact/hooks';
 import { getAll, hrefOf, sendJson, type Webhook, type WebhookWithSecret } from '../base/base.ts';
-import { CsvButton, LoadState, Problem, Snippet, Time, tableOf, useAction, useLoad } from '../parts/parts.ts';
+import {
+  CsvButton,
+  LoadState,
+  Problem,
+  Scrollable,
+  Snippet,
+  Time,
+  tableOf,
+  useAction,
+  useLoad,
+} from '../parts/parts.ts';
 
 const READ_EVERY_MS = 10_000;
 
@@ -51,8 +61,7 @@ export function WebhooksPage() {
 
 function WebhookTable({ webhooks }: { readonly webhooks: readonly Webhook[] }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    <section class="scroll" aria-label="Webhooks" tabIndex={0}>
+    <Scrollable label="Webhooks">
       <table class="events">
         <caption>Webhooks</caption>
         <thead>
@@ -78,7 +87,7 @@ function WebhookTable({ webhooks }: { readonly webhooks: readonly Webhook[] }) {
           ))}
         </tbody>
       </table>
-    </section>
+    </Scrollable>
   );
 }
 

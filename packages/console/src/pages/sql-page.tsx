@@ -1,6 +1,6 @@
 import { useLayoutEffect, useState } from 'preact/hooks';
 import { formatCount, hrefOf, isNumber, request } from '../base/base.ts';
-import { beginningOf, LoadState, Problem, saveFile, useLoad, withoutFormulas } from '../parts/parts.ts';
+import { beginningOf, LoadState, Problem, Scrollable, saveFile, useLoad, withoutFormulas } from '../parts/parts.ts';
 import { type Rows, readRows } from './rows.ts';
 
 const EXAMPLE = 'SELECT event, count() AS events\nFROM events\nGROUP BY event\nORDER BY events DESC';
@@ -104,8 +104,7 @@ function Download({ sql }: { readonly sql: string }) {
 
 function ResultTable({ columns, rows }: Rows) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    <section class="scroll" aria-label="Result" tabIndex={0}>
+    <Scrollable label="Result">
       <table class="numbers result">
         <caption>Result</caption>
         <thead>
@@ -129,7 +128,7 @@ function ResultTable({ columns, rows }: Rows) {
           ))}
         </tbody>
       </table>
-    </section>
+    </Scrollable>
   );
 }
 

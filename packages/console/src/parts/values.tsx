@@ -22,6 +22,22 @@ export function Time({ value }: { readonly value: string }) {
   );
 }
 
+interface ScrollableProps {
+  readonly label: string;
+  readonly kind?: 'properties';
+  readonly children: ComponentChildren;
+}
+
+/** A region of a page that scrolls by itself where its content is wider. */
+export function Scrollable({ label, kind, children }: ScrollableProps) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+    <section class={kind ? `scroll ${kind}` : 'scroll'} aria-label={label} tabIndex={0}>
+      {children}
+    </section>
+  );
+}
+
 interface FigureProps {
   readonly term: string;
   readonly value: string;

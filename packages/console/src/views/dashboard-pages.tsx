@@ -12,7 +12,7 @@ import {
   sendJson,
   type View,
 } from '../base/base.ts';
-import { ConfirmButton, LoadState, NameForm, Problem, Time, useLoad } from '../parts/parts.ts';
+import { ConfirmButton, LoadState, NameForm, Problem, Scrollable, Time, useLoad } from '../parts/parts.ts';
 import { AddView, useSaved } from './dashboard-changes.tsx';
 import { forgetLink, type Link } from './link.ts';
 import { Share } from './share.tsx';
@@ -50,8 +50,7 @@ export function DashboardsPage() {
 
 function DashboardTable({ dashboards }: { readonly dashboards: readonly StoredDashboard[] }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    <section class="scroll" aria-label="Dashboards" tabIndex={0}>
+    <Scrollable label="Dashboards">
       <table class="documents">
         <caption>Everybody of the workspace sees them</caption>
         <thead>
@@ -79,7 +78,7 @@ function DashboardTable({ dashboards }: { readonly dashboards: readonly StoredDa
           ))}
         </tbody>
       </table>
-    </section>
+    </Scrollable>
   );
 }
 

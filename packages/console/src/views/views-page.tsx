@@ -1,7 +1,17 @@
 import { useState } from 'preact/hooks';
 import { getAll, hrefOf, request, sendJson, type View } from '../base/base.ts';
 import { hrefOfView, REPORT_TITLES } from '../explore/explore.ts';
-import { type Actions, ConfirmButton, LoadState, NameForm, Problem, Time, useAction, useLoad } from '../parts/parts.ts';
+import {
+  type Actions,
+  ConfirmButton,
+  LoadState,
+  NameForm,
+  Problem,
+  Scrollable,
+  Time,
+  useAction,
+  useLoad,
+} from '../parts/parts.ts';
 
 /** The saved views of the workspace: each can be opened, renamed and deleted. */
 export function ViewsPage() {
@@ -32,8 +42,7 @@ interface ViewTableProps {
 
 function ViewTable({ views, act }: ViewTableProps) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    <section class="scroll" aria-label="Views" tabIndex={0}>
+    <Scrollable label="Views">
       <table class="documents">
         <caption>Everybody of the workspace sees them</caption>
         <thead>
@@ -50,7 +59,7 @@ function ViewTable({ views, act }: ViewTableProps) {
           ))}
         </tbody>
       </table>
-    </section>
+    </Scrollable>
   );
 }
 
