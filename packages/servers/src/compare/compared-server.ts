@@ -193,16 +193,15 @@ export class ComparedServer {
     { cut, deletions }: LeftOut,
     more: Readonly<Record<string, unknown>> = {},
   ): Promise<Row[]> {
-    const session = new ClickHouseSession(this.#scanning, this.#queryIdPrefix, STATEMENT_MS_MAX);
-    await session.run({ name: 'create-deletions', sql: CREATE_DELETIONS });
-    if (deletions.length > 0) {
-      await session.load({ name: 'load-deletions', sql: LOAD_DELETIONS }, [Buffer.from(linesOf(deletions))]);
-    }
     const parameters = { ...cut, partition, buckets, ...more };
     const statement = { name: `${name}-${table.name.replaceAll('_', '-')}`, sql };
-    const found = await session.read<Row>(statement, parameters, SETTINGS);
-    await session.close();
-    return found;
+    return await ClickHouseSession.use(this.#scanning, this.#queryIdPrefix, STATEMENT_MS_MAX, async (session) => {
+      await session.run({ name: 'create-deletions', sql: CREATE_DELETIONS });
+      if (deletions.length > 0) {
+        await session.load({ name: 'load-deletions', sql: LOAD_DELETIONS }, [Buffer.from(linesOf(deletions))]);
+      }
+      return await session.read<Row>(statement, parameters, SETTINGS);
+    });
   }
 }
 

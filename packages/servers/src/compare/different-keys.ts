@@ -24,9 +24,9 @@ export type Checksums = ReadonlyMap<number, Checksum>;
 /** Two servers that are asked for the same, at the same time. */
 export type Servers = Both<ComparedServer>;
 
-/** What both servers say to a question. @throws ClickHouse's errors */
-export async function ofBoth<Value>(servers: Servers, ask: (server: ComparedServer) => Promise<Value>) {
-  return (await Promise.all(servers.map(ask))) as unknown as Both<Value>;
+/** What both servers say to a question. @throws what `ask` throws */
+export async function ofBoth<Server, Value>([one, other]: Both<Server>, ask: (server: Server) => Promise<Value>) {
+  return await Promise.all([ask(one), ask(other)]);
 }
 
 /** Returns into how many buckets the keys of so many rows are divided. */

@@ -10,7 +10,7 @@ import type { ServersConfig } from '../connected-server.ts';
 import type { ServerState } from '../server-state.ts';
 import { newestOf, userKey } from './classify-differences.ts';
 import type { ComparedServer, User } from './compared-server.ts';
-import type { Both } from './different-keys.ts';
+import { type Both, ofBoth } from './different-keys.ts';
 import type { EntityKey, EntityRow, MendedServer, WholeEvent } from './mended-server.ts';
 import { type Mending, planMending } from './plan-mending.ts';
 import type { Comparison, NamedKey } from './run-comparison.ts';
@@ -59,7 +59,9 @@ export async function planMend(
 ): Promise<MendingPlan> {
   const keys = [...apart, ...different];
   const identities = new Map(keys.flatMap(identityOf).map((identity) => [JSON.stringify(identity), identity]));
-  const found = await ofBoth(mended, (server) => server.wholeEvents([...identities.values()]));
+  const found = await ofBoth(mended, (server) =>
+    atServer(server.name, () => server.wholeEvents([...identities.values()])),
+  );
   const deletions = await deletionsOf(compared, found.flat());
   const later = new Set(found.flat().flatMap((event) => (event.receivedUs > until ? [keyOf(event)] : [])));
   const shownBy = (events: readonly WholeEvent[]) =>
@@ -71,7 +73,7 @@ export async function planMend(
 }
 
 async function planEntities(mended: Both<MendedServer>, keys: readonly EntityKey[]): Promise<MendingPlan['entities']> {
-  const [one, other] = await ofBoth(mended, (server) => server.entities(keys));
+  const [one, other] = await ofBoth(mended, (server) => atServer(server.name, () => server.entities(keys)));
   const missing = (rows: readonly EntityRow[], there: readonly EntityRow[]) => {
     const known = new Set(there.map((row) => JSON.stringify(row)));
     return rows.filter((row) => !known.has(JSON.stringify(row)));
@@ -135,15 +137,10 @@ export function lineOf(event: WholeEvent, isStamped: boolean): string {
 
 async function deletionsOf(servers: Both<ComparedServer>, events: readonly WholeEvent[]) {
   const users = new Map<string, User>(events.map((event) => [userKey(event), event]));
-  const found = await ofBoth(servers, (server) => server.lastDeletions([...users.values()]));
+  const found = await ofBoth(servers, (server) =>
+    atServer(server.name, () => server.lastDeletions([...users.values()])),
+  );
   return newestOf(found.flat());
-}
-
-async function ofBoth<Server extends { readonly name: string }, Value>(
-  [one, other]: Both<Server>,
-  ask: (server: Server) => Promise<Value>,
-): Promise<Both<Value>> {
-  return await Promise.all([atServer(one.name, () => ask(one)), atServer(other.name, () => ask(other))]);
 }
 
 function keyOf({ workspace, uuid }: { readonly workspace: string; readonly uuid: string }): string {

@@ -205,10 +205,7 @@ export class MendedServer {
   }
 
   async #inSession<Result>(timeoutMs: number, work: (session: ClickHouseSession) => Promise<Result>): Promise<Result> {
-    const session = new ClickHouseSession(this.#client, this.#queryIdPrefix, timeoutMs);
-    const result = await work(session);
-    await session.close();
-    return result;
+    return await ClickHouseSession.use(this.#client, this.#queryIdPrefix, timeoutMs, work);
   }
 }
 

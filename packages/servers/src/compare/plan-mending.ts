@@ -1,7 +1,5 @@
+import { REPEATED_WITHIN_MS } from '@sluice/storage/protocol/repeats';
 import type { Both } from './different-keys.ts';
-
-/** Within which time a stamped event with the same workspace and uuid is a repeat, in milliseconds, as the writer has it. */
-const REPEATED_WITHIN_MS = 600_000;
 
 /** An event that a server shows: no deletion hides it. */
 export interface ShownEvent {

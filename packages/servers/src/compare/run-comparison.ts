@@ -151,12 +151,12 @@ class ComparisonRun {
     const checksums = await ofBoth(this.#servers, (server) => server.checksums(part, leftOut));
     const [one, other] = checksums;
     const rows = [rowsIn(one), rowsIn(other)] as const;
-    const isSame = differentBuckets(checksums).length === 0 || (await this.#judgePart(part, leftOut, checksums));
+    const isSame = differentBuckets(checksums).length === 0 || (await this.#classifyPart(part, leftOut, checksums));
     this.#note(part, rows, isSame);
   }
 
-  /** Names the first keys that differ. Returns whether there are none. */
-  async #judgePart(part: Part, leftOut: LeftOut, checksums: Both<Checksums>): Promise<boolean> {
+  /** Notes the first keys that differ, and those that may. Returns whether none differ. */
+  async #classifyPart(part: Part, leftOut: LeftOut, checksums: Both<Checksums>): Promise<boolean> {
     const table = part.table.name;
     const namedMax = this.#mends && MENDED_TABLES.includes(part.table) ? MENDED_MAX : NAMED_MAX;
     let named = this.#different.filter((one) => one.table === table).length;

@@ -48,6 +48,23 @@ export class ClickHouseSession {
     } as unknown as ClickHouseSettings;
   }
 
+  /**
+   * Works in a session, and closes it. After an error it stays open until ClickHouse forgets it.
+   *
+   * @throws what `work` throws, and ClickHouse's errors
+   */
+  static async use<Result>(
+    client: ClickHouseClient,
+    queryIdPrefix: string,
+    statementTimeoutMs: number,
+    work: (session: ClickHouseSession) => Promise<Result>,
+  ): Promise<Result> {
+    const session = new ClickHouseSession(client, queryIdPrefix, statementTimeoutMs);
+    const result = await work(session);
+    await session.close();
+    return result;
+  }
+
   /** Runs a statement. `settings` are added to those of the session. @throws ClickHouse's errors */
   async run(statement: Statement, parameters?: Parameters, settings?: ClickHouseSettings): Promise<void> {
     await this.#send(statement, parameters, settings);

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** A statement of the writer. Its name ends up in its query id, by which it can be found in ClickHouse's query log. */
+/** A statement of the writer or of a command. Its name ends up in its query id, by which it can be found in ClickHouse's query log. */
 export interface Statement {
   readonly name: string;
   readonly sql: string;

@@ -1,5 +1,5 @@
 /** Within which time a stamped event with the same workspace and uuid is a repeat, in milliseconds: a period. */
-const REPEATED_WITHIN_MS = 600_000;
+export const REPEATED_WITHIN_MS = 600_000;
 
 /** How many ranges of time are looked up for a batch: each costs a statement. */
 export const LOOK_UPS_MAX = 16;

@@ -139,10 +139,12 @@ export class Erasure {
   }
 
   async #inSession<Result>(work: (session: ClickHouseSession) => Promise<Result>): Promise<Result> {
-    const session = new ClickHouseSession(this.#client, `sluice-writer/${this.#writerId}-erasure`, ERASURE_TIMEOUT_MS);
-    const result = await work(session);
-    await session.close();
-    return result;
+    return await ClickHouseSession.use(
+      this.#client,
+      `sluice-writer/${this.#writerId}-erasure`,
+      ERASURE_TIMEOUT_MS,
+      work,
+    );
   }
 
   #warn(error: Error): void {

@@ -80,9 +80,10 @@ export class ExpiredEvents {
   async takeRound(): Promise<void> {
     const times = await this.#times();
     if (!erasesAny(times)) return;
-    const session = new ClickHouseSession(this.#client, `sluice-writer/${this.#writerId}-expiry`, ERASURE_TIMEOUT_MS);
-    for (const partition of await findPartitions(session, times)) await this.#eraseFrom(session, partition);
-    await session.close();
+    const queryIdPrefix = `sluice-writer/${this.#writerId}-expiry`;
+    await ClickHouseSession.use(this.#client, queryIdPrefix, ERASURE_TIMEOUT_MS, async (session) => {
+      for (const partition of await findPartitions(session, times)) await this.#eraseFrom(session, partition);
+    });
   }
 
   /**
