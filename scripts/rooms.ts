@@ -2,8 +2,8 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArguments, runCommand } from '@sluice/shared/command-line';
-import { format } from 'dependency-cruiser';
-import { readImports } from './checks/read-imports.ts';
+import { cruise, format, type ICruiseResult } from 'dependency-cruiser';
+import extractConfig from 'dependency-cruiser/config-utl/extract-depcruise-config';
 import { countRooms } from './checks/room-counts.ts';
 
 const HELP = `Usage: npm run rooms -- [--write]
@@ -34,7 +34,7 @@ async function main(): Promise<number> {
     console.log(HELP);
     return 0;
   }
-  const imports = await readImports(ROOT);
+  const imports = await readImports();
   const { table, fragments, limited } = countRooms(imports.modules, ROOT);
   for (const [name, figure] of table) console.log(`${name.padEnd(64)}${figure}`);
   const limits: Record<string, number> = JSON.parse(await readFile(LIMITS, 'utf8'));
@@ -48,4 +48,16 @@ async function main(): Promise<number> {
     await writeFile(LIMITS, `${JSON.stringify(Object.fromEntries(lowered), null, 2)}\n`);
   }
   return grown.length > 0 || imports.summary.violations.length > 0 ? 1 : 0;
+}
+
+/** Returns all files of the repository with what they import, and which rules of `.dependency-cruiser.mjs` they break. */
+async function readImports(): Promise<ICruiseResult> {
+  const { options, forbidden = [] } = await extractConfig(join(ROOT, '.dependency-cruiser.mjs'));
+  const { output } = await cruise(['services', 'packages', 'scripts', 'tests', 'bench'], {
+    ...options,
+    baseDir: ROOT,
+    ruleSet: { forbidden },
+    validate: true,
+  });
+  return output as ICruiseResult;
 }
