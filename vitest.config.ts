@@ -11,9 +11,6 @@ export const SETTINGS = {
   expect: { poll: { timeout: 120_000 } },
   // More than there are cores, because most tests also wait for engines and services.
   maxWorkers: availableParallelism() + 2,
-  // Node.js imports the modules, as it does in the services, and keeps what it has compiled for the other files. Without the
-  // loader there is no `vi.mock`.
-  experimental: { viteModuleRunner: false, nodeLoader: false },
 };
 
 export default defineConfig({
