@@ -93,12 +93,21 @@ async function waitUntilReady(
   throw new Error(killer ? `it was ended by ${killer}` : `it ended with exit code ${code}`);
 }
 
+/** What a service lacks, from the body of its `/readyz`. */
+function missingOf(body: string): string {
+  try {
+    return (JSON.parse(body) as { missing: readonly string[] }).missing.join(', ');
+  } catch {
+    return body;
+  }
+}
+
 /** Why the service is not ready; `undefined` when it is. */
 async function readMissing(port: number, signal: AbortSignal): Promise<string | undefined> {
   try {
     const response = await fetch(`http://127.0.0.1:${port}/readyz`, { signal });
     const body = await response.text();
-    return response.ok ? undefined : body;
+    return response.ok ? undefined : missingOf(body);
   } catch {
     return 'it does not listen yet';
   }

@@ -43,10 +43,13 @@ async function startReady(env: NodeJS.ProcessEnv): Promise<Run> {
   return run;
 }
 
-/** What a start printed before it was ready, with `N` for each number of seconds. */
+/** What a start printed before it was ready, with `N` for each number of seconds, but for what a busy machine adds. */
 function linesUntilReady(output: string): string[] {
   const lines = output.slice(0, output.indexOf('Sluice is ready.')).trim().split('\n');
-  return lines.map((line) => line.replace(/\(\d+\.\d s\)/, '(N s)')).toSorted();
+  return lines
+    .filter((line) => !line.startsWith('still waiting for '))
+    .map((line) => line.replace(/\(\d+\.\d s\)/, '(N s)'))
+    .toSorted();
 }
 
 async function readLogs(logDir: string): Promise<string[]> {
