@@ -10,8 +10,11 @@ import { TopicRetention } from './topic-retention.ts';
 /** How long a measurement is used, in milliseconds. */
 const FRESH_MS = 1_000;
 
-/** How long a measurement may take, in milliseconds. */
+/** How long a measurement of a service may take, in milliseconds: the next one may find Kafka again. */
 const TIMEOUT_MS = 4_000;
+
+/** How long that of a command may take, which makes only one. */
+const COMMAND_TIMEOUT_MS = 30_000;
 
 export interface LagReaderOptions {
   readonly kafka: Kafka;
@@ -19,6 +22,8 @@ export interface LagReaderOptions {
   readonly topics: readonly string[];
   /** The partitions of each topic that the group stores; `undefined`: all. */
   readonly range?: PartitionRange | undefined;
+  /** Default 4,000. */
+  readonly timeoutMs?: number;
 }
 
 /** An offset that the group has committed. */
@@ -68,15 +73,16 @@ export class LagReader implements Component {
   readonly name = 'lag';
   readonly #options: LagReaderOptions;
   readonly #retention: TopicRetention;
-  readonly #measurement = new Measurement({
-    measure: (signal) => this.#measureWithClient(signal),
-    freshMs: FRESH_MS,
-    timeoutMs: TIMEOUT_MS,
-  });
+  readonly #measurement: Measurement<MeasuredLag>;
 
   constructor(options: LagReaderOptions) {
     this.#options = options;
     this.#retention = new TopicRetention(options.topics);
+    this.#measurement = new Measurement({
+      measure: (signal) => this.#measureWithClient(signal),
+      freshMs: FRESH_MS,
+      timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
+    });
   }
 
   async start(): Promise<void> {}
@@ -153,7 +159,8 @@ export async function readLag(
   groupId: string,
   range: PartitionRange | undefined,
 ): Promise<readonly PartitionLag[]> {
-  const reader = new LagReader({ kafka, groupId, topics: Object.values(topicNames(config)), range });
+  const topics = Object.values(topicNames(config));
+  const reader = new LagReader({ kafka, groupId, topics, range, timeoutMs: COMMAND_TIMEOUT_MS });
   const lags = await reader.read();
   await reader.stop();
   if (!lags) throw new Error(`the topics, or the offsets of the group ${groupId}, cannot be read at the moment`);
