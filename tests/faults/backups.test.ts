@@ -139,7 +139,8 @@ test.each(Object.keys(BROKEN))('a backup is refused, and nothing changed: %s', a
   await BROKEN[what]?.(copy);
   const before = await contents();
   const { code, output } = await sluice(running, ['restore', '--from', copy, '--yes'], RESTORE_ACCOUNT);
-  expect([code, output]).toEqual([1, expect.stringMatching(REASONS[what] as RegExp)]);
+  expect(output).toMatch(REASONS[what] as RegExp);
+  expect(code).toBe(1);
   expect(output).toContain('Nothing was restored: ');
   expect(await contents()).toBe(before);
 });
@@ -151,7 +152,8 @@ test.each([
 ])('a backup is refused with %j', async (env, reason) => {
   const before = await contents();
   const { code, output } = await sluice(running, ['restore', '--from', whole, '--yes'], { ...RESTORE_ACCOUNT, ...env });
-  expect([code, output]).toEqual([1, expect.stringContaining(reason)]);
+  expect(output).toContain(reason);
+  expect(code).toBe(1);
   expect(await contents()).toBe(before);
 });
 
