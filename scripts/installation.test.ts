@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { cp, mkdir, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { expect, test } from 'vitest';
@@ -43,6 +43,19 @@ test('an installation prints one line, however much the package manager says, an
   expect(await run()).toEqual({ code: 0, stdout: 'hello\n', stderr: '' });
   await writeFile(join(dir.path, 'pnpm-lock.yaml'), 'changed');
   expect(await run()).toMatchObject({ stderr: line });
+});
+
+test('commands of users keep what Node.js compiled, others do not, and a folder that cannot be written is no fault', async () => {
+  await using dir = await makeTempDir();
+  const run = await checkoutWith(dir.path, INSTALLS);
+  await cp(join(dir.path, 'scripts', 'hello.ts'), join(dir.path, 'scripts', 'sluice.ts'));
+  await run();
+  expect(await readdir(dir.path)).not.toContain('.cache');
+  expect(await run('sluice')).toEqual({ code: 0, stdout: 'hello\n', stderr: '' });
+  expect(await readdir(join(dir.path, '.cache', 'compile'), { recursive: true })).toHaveLength(3);
+  await rm(join(dir.path, '.cache'), { recursive: true });
+  await writeFile(join(dir.path, '.cache'), 'a file');
+  expect(await run('sluice')).toEqual({ code: 0, stdout: 'hello\n', stderr: '' });
 });
 
 test('a failed installation shows the whole output, and is tried again by the next command', async () => {

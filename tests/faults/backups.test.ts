@@ -17,6 +17,7 @@ import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
+import { inherited } from '@sluice/shared/testing/inherited';
 import { until } from '@sluice/shared/testing/until';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { CLI_MAIN, RESTORE_ACCOUNT, sluice } from '../kit/backups.ts';
@@ -226,7 +227,7 @@ test('a restore that is killed changes nothing, and can be repeated; what was st
   await running.services.writer.stop();
   const before = await contents();
   const child = execFile(process.execPath, [CLI_MAIN, 'restore', '--from', whole, '--yes'], {
-    env: { PATH: process.env['PATH'], ...running.environment, ...RESTORE_ACCOUNT },
+    env: { ...inherited(), ...running.environment, ...RESTORE_ACCOUNT },
   });
   const scratch = `${running.database}_restoring`;
   await until('the restore to begin', async () => (await read(`EXISTS DATABASE ${scratch}`)) === '1');

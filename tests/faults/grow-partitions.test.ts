@@ -12,6 +12,7 @@ import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
+import { inherited } from '@sluice/shared/testing/inherited';
 import { configSchema } from '@sluice/writer/config';
 import { ConfigResourceTypes } from 'kafkajs';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
@@ -66,7 +67,7 @@ async function startWith(name: ServiceName, partitions: number): Promise<Service
 /** Starts the command. @param different what its environment has instead of the pipeline's */
 function start(args: readonly string[], different: Readonly<Record<string, string>> = {}) {
   const main = fileURLToPath(new URL('../../packages/cli/src/main.ts', import.meta.url));
-  const env = { ...pipeline.environment, PATH: process.env['PATH'] ?? '', ...different };
+  const env = { ...inherited(), ...pipeline.environment, ...different };
   const child = spawn(process.execPath, [main, 'writer', 'grow-partitions', ...args], {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,8 +1,8 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { inherited } from '@sluice/shared/testing/inherited';
 import type { Pipeline } from './pipeline.ts';
-import { inherited } from './service.ts';
 
 export const CLI_MAIN = join(import.meta.dirname, '../../packages/cli/src/main.ts');
 

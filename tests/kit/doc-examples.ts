@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { inherited } from '@sluice/shared/testing/inherited';
 import { inject } from 'vitest';
 import { type Pipeline, type PipelineOptions, startPipeline } from './pipeline.ts';
-import { inherited } from './service.ts';
 import { takeTenant } from './shared-pipeline.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));

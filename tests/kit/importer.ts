@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { inherited } from './service.ts';
+import { inherited } from '@sluice/shared/testing/inherited';
 
 export interface CommandRun {
   readonly code: number | null;

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { inherited } from '@sluice/shared/testing/inherited';
 import { explain, TooLate, until } from '@sluice/shared/testing/until';
 import { freeze } from './freeze.ts';
 
@@ -39,12 +40,6 @@ export const THIS_CHECKOUT = join(import.meta.dirname, '../..');
 
 function mainOf(name: AnyServiceName, checkout: string): string {
   return join(checkout, 'services', name, 'src/main.ts');
-}
-
-/** What every service and command gets of this process's environment. */
-export function inherited(): Record<string, string> {
-  const { PATH = '', NODE_COMPILE_CACHE } = process.env;
-  return { PATH, ...(NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE }) };
 }
 
 /**

@@ -1,5 +1,9 @@
+import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { promisify } from 'node:util';
 import { CLICKHOUSE_IMAGE, KAFKA_IMAGE } from '@sluice/local-stack/containers';
+import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 
@@ -55,6 +59,29 @@ describe('the image', () => {
   test('runs as an ordinary user and has a health check', () => {
     expect(dockerfile).toMatch(/^USER node$/m);
     expect(dockerfile).toMatch(/^HEALTHCHECK .*\n +CMD \["node", "packages\/shared\/src\/http\/check-health.ts"\]$/m);
+  });
+
+  test('holds what Node.js compiles at a start, in the folder where a service looks for it', async () => {
+    const [, step = ''] = /^RUN (for program in [\s\S]*?done)$/m.exec(dockerfile) ?? [];
+    expect(dockerfile).toMatch(/^USER node\n[\s\S]*^ENV NODE_COMPILE_CACHE=\/sluice\/\.cache\/compile\nRUN for /m);
+    await using folder = await makeTempDir();
+    const env = {
+      PATH: `${dirname(process.execPath)}:${process.env['PATH']}`,
+      SERVICE: 'ingest-api',
+      NODE_COMPILE_CACHE: folder.path,
+    };
+    const run = promisify(execFile);
+    await run('sh', ['-c', step], { cwd: ROOT, env });
+    const filled = await readdir(folder.path, { recursive: true });
+    // The files of the service, of its packages, and of the command.
+    expect(filled.length).toBeGreaterThan(500);
+    await run('sh', ['-c', step], { cwd: ROOT, env });
+    expect(await readdir(folder.path, { recursive: true })).toEqual(filled);
+  });
+
+  test('lets the user that it runs as read what was compiled, and not change it', () => {
+    const [, after = ''] = /^RUN for program in [\s\S]*?done\n([\s\S]*)/m.exec(dockerfile) ?? [];
+    expect(after).toMatch(/^USER root\nRUN chown -R root:root \.cache && chmod -R a\+rX \.cache\nUSER node\n/);
   });
 
   test('is one layer without npm, yarn, apt and dpkg, and the files of Sluice', () => {

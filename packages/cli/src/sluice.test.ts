@@ -2,10 +2,10 @@ import { execFile } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
+import { inherited } from '@sluice/shared/testing/inherited';
 import { expect, test } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
 import { COMMAND_NAMES } from './sluice.ts';
-import { COMPILE_CACHE } from './testing/compile-cache.ts';
 
 interface Outcome {
   readonly code: number;
@@ -22,7 +22,7 @@ function sluice(args: readonly string[], env: Readonly<Record<string, string>> =
     execFile(
       process.execPath,
       [MAIN, ...args],
-      { env: { ...COMPILE_CACHE, ...nowhere, ...env }, cwd },
+      { env: { ...inherited(), ...nowhere, ...env }, cwd },
       (error, stdout, stderr) => {
         resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
       },

@@ -12,3 +12,8 @@ export function printable(text: string): string {
       .join(''),
   );
 }
+
+/** Returns names as a description lists them: each in backticks, separated by commas. */
+export function inCode(names: readonly string[]): string {
+  return names.map((name) => `\`${name}\``).join(', ');
+}

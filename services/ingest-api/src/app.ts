@@ -18,7 +18,6 @@ import { WorkspaceTurns } from './http/workspace-turns.ts';
 import type { BrokerClock } from './kafka/broker-clock.ts';
 import type { RowPublisher } from './kafka/row-publisher.ts';
 import type { IngestMetrics } from './metrics.ts';
-import { ingestDocument } from './openapi.ts';
 import { registerSettings, registerSourceConfig } from './routes/client-settings.ts';
 import { registerDeleteUser } from './routes/delete-user.ts';
 import { registerPostCalls } from './routes/post-calls.ts';
@@ -85,7 +84,7 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
   registerSourceConfig(app, admission);
   registerSettings(app, ignoredRequests);
   registerDeleteUser(app, { admission, publisher, versions, partitionCount });
-  registerReference(app, ingestDocument(config, schemas));
+  registerReference(app, async () => (await import('./openapi.ts')).ingestDocument(config, schemas));
   refuseOtherMethods(app);
   return app;
 }

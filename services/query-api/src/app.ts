@@ -21,7 +21,6 @@ import { registerEntities } from './entities/entities-route.ts';
 import { registerEvents } from './events/events-route.ts';
 import { registerKeys } from './keys/keys-route.ts';
 import { declareMemoryMetrics, QueryMetrics, StreamMetrics } from './metrics.ts';
-import { queryDocument } from './openapi.ts';
 import { registerPipeline } from './pipeline/pipeline-route.ts';
 import { registerReports } from './reports/reports-route.ts';
 import { RequestMemory } from './request-memory.ts';
@@ -142,7 +141,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     registerSql(routes, new SqlRunner({ config, queryRunner, metrics }));
   });
   registerConsole(app);
-  registerReference(app, queryDocument(config), 'console/');
+  registerReference(app, async () => (await import('./openapi.ts')).queryDocument(config), 'console/');
   refuseOtherMethods(app);
   return app;
 }

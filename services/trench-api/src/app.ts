@@ -12,7 +12,6 @@ import type { TrenchConfig } from './config.ts';
 import { registerGetEvents } from './events/get-events.ts';
 import { registerPostEvents } from './events/post-events.ts';
 import { registerJsonReader } from './json-body.ts';
-import { trenchDocument } from './openapi.ts';
 import { registerPostQueries } from './queries/post-queries.ts';
 import { holdRequests } from './request-memory.ts';
 import { Service } from './upstream/service.ts';
@@ -63,7 +62,7 @@ export function buildApp(config: TrenchConfig, { logger, registry, now }: Trench
     registerWebhooks(routes, query);
     registerWorkspaces(routes, { config, ingest, query, now });
   });
-  registerDocument(app, trenchDocument(config));
+  registerDocument(app, async () => (await import('./openapi.ts')).trenchDocument(config));
   refuseOtherMethods(app);
   return app;
 }

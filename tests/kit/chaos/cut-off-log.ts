@@ -4,7 +4,7 @@ import { readdir, readFile, rm, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { inherited } from '../service.ts';
+import { inherited } from '@sluice/shared/testing/inherited';
 
 /** A record batch in a segment of a log. */
 interface LogBatch {

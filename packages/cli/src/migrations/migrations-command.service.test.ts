@@ -5,8 +5,8 @@ import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { readMigrations } from '@sluice/shared/clickhouse/migrate';
 import { ADMINISTRATOR, WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { eventually } from '@sluice/shared/testing/eventually';
+import { inherited } from '@sluice/shared/testing/inherited';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { COMPILE_CACHE } from '../testing/compile-cache.ts';
 import { startServers } from '../testing/test-servers.ts';
 
 const MAIN = join(import.meta.dirname, '../main.ts');
@@ -14,7 +14,7 @@ const MAIN = join(import.meta.dirname, '../main.ts');
 /** Gives a test a database that does not exist yet, and the command for it. */
 function newDatabase(name: string) {
   const env = {
-    ...COMPILE_CACHE,
+    ...inherited(),
     CLICKHOUSE_URL: inject('clickhouseUrl'),
     CLICKHOUSE_DATABASE: `test_migrations_command_${name}`,
     ...WRITER_ACCOUNT,

@@ -11,10 +11,10 @@ import { createKafka } from '@sluice/shared/kafka/client';
 import { createTopics } from '@sluice/shared/kafka/testing/create-topics';
 import { topicNames } from '@sluice/shared/kafka/topics';
 import { createLogger } from '@sluice/shared/log';
+import { inherited } from '@sluice/shared/testing/inherited';
 import { type DatabaseOwner, OwnDatabase } from '@sluice/storage/clickhouse/own-database';
 import type { Kafka } from 'kafkajs';
 import { z } from 'zod';
-import { COMPILE_CACHE } from './compile-cache.ts';
 
 const MAIN = join(import.meta.dirname, '../main.ts');
 
@@ -81,10 +81,8 @@ export async function startServers<Name extends string>(
   const folder = started.use(await makeTempDir());
   const path = join(folder.path, 'servers.json');
   const prefix = `cli-${randomUUID()}.`;
-  const { PATH = '' } = process.env;
   const env = {
-    PATH,
-    ...COMPILE_CACHE,
+    ...inherited(),
     CLICKHOUSE_SERVERS_FILE: path,
     KAFKA_BROKERS: engines.kafkaBrokers.join(','),
     KAFKA_TOPIC_PREFIX: prefix,

@@ -9,7 +9,7 @@ import { createHttpServer } from './server.ts';
 const logger = createLogger('test', 'silent');
 const app = createHttpServer({ logger, registry: new Registry(), readiness: () => [] });
 const description = { title: 'Test', description: 'A test.', tags: [OPERATIONAL_TAG], paths: OPERATIONAL_PATHS };
-registerReference(app, createApiDocument(description));
+registerReference(app, async () => createApiDocument(description));
 afterAll(() => app.close());
 
 test('GET / says what the service is, and every path that it names exists', async () => {

@@ -43,11 +43,11 @@ export const ENTRY_POINT_PATH: PathDescriptions = {
  *
  * @param page where a browser is sent instead, relative to `/`. Default: browsers get the same as others
  */
-export function registerEntryPoint(app: FastifyInstance, name: string, page?: string): void {
+export function registerEntryPoint(app: FastifyInstance, nameOf: () => Promise<string>, page?: string): void {
   app.get('/', async (request, reply) => {
-    if (page === undefined) return { name, ...LINKS };
+    if (page === undefined) return { name: await nameOf(), ...LINKS };
     reply.header('vary', 'accept');
     if (request.headers.accept?.includes('text/html')) return await reply.redirect(page);
-    return { name, ...LINKS };
+    return { name: await nameOf(), ...LINKS };
   });
 }

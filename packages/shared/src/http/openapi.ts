@@ -8,6 +8,7 @@ import {
   type ZodOpenApiResponsesObject,
 } from 'zod-openapi';
 import { SCOPES, type Scope } from '../keys/keys-file.ts';
+import { inCode } from '../printable.ts';
 import { PROBLEMS, type ProblemCode, problemSchema } from './problem.ts';
 import { PROBLEM_EXAMPLES } from './problem-examples.ts';
 
@@ -211,9 +212,4 @@ function tidy({ jsonSchema, io }: { jsonSchema: z.core.JSONSchema.BaseSchema; io
 
 function mapValues<From, To>(object: Readonly<Record<string, From>>, map: (value: From) => To): Record<string, To> {
   return Object.fromEntries(Object.entries(object).map(([name, value]) => [name, map(value)]));
-}
-
-/** Returns names as a description lists them: each in backticks, separated by commas. */
-export function inCode(names: readonly string[]): string {
-  return names.map((name) => `\`${name}\``).join(', ');
 }

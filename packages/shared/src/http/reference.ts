@@ -31,28 +31,55 @@ export const REFERENCE_FILES: Readonly<
   },
 };
 
+/** Creates the OpenAPI document of a service. */
+export type CreateDocument = () => Promise<OpenApiDocument>;
+
 /**
- * Serves a service's OpenAPI document at `/openapi.json`, and a page to browse it at `/docs`; both need no key.
+ * Serves a service's OpenAPI document at `/openapi.json`, and a page to browse it at `/docs`; both need no key. The
+ * document is created at the first request that needs it, and kept: most processes are never asked for it, and a start
+ * would take a fifth longer.
  *
  * @param startPage where `GET /` sends a browser; see {@link registerEntryPoint}
  */
-export function registerReference(app: FastifyInstance, document: OpenApiDocument, startPage?: string): void {
-  registerEntryPoint(app, document.info.title, startPage);
-  registerDocument(app, document);
+export function registerReference(app: FastifyInstance, create: CreateDocument, startPage?: string): void {
+  const described = once(create);
+  registerEntryPoint(app, async () => (await described()).title, startPage);
+  registerPages(app, described);
 }
 
 /** {@link registerReference} without `GET /`. */
-export function registerDocument(app: FastifyInstance, document: OpenApiDocument): void {
-  const text = JSON.stringify(document);
+export function registerDocument(app: FastifyInstance, create: CreateDocument): void {
+  registerPages(app, once(create));
+}
+
+type Described = () => Promise<{ readonly title: string; readonly text: string }>;
+
+function once(create: CreateDocument): Described {
+  let described: ReturnType<Described> | undefined;
+  return async () => {
+    described ??= create().then((document) => ({ title: document.info.title, text: JSON.stringify(document) }));
+    try {
+      return await described;
+    } catch (error) {
+      // A file that could not be opened, for want of descriptors, may be opened the next time.
+      described = undefined;
+      throw error;
+    }
+  };
+}
+
+function registerPages(app: FastifyInstance, described: Described): void {
   app.get('/openapi.json', async (_request, reply) => {
+    const { text } = await described();
     reply.type('application/json; charset=utf-8');
     return await reply.send(text);
   });
   app.get('/docs', async (request, reply) => {
     const [path = ''] = request.url.split('?', 1);
+    const { title } = await described();
     reply.headers({ 'content-security-policy': CONTENT_SECURITY_POLICY, 'x-content-type-options': 'nosniff' });
     reply.type('text/html; charset=utf-8');
-    return await reply.send(page(document.info.title, path.endsWith('/') ? '' : 'docs/'));
+    return await reply.send(page(title, path.endsWith('/') ? '' : 'docs/'));
   });
   app.get<{ Params: { file: string } }>('/docs/:file', async ({ params }, reply) => {
     const file = Object.hasOwn(REFERENCE_FILES, params.file) ? REFERENCE_FILES[params.file] : undefined;

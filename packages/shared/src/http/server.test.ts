@@ -28,6 +28,12 @@ test.each([
   expect(response.headers['x-request-id']).toBe(response.json().requestId);
 });
 
+test('a start ends where a route has a schema for Fastify, whose compilers are not loaded', async () => {
+  const app = createServer();
+  app.get('/', { schema: { querystring: { type: 'object' } } }, async () => 'done');
+  await expect(app.ready()).rejects.toThrow('routes have no schemas');
+});
+
 test('a slash too many, of a host that ends with one, does not count', async () => {
   const app = createServer();
   app.post('/v1/things', async () => 'done');

@@ -1,4 +1,4 @@
-import { inCode } from '@sluice/shared/http/openapi';
+import { inCode } from '@sluice/shared/printable';
 import { z } from 'zod';
 import { ITEMS_MAX, PROPERTY_FILTERS_MAX } from '../limits.ts';
 import type { OperandKind } from './operators.ts';

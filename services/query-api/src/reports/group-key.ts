@@ -1,5 +1,5 @@
-import { inCode } from '@sluice/shared/http/openapi';
 import { parseExactJson } from '@sluice/shared/json';
+import { inCode } from '@sluice/shared/printable';
 import { z } from 'zod';
 import type { BoundParameters } from '../clickhouse/sql.ts';
 import { EVENT_COLUMNS, GROUP_FIELDS, type GroupField } from '../events/event-columns.ts';

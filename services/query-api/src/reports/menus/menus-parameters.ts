@@ -1,6 +1,6 @@
-import { inCode } from '@sluice/shared/http/openapi';
 import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
+import { inCode } from '@sluice/shared/printable';
 import { z } from 'zod';
 import {
   type DocumentField,
