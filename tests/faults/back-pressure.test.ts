@@ -68,10 +68,7 @@ test('no memory left: the writer waits until there is some, nothing is lost or d
         }
       }
     },
-    async cease() {
-      // Until it is gone, there may be no memory for dropping it.
-      const drop = async () => (await readClickHouse(url, 'DROP TABLE IF EXISTS hog SYNC')) === '';
-      await until('memory to be free', () => drop().catch(() => false));
-    },
+    // A statement that drops the table needs memory too, and there is none. What it held is gone after a start.
+    cease: () => clickhouse.restart(),
   });
 });

@@ -15,13 +15,14 @@ export interface ClickHouseServerConfig {
 
 /**
  * Makes tables that nobody writes to cheap: with the engine's own values each is looked at about twice a second, which takes
- * a core 10 ms a second for each database. An insert still wakes its table at once, so merges are not later. The engine has
- * two threads for this, of which one at a time may look at tables, and logs a warning for each that has to wait.
+ * a core 10 ms a second for each database. An insert still wakes its table at once. What age alone merges is one merge of a
+ * table for each look. The engine has two threads for this, of which one at a time may look at tables, and logs a warning
+ * for each table that has to wait.
  */
 const IDLE_TABLES = [
   value('background_schedule_pool_size', 16),
   value('background_processing_pool_thread_sleep_seconds_if_nothing_to_do', 1),
-  value('background_processing_pool_task_sleep_seconds_when_no_work_multiplier', 2),
+  value('background_processing_pool_task_sleep_seconds_when_no_work_max', 1),
   // Each look for old parts counts as work, after which the next one is soon. They are kept for eight minutes anyway.
   element('merge_tree', value('merge_tree_clear_old_parts_interval_seconds', 60)),
 ];

@@ -20,9 +20,12 @@ const HOUR_MS = 3_600_000;
 const idOf = (number: number) => `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`;
 const ID_OF_VIEW = idOf(99);
 
-function webhookOf(number: number, workspace: string): Webhook {
+/** An id is that of one workspace only. */
+const ownerOf = (number: number) => WORKSPACES[number % 2] ?? '';
+
+function webhookOf(number: number): Webhook {
   return {
-    ...{ id: idOf(number), workspace, url: `https://example.com/${number}`, filter: {}, batched: false },
+    ...{ id: idOf(number), workspace: ownerOf(number), url: `https://example.com/${number}`, filter: {}, batched: false },
     ...{ secret: 's', previousSecret: '', previousSecretUntilMs: 0, createdAtMs: 1_700_000_000_000 + number },
   };
 }
@@ -61,7 +64,7 @@ class Performer {
     ] as const);
     switch (operation) {
       case 'save':
-        return await this.#register.save(webhookOf(random.below(4), workspace));
+        return await this.#register.save(webhookOf(random.below(4)));
       case 'change':
         return (
           await this.#register.change(workspace, id, (one) => ({ ...one, url: `https://example.com/c${number}` }))
@@ -87,7 +90,7 @@ class Performer {
       case 'pause': {
         const stored = await this.#register.find(workspace, id);
         const version = (stored?.rows.state.version ?? 0) - random.below(2);
-        return await this.#register.pause(webhookOf(random.below(4), workspace), version, 'gone');
+        return await this.#register.pause(webhookOf(random.below(4)), version, 'gone');
       }
       case 'delete': {
         const stored = await this.#register.find(workspace, id);
