@@ -8,6 +8,18 @@ const FOLDERS = {
   'services/writer/src': { batch: [], group: ['batch'], erasure: [] },
 };
 
+/** The rooms of query-api, from the lowest floor to the highest, each with the rooms below that it may import. */
+const QUERY_ROOMS = {
+  http: [],
+  store: ['http'],
+  records: ['http', 'store'],
+  reports: ['http', 'store', 'records'],
+  stream: ['http', 'store', 'records'],
+  sql: ['http', 'store'],
+  webhooks: ['http', 'store', 'records', 'stream'],
+  manage: ['http', 'store', 'records', 'reports'],
+};
+
 /** The rooms of the console from the lowest to the highest, each with the other ones that it may import. */
 const CONSOLE_ROOMS = {
   base: [],
@@ -103,7 +115,7 @@ export default {
       comment: 'Spans begin where requests are received and queued, and where messages and statements are sent.',
       from: {
         path: '^(services|packages)/',
-        pathNot: `^packages/shared/src/(tracing|clickhouse)/|^services/ingest-api/src/kafka/|^services/writer/src/group/|^services/query-api/src/clickhouse/|${TESTS}`,
+        pathNot: `^packages/shared/src/(tracing|clickhouse)/|^services/ingest-api/src/kafka/|^services/writer/src/group/|^services/query-api/src/store/|${TESTS}`,
       },
       to: { path: 'node_modules/@opentelemetry/api/' },
     },
@@ -115,6 +127,25 @@ export default {
         to: { path: `^${parent}/[^/]+/`, pathNot: `^${parent}/(${[folder, ...others].join('|')})/` },
       })),
     ),
+    ...Object.entries(QUERY_ROOMS).map(([room, below]) => ({
+      name: `query-api-${room}`,
+      comment: `${room}/ imports no room of query-api but those below it, and of the files at the root only config.ts and metrics.ts.`,
+      from: { path: `^services/query-api/src/${room}/`, pathNot: TESTS },
+      to: {
+        path: '^services/query-api/src/',
+        // A key of a link is one of the keys that a request is authenticated with.
+        pathNot: `^services/query-api/src/((${[room, ...below].join('|')})/|(config|metrics)\\.ts$${room === 'http' ? '|manage/views/link-keys\\.ts$' : ''})`,
+      },
+    })),
+    {
+      name: 'query-api-rooms',
+      comment: 'Every folder of query-api is a room with a rule of its own.',
+      from: {
+        path: '^services/query-api/src/[^/]+/',
+        pathNot: `^services/query-api/src/(${Object.keys(QUERY_ROOMS).join('|')})/|${TESTS}`,
+      },
+      to: { path: '' },
+    },
     ...Object.entries(CONSOLE_ROOMS).map(([room, others]) => ({
       name: `console-${room}`,
       comment: `${room}/ imports no other room of the console than it may.`,

@@ -1,4 +1,4 @@
-import { ORDER_FIELDS } from '../../services/query-api/src/events/event-columns.ts';
+import { ORDER_FIELDS } from '../../services/query-api/src/records/events/event-columns.ts';
 import { DEPTH, type FilterQuery, filterQueries, NEWEST, requireDepth, WORKSPACE } from '../data/filter-queries.ts';
 import { storeTraffic, TrafficStream } from '../data/store-traffic.ts';
 import { createTraffic } from '../data/traffic.ts';

@@ -1,10 +1,10 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { loadConfig } from '@sluice/shared/config';
-import { querySettings, timeLimit } from '../../services/query-api/src/clickhouse/query-settings.ts';
-import { LOCAL_TABLES } from '../../services/query-api/src/clickhouse/tables.ts';
 import { configSchema } from '../../services/query-api/src/config.ts';
-import { parseEventsRequest } from '../../services/query-api/src/events/events-parameters.ts';
-import { pageQuery } from '../../services/query-api/src/events/events-query.ts';
+import { parseEventsRequest } from '../../services/query-api/src/records/events/events-parameters.ts';
+import { pageQuery } from '../../services/query-api/src/records/events/events-query.ts';
+import { querySettings, timeLimit } from '../../services/query-api/src/store/query-settings.ts';
+import { LOCAL_TABLES } from '../../services/query-api/src/store/tables.ts';
 import { type FilterQuery, WORKSPACE } from '../data/filter-queries.ts';
 import { QUERY_TIMEOUT_MS } from '../processes/query-api.ts';
 

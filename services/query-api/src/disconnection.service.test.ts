@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, afterEach, beforeAll, expect, inject, test, vi } from 'vitest';
-import type { ClickHouseReader } from './clickhouse/clickhouse-reader.ts';
+import type { ClickHouseReader } from './store/clickhouse-reader.ts';
 import { Gate } from './testing/gate.ts';
 import {
   isSlow,

@@ -1,7 +1,7 @@
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
-import type { ClickHouseReader } from './clickhouse/clickhouse-reader.ts';
-import type { RowBatches } from './clickhouse/row-parser.ts';
+import type { ClickHouseReader } from './store/clickhouse-reader.ts';
+import type { RowBatches } from './store/row-parser.ts';
 import { type QueryService, startQuery } from './testing/query-service.ts';
 import { readerWith } from './testing/reader-with.ts';
 import { listenTo, PATIENCE, type TestStreams } from './testing/streams.ts';

@@ -10,13 +10,13 @@ import { withProcessMetrics } from '@sluice/shared/process-metrics';
 import { serverDefaults } from '@sluice/shared/servers/server-config';
 import { Registry } from 'prom-client';
 import { buildApp } from './app.ts';
-import { HttpClickHouseReader } from './clickhouse/clickhouse-reader.ts';
-import { querySettings } from './clickhouse/query-settings.ts';
-import { createReadiness } from './clickhouse/readiness.ts';
-import { SchemaComponent } from './clickhouse/schema.ts';
 import { connectionsOf, loadQueryConfig, type QueryConfig, sqlConfigOf, webhooksConfigOf } from './config.ts';
-import { REQUEST_CONNECTIONS } from './request-slots.ts';
-import type { Source } from './servers/open-stores.ts';
+import { HttpClickHouseReader } from './store/clickhouse-reader.ts';
+import { querySettings } from './store/query-settings.ts';
+import { createReadiness } from './store/readiness.ts';
+import { REQUEST_CONNECTIONS } from './store/request-slots.ts';
+import { SchemaComponent } from './store/schema.ts';
+import type { Source } from './store/servers/open-stores.ts';
 
 /** Without a keys file a request needs no key, and any key that it sends is wrong. */
 const NO_KEYS: KeyRing = {

@@ -8,8 +8,8 @@ import {
   withoutNames,
 } from '@sluice/shared/testing/openapi';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { entitiesParameters, entityParameters } from './entities/entities-parameters.ts';
-import { eventParameters } from './events/events-parameters.ts';
+import { entitiesParameters, entityParameters } from './records/entities/entities-parameters.ts';
+import { eventParameters } from './records/events/events-parameters.ts';
 import { exportParameters } from './reports/export/export-parameters.ts';
 import { seriesParameters } from './reports/series/series-parameters.ts';
 import { streamParameters } from './stream/stream-parameters.ts';

@@ -1,18 +1,18 @@
 import { createApiDocument, type OpenApiDocument, type PathDescriptions } from '@sluice/shared/http/openapi';
 import { OPERATIONAL_PATHS, OPERATIONAL_TAG } from '@sluice/shared/http/operational-paths';
 import type { QueryConfig } from './config.ts';
-import { CONSOLE_PATHS } from './console/console-openapi.ts';
-import { deadLetterPaths } from './dead-letters/dead-letters-openapi.ts';
-import { entityPaths } from './entities/entities-openapi.ts';
-import { ENTITY_KINDS } from './entities/entity-kinds.ts';
-import { eventPaths } from './events/events-openapi.ts';
-import { keyPaths } from './keys/keys-openapi.ts';
-import { LIMIT_MAX, NAME_DOTS_MAX, PROPERTY_FILTERS_MAX } from './limits.ts';
-import { pipelinePaths } from './pipeline/pipeline-openapi.ts';
+import { LIMIT_MAX, NAME_DOTS_MAX, PROPERTY_FILTERS_MAX } from './http/limits.ts';
+import { CONSOLE_PATHS } from './manage/console/console-openapi.ts';
+import { deadLetterPaths } from './manage/dead-letters/dead-letters-openapi.ts';
+import { keyPaths } from './manage/keys/keys-openapi.ts';
+import { pipelinePaths } from './manage/pipeline/pipeline-openapi.ts';
+import { viewPaths } from './manage/views/views-openapi.ts';
+import { entityPaths } from './records/entities/entities-openapi.ts';
+import { ENTITY_KINDS } from './records/entities/entity-kinds.ts';
+import { eventPaths } from './records/events/events-openapi.ts';
 import { reportPaths } from './reports/reports-openapi.ts';
 import { sqlPaths } from './sql/sql-openapi.ts';
 import { streamPaths } from './stream/stream-openapi.ts';
-import { viewPaths } from './views/views-openapi.ts';
 import { webhookPaths } from './webhooks/webhooks-openapi.ts';
 
 /** Returns the OpenAPI document of query-api: its routes, with the limits that are in force. */

@@ -2,7 +2,7 @@ import { entityHash, eventHash } from '@sluice/shared/row-hashes';
 import { eventually } from '@sluice/shared/testing/eventually';
 import fc, { sample } from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { ORDER_FIELDS } from './events/event-columns.ts';
+import { ORDER_FIELDS } from './records/events/event-columns.ts';
 import {
   anEvent,
   aRegister,

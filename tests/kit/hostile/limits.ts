@@ -7,9 +7,7 @@ import {
   EVENT_BODY_BYTES_MAX,
   HOLD_FOR_RATE_MS_MAX,
 } from '@sluice/ingest-api/routes/posthog/post-events';
-import { SQL_BYTES_MAX, VALUE_CHARACTERS_MAX } from '@sluice/query-api/clickhouse/request-limits';
 import { configSchema as querySchema } from '@sluice/query-api/config';
-import { KEY_BODY_BYTES_MAX } from '@sluice/query-api/keys/keys-route';
 import {
   BUCKETS_MAX,
   COMPARED_CHARACTERS_MAX,
@@ -34,11 +32,8 @@ import {
   TOTAL_CAP,
   WINDOWS_MAX,
   WITHIN_DAYS_MAX,
-} from '@sluice/query-api/limits';
-import { SAMPLE_CHARACTERS_MAX, SAMPLE_EVENTS_MAX } from '@sluice/query-api/reports/menus/event-sample';
-import { MENU_ENTRIES_MAX } from '@sluice/query-api/reports/menus/menu-entries';
-import { NAME_CHARACTERS_MAX, NAMES_CHARACTERS_MAX } from '@sluice/query-api/reports/menus/property-paths';
-import { SQL_BODY_BYTES_MAX } from '@sluice/query-api/sql/sql-route';
+} from '@sluice/query-api/http/limits';
+import { KEY_BODY_BYTES_MAX } from '@sluice/query-api/manage/keys/keys-route';
 import {
   DASHBOARDS_MAX,
   LINKS_MAX,
@@ -48,7 +43,12 @@ import {
   VIEW_BODY_BYTES_MAX,
   NAME_CHARACTERS_MAX as VIEW_NAME_CHARACTERS_MAX,
   VIEWS_MAX,
-} from '@sluice/query-api/views/view';
+} from '@sluice/query-api/manage/views/view';
+import { SAMPLE_CHARACTERS_MAX, SAMPLE_EVENTS_MAX } from '@sluice/query-api/reports/menus/event-sample';
+import { MENU_ENTRIES_MAX } from '@sluice/query-api/reports/menus/menu-entries';
+import { NAME_CHARACTERS_MAX, NAMES_CHARACTERS_MAX } from '@sluice/query-api/reports/menus/property-paths';
+import { SQL_BODY_BYTES_MAX } from '@sluice/query-api/sql/sql-route';
+import { SQL_BYTES_MAX, VALUE_CHARACTERS_MAX } from '@sluice/query-api/store/request-limits';
 import { BATCH_BYTES_MAX, BATCH_EVENTS_MAX } from '@sluice/query-api/webhooks/delivery';
 import { LOG_LINES_MAX } from '@sluice/query-api/webhooks/delivery-log';
 import { RESPONSE_BYTES_MAX } from '@sluice/query-api/webhooks/http-sender';

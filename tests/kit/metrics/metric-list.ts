@@ -1,6 +1,6 @@
 import { createIngestMetrics } from '@sluice/ingest-api/metrics';
 import { declareMemoryMetrics, QueryMetrics, StreamMetrics } from '@sluice/query-api/metrics';
-import { declareServerMetrics, GivenUpServers } from '@sluice/query-api/servers/server-metrics';
+import { declareServerMetrics, GivenUpServers } from '@sluice/query-api/store/servers/server-metrics';
 import { WebhookMetrics } from '@sluice/query-api/webhooks/webhook-metrics';
 import { createRateLimitMetrics, HttpMetrics } from '@sluice/shared/http/metrics';
 import { declareKeysFileMetrics } from '@sluice/shared/keys/measured-key-ring';

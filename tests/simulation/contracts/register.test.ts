@@ -1,5 +1,5 @@
-import { insertInPlaceOf } from '@sluice/query-api/replaced-row';
-import { ConsoleDocuments } from '@sluice/query-api/views/console-documents';
+import { ConsoleDocuments } from '@sluice/query-api/manage/views/console-documents';
+import { insertInPlaceOf } from '@sluice/query-api/store/replaced-row';
 import { KnownWebhooks } from '@sluice/query-api/webhooks/known-webhooks';
 import type { Webhook } from '@sluice/query-api/webhooks/webhook';
 import { WebhookLeases } from '@sluice/query-api/webhooks/webhook-leases';

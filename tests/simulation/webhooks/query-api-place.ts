@@ -1,4 +1,4 @@
-import { ConsoleDocuments } from '@sluice/query-api/views/console-documents';
+import { ConsoleDocuments } from '@sluice/query-api/manage/views/console-documents';
 import { AttemptPlaces } from '@sluice/query-api/webhooks/attempt-places';
 import { DeliveryLog } from '@sluice/query-api/webhooks/delivery-log';
 import { KnownWebhooks } from '@sluice/query-api/webhooks/known-webhooks';

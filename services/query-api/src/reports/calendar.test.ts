@@ -1,6 +1,6 @@
 import fc from '@sluice/shared/testing/fast-check';
 import { expect, test } from 'vitest';
-import { BUCKETS_MAX } from '../limits.ts';
+import { BUCKETS_MAX } from '../http/limits.ts';
 import { bucketStarts, bucketStartsBefore, type CalendarUnit, timeZoneParameter } from './calendar.ts';
 
 const UNITS = [

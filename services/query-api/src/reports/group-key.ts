@@ -1,9 +1,9 @@
 import { parseExactJson } from '@sluice/shared/json';
 import { inCode } from '@sluice/shared/printable';
 import { z } from 'zod';
-import type { BoundParameters } from '../clickhouse/sql.ts';
-import { EVENT_COLUMNS, GROUP_FIELDS, type GroupField } from '../events/event-columns.ts';
-import { propertyValue, textOfJson } from '../filters/property-value.ts';
+import { EVENT_COLUMNS, GROUP_FIELDS, type GroupField } from '../records/events/event-columns.ts';
+import { propertyValue, textOfJson } from '../records/filters/property-value.ts';
+import type { BoundParameters } from '../store/sql.ts';
 import { PROPERTIES, propertyOfPath } from './property-parameter.ts';
 
 /** What tells the groups of a report apart: a field of events, or the name of a property. */

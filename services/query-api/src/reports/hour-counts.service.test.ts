@@ -1,10 +1,10 @@
 import { mergeParts } from '@sluice/shared/clickhouse/testing/merge-parts';
 import fc from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { querySettings } from '../clickhouse/query-settings.ts';
-import type { Sql } from '../clickhouse/sql.ts';
-import { LOCAL_TABLES, type Tables } from '../clickhouse/tables.ts';
-import type { EventSelection } from '../events/event-selection.ts';
+import type { EventSelection } from '../records/events/event-selection.ts';
+import { querySettings } from '../store/query-settings.ts';
+import type { Sql } from '../store/sql.ts';
+import { LOCAL_TABLES, type Tables } from '../store/tables.ts';
 import { MeasuredRunner } from '../testing/measured-runner.ts';
 import { anEvent, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
 import { DAYS, HOURS, hourCountsQuery, isCountedByHour } from './hour-counts.ts';

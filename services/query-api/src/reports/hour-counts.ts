@@ -1,8 +1,8 @@
-import { type Sql, where } from '../clickhouse/sql.ts';
-import type { Tables } from '../clickhouse/tables.ts';
-import { shownConditions } from '../deletions/hidden-events.ts';
-import { type EventSelection, filterConditions, selectionConditions } from '../events/event-selection.ts';
-import type { TimeRange } from '../filters/filter-sql.ts';
+import { type EventSelection, filterConditions, selectionConditions } from '../records/events/event-selection.ts';
+import type { TimeRange } from '../records/filters/filter-sql.ts';
+import { shownConditions } from '../store/deletions/hidden-events.ts';
+import { type Sql, where } from '../store/sql.ts';
+import type { Tables } from '../store/tables.ts';
 
 /** What a projection counts events by: whole hours or days of UTC. */
 export interface CountUnit {

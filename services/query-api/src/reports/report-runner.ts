@@ -1,11 +1,11 @@
 import { Problem } from '@sluice/shared/http/problem';
 import { Turns } from '@sluice/shared/turns';
-import type { Query, QueryOptions } from '../clickhouse/query.ts';
-import { isOutOfTime } from '../clickhouse/query-error.ts';
-import type { QueryRunner } from '../clickhouse/query-runner.ts';
-import type { QuerySettings } from '../clickhouse/query-settings.ts';
-import type { Row } from '../clickhouse/row-parser.ts';
 import type { QueryConfig } from '../config.ts';
+import type { Query, QueryOptions } from '../store/query.ts';
+import { isOutOfTime } from '../store/query-error.ts';
+import type { QueryRunner } from '../store/query-runner.ts';
+import type { QuerySettings } from '../store/query-settings.ts';
+import type { Row } from '../store/row-parser.ts';
 
 /** What makes a query that of a report: it runs in slots of their own, and is too expensive when it takes too long. */
 export const REPORT = { pool: 'reports', graceMs: 0 } as const satisfies Partial<QueryOptions>;

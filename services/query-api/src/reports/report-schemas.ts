@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { timeSchema } from '../openapi-schemas.ts';
+import { timeSchema } from '../http/openapi-schemas.ts';
 
 /** What the responses of all reports end with. */
 export const reportEndSchemas = {

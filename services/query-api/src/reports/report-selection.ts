@@ -1,8 +1,8 @@
 import type { InputError } from '@sluice/shared/http/problem';
-import type { DocumentField, FilterField } from '../events/event-columns.ts';
-import { type EventSelection, START_AFTER_END, type selectionParameters } from '../events/event-selection.ts';
-import type { ParsedParameters } from '../filters/parameters.ts';
-import { BUCKETS_MAX } from '../limits.ts';
+import { BUCKETS_MAX } from '../http/limits.ts';
+import type { DocumentField, FilterField } from '../records/events/event-columns.ts';
+import { type EventSelection, START_AFTER_END, type selectionParameters } from '../records/events/event-selection.ts';
+import type { ParsedParameters } from '../records/filters/parameters.ts';
 import { bucketStarts, type CalendarUnit } from './calendar.ts';
 
 /** The events that a report is about: its range has both ends. */

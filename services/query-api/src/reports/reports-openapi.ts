@@ -1,5 +1,5 @@
 import type { PathDescriptions } from '@sluice/shared/http/openapi';
-import type { CommonDescription } from '../openapi-schemas.ts';
+import type { CommonDescription } from '../http/openapi-schemas.ts';
 import { activityPaths } from './activity/activity-openapi.ts';
 import { exportPaths } from './export/export-openapi.ts';
 import { funnelPaths } from './funnel/funnel-openapi.ts';

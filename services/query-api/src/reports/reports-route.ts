@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import { type ReadDependencies, registerQueryRead } from '../read-route.ts';
+import { type ReadDependencies, registerQueryRead } from '../store/read-route.ts';
 import { registerActivities } from './activity/activity.ts';
 import { registerExport } from './export/export.ts';
 import { funnelRead } from './funnel/funnel.ts';

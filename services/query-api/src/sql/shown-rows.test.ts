@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { DeletionsUnknown } from '../clickhouse/read-failures.ts';
-import { VALUE_CHARACTERS_MAX } from '../clickhouse/request-limits.ts';
-import { hiddenEvents } from '../deletions/hidden-events.ts';
+import { hiddenEvents } from '../store/deletions/hidden-events.ts';
+import { DeletionsUnknown } from '../store/read-failures.ts';
+import { VALUE_CHARACTERS_MAX } from '../store/request-limits.ts';
 import { shownRows } from './shown-rows.ts';
 
 const NOTHING_HIDDEN = { hiddenCondition: async () => undefined, keptFrom: async () => undefined };

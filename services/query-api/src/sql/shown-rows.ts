@@ -1,7 +1,7 @@
-import { DeletionsUnknown } from '../clickhouse/read-failures.ts';
-import { VALUE_CHARACTERS_MAX } from '../clickhouse/request-limits.ts';
-import type { Deletion } from '../clickhouse/tables.ts';
-import type { Visibility } from '../clickhouse/visibility.ts';
+import { DeletionsUnknown } from '../store/read-failures.ts';
+import { VALUE_CHARACTERS_MAX } from '../store/request-limits.ts';
+import type { Deletion } from '../store/tables.ts';
+import type { Visibility } from '../store/visibility.ts';
 
 /**
  * Returns the headers by which the row policies of `deploy/clickhouse/sql/accounts.xml` know which rows a statement may read.

@@ -1,7 +1,7 @@
 import type { PathDescriptions } from '@sluice/shared/http/openapi';
 import { z } from 'zod';
 import type { QueryConfig } from '../config.ts';
-import type { CommonDescription } from '../openapi-schemas.ts';
+import type { CommonDescription } from '../http/openapi-schemas.ts';
 import { SQL_FORMATS, type SqlFormatName } from './sql-formats.ts';
 import { sqlRequestSchema } from './sql-request.ts';
 

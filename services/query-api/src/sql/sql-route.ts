@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import { untilStoreAnswers } from '../clickhouse/in-any-store.ts';
-import { acceptJson } from '../json-body.ts';
-import { whileConnected } from '../read-route.ts';
+import { acceptJson } from '../http/json-body.ts';
+import { untilStoreAnswers } from '../store/in-any-store.ts';
+import { whileConnected } from '../store/read-route.ts';
 import { SQL_FORMATS } from './sql-formats.ts';
 import { parseSqlRequest, type SqlRequest } from './sql-request.ts';
 import type { SqlContext, SqlRunner } from './sql-runner.ts';

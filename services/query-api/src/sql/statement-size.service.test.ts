@@ -6,7 +6,7 @@ import {
   JOINS_MAX,
   SELECTS_MAX,
   WINDOWS_MAX,
-} from '../limits.ts';
+} from '../http/limits.ts';
 import { type SqlService, startSql } from '../testing/sql-service.ts';
 
 let service: SqlService;

@@ -1,5 +1,5 @@
-import { ConnectionFailure } from '../clickhouse/read-failures.ts';
-import type { Store, Stores, StreamStores } from '../clickhouse/store.ts';
+import { ConnectionFailure } from '../store/read-failures.ts';
+import type { Store, Stores, StreamStores } from '../store/store.ts';
 
 /** One of several stores, and only as long as it has the same database and may be read. */
 export class PinnedStore implements Stores {

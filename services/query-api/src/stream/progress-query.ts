@@ -1,6 +1,6 @@
-import type { Row } from '../clickhouse/row-parser.ts';
-import type { Sql } from '../clickhouse/sql.ts';
-import type { Tables } from '../clickhouse/tables.ts';
+import type { Row } from '../store/row-parser.ts';
+import type { Sql } from '../store/sql.ts';
+import type { Tables } from '../store/tables.ts';
 import type { StoringProgress } from './stored-through.ts';
 
 /** What a writer has recorded of a server. */

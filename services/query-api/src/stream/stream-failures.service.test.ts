@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterEach, beforeEach, expect, inject, onTestFinished, test } from 'vitest';
-import { NAME_DOTS_MAX, PROPERTY_FILTERS_MAX } from '../limits.ts';
+import { NAME_DOTS_MAX, PROPERTY_FILTERS_MAX } from '../http/limits.ts';
 import { metric } from '../testing/load.ts';
 import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
 import { expectEvents, listenTo, PATIENCE, someEvents, type TestStreams } from '../testing/streams.ts';

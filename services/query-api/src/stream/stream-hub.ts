@@ -1,10 +1,10 @@
 import { Problem } from '@sluice/shared/http/problem';
 import type { Logger } from '@sluice/shared/log';
 import { backoff, sleep } from '@sluice/shared/retry';
-import type { QueryRunner } from '../clickhouse/query-runner.ts';
-import type { Store, StreamStores } from '../clickhouse/store.ts';
 import type { QueryConfig } from '../config.ts';
 import type { StreamMetrics } from '../metrics.ts';
+import type { QueryRunner } from '../store/query-runner.ts';
+import type { Store, StreamStores } from '../store/store.ts';
 import { PinnedStore } from './pinned-store.ts';
 import type { StreamListener } from './stream-listener.ts';
 import {

@@ -1,10 +1,10 @@
 import { Problem } from '@sluice/shared/http/problem';
 import type { Logger } from '@sluice/shared/log';
-import { outcomeOf, queryProblem } from '../clickhouse/query-error.ts';
-import type { QueryRunner } from '../clickhouse/query-runner.ts';
-import type { Store, StreamStores } from '../clickhouse/store.ts';
 import type { QueryConfig } from '../config.ts';
 import type { StreamMetrics } from '../metrics.ts';
+import { outcomeOf, queryProblem } from '../store/query-error.ts';
+import type { QueryRunner } from '../store/query-runner.ts';
+import type { Store, StreamStores } from '../store/store.ts';
 import { ListenerPlaces, type PlacesConfig, RETRY_AFTER_SECONDS } from './listener-places.ts';
 import { type Beginning, NO_START, StreamHub } from './stream-hub.ts';
 import { type ListenRequest, type Moved, STREAM_ENDS, StreamListener } from './stream-listener.ts';

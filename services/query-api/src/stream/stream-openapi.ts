@@ -1,10 +1,10 @@
 import type { PathDescriptions } from '@sluice/shared/http/openapi';
 import { z } from 'zod';
 import type { QueryConfig } from '../config.ts';
-import { eventExample, eventFilters } from '../events/events-openapi.ts';
-import { querySchema } from '../filters/filters-openapi.ts';
-import { RESUMABLE_DAYS } from '../limits.ts';
-import type { CommonDescription } from '../openapi-schemas.ts';
+import { RESUMABLE_DAYS } from '../http/limits.ts';
+import type { CommonDescription } from '../http/openapi-schemas.ts';
+import { eventExample, eventFilters } from '../records/events/events-openapi.ts';
+import { querySchema } from '../records/filters/filters-openapi.ts';
 import { streamParameters } from './stream-parameters.ts';
 import { encodePosition } from './stream-position.ts';
 

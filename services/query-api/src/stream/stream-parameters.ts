@@ -1,11 +1,11 @@
 import { type InputError, Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
-import { tooLong } from '../clickhouse/query-error.ts';
-import { QueryTooLong } from '../clickhouse/read-failures.ts';
-import { eventFilterable, selectionParameters } from '../events/event-selection.ts';
-import { notEmpty } from '../filters/operators.ts';
-import { canonicalFilters, parseParameters, refuseErrors } from '../filters/parameters.ts';
-import { RESUMABLE_DAYS } from '../limits.ts';
+import { RESUMABLE_DAYS } from '../http/limits.ts';
+import { eventFilterable, selectionParameters } from '../records/events/event-selection.ts';
+import { notEmpty } from '../records/filters/operators.ts';
+import { canonicalFilters, parseParameters, refuseErrors } from '../records/filters/parameters.ts';
+import { tooLong } from '../store/query-error.ts';
+import { QueryTooLong } from '../store/read-failures.ts';
 import { decodePosition, type StreamId } from './stream-position.ts';
 import { type StreamSelection, weightOf } from './stream-query.ts';
 

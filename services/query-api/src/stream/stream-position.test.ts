@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { tokenOf } from '../cursor.ts';
+import { tokenOf } from '../http/cursor.ts';
 import { decodePosition, encodePosition, endOfBlock } from './stream-position.ts';
 
 const UUID = '0190a0a0-0000-7000-8000-00000000000a';

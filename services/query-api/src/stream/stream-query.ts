@@ -1,13 +1,13 @@
-import type { Statement } from '../clickhouse/query.ts';
-import { queryStringOf } from '../clickhouse/query-string.ts';
-import { refuseTooLong } from '../clickhouse/request-limits.ts';
-import type { Row } from '../clickhouse/row-parser.ts';
-import type { Sql, SqlValue } from '../clickhouse/sql.ts';
-import { keptSince, type Tables } from '../clickhouse/tables.ts';
-import { shownConditions } from '../deletions/hidden-events.ts';
-import { EVENT_FIELDS } from '../events/event-columns.ts';
-import { EVENT_SELECT, type EventRow, sortKeyOf } from '../events/event-record.ts';
-import { type EventSelection, filterConditions } from '../events/event-selection.ts';
+import { EVENT_FIELDS } from '../records/events/event-columns.ts';
+import { EVENT_SELECT, type EventRow, sortKeyOf } from '../records/events/event-record.ts';
+import { type EventSelection, filterConditions } from '../records/events/event-selection.ts';
+import { shownConditions } from '../store/deletions/hidden-events.ts';
+import type { Statement } from '../store/query.ts';
+import { queryStringOf } from '../store/query-string.ts';
+import { refuseTooLong } from '../store/request-limits.ts';
+import type { Row } from '../store/row-parser.ts';
+import type { Sql, SqlValue } from '../store/sql.ts';
+import { keptSince, type Tables } from '../store/tables.ts';
 import { newestProgress } from './progress-query.ts';
 import { endOfBlock, isEndOfBlock, type StoredAt, type StreamPosition } from './stream-position.ts';
 

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
-import type { Row } from '../clickhouse/row-parser.ts';
-import { OneStore } from '../clickhouse/store.ts';
-import { LOCAL_TABLES } from '../clickhouse/tables.ts';
+import type { Row } from '../store/row-parser.ts';
+import { OneStore } from '../store/store.ts';
+import { LOCAL_TABLES } from '../store/tables.ts';
 import { ALL_VISIBLE } from '../testing/all-visible.ts';
 import { StreamListener } from './stream-listener.ts';
 import { endOfBlock } from './stream-position.ts';

@@ -1,10 +1,10 @@
 import { setMaxListeners } from 'node:events';
 import { Problem } from '@sluice/shared/http/problem';
 import { Turns } from '@sluice/shared/turns';
-import type { QueryRunner } from '../clickhouse/query-runner.ts';
-import { ConnectionFailure } from '../clickhouse/read-failures.ts';
-import type { RowBatches } from '../clickhouse/row-parser.ts';
-import { RequestStore, type Stores } from '../clickhouse/store.ts';
+import type { QueryRunner } from '../store/query-runner.ts';
+import { ConnectionFailure } from '../store/read-failures.ts';
+import type { RowBatches } from '../store/row-parser.ts';
+import { RequestStore, type Stores } from '../store/store.ts';
 import { asNewestProgress, type ProgressOfServer } from './progress-query.ts';
 import { eventData, type StreamListener } from './stream-listener.ts';
 import { endOfBlock, type StreamPosition } from './stream-position.ts';

@@ -1,9 +1,9 @@
-import type { QueryRunner } from '../clickhouse/query-runner.ts';
-import type { Row } from '../clickhouse/row-parser.ts';
-import type { Sql } from '../clickhouse/sql.ts';
-import { RequestStore, type Stores } from '../clickhouse/store.ts';
-import type { Tables } from '../clickhouse/tables.ts';
-import { CLOCKS_MS, serverNames } from '../servers/chosen-store.ts';
+import type { QueryRunner } from '../store/query-runner.ts';
+import type { Row } from '../store/row-parser.ts';
+import { CLOCKS_MS, serverNames } from '../store/servers/chosen-store.ts';
+import type { Sql } from '../store/sql.ts';
+import { RequestStore, type Stores } from '../store/store.ts';
+import type { Tables } from '../store/tables.ts';
 import {
   asRecordedProgress,
   type ProgressOfServer,

@@ -3,7 +3,7 @@ import { mergeParts } from '@sluice/shared/clickhouse/testing/merge-parts';
 import { visitorOf } from '@sluice/shared/deleted-person';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
-import { tokenOf } from '../cursor.ts';
+import { tokenOf } from '../http/cursor.ts';
 import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
 import { expectedRecord } from '../testing/reference.ts';
 import { expectEvents, listenTo, PATIENCE, someEvents, type TestStreams } from '../testing/streams.ts';

@@ -1,5 +1,5 @@
 import fc from '@sluice/shared/testing/fast-check';
-import { COMPARISONS, type Comparison, type Condition } from '../filters/operators.ts';
+import { COMPARISONS, type Comparison, type Condition } from '../records/filters/operators.ts';
 
 /** Returns the value of a condition as a request writes it. */
 export function textOf({ operator, value }: Condition, typed: boolean): string {

@@ -1,6 +1,6 @@
 import { type ClientRequest, get } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { ClickHouseReader, ReadRequest } from '../clickhouse/clickhouse-reader.ts';
+import type { ClickHouseReader, ReadRequest } from '../store/clickhouse-reader.ts';
 import type { QueryService } from './query-service.ts';
 
 /** A filter that every event of {@link storeMany} matches; {@link slowly} and {@link outOfTime} know queries by it. */

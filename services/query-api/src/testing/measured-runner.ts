@@ -1,9 +1,9 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import type { Query } from '../clickhouse/query.ts';
-import { querySettings } from '../clickhouse/query-settings.ts';
-import type { Row, RowBatches } from '../clickhouse/row-parser.ts';
-import { LOCAL_TABLES, type Tables } from '../clickhouse/tables.ts';
 import type { QueryConfig } from '../config.ts';
+import type { Query } from '../store/query.ts';
+import { querySettings } from '../store/query-settings.ts';
+import type { Row, RowBatches } from '../store/row-parser.ts';
+import { LOCAL_TABLES, type Tables } from '../store/tables.ts';
 
 /** What queries made ClickHouse read. */
 export interface ReadCost {

@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { loginOf } from '@sluice/shared/clickhouse/connection';
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
-import type { ClickHouseReader, ReadRequest } from '../clickhouse/clickhouse-reader.ts';
-import { ConnectionFailure } from '../clickhouse/read-failures.ts';
 import type { QueryConfig } from '../config.ts';
-import { samplesOf } from '../pipeline/service-metrics.ts';
+import { samplesOf } from '../manage/pipeline/service-metrics.ts';
+import type { ClickHouseReader, ReadRequest } from '../store/clickhouse-reader.ts';
+import { ConnectionFailure } from '../store/read-failures.ts';
 import {
   administratorOf,
   connectReader,

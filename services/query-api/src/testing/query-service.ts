@@ -13,12 +13,12 @@ import { createLogger, type Logger } from '@sluice/shared/log';
 import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
 import { buildApp, type QueryDependencies } from '../app.ts';
-import { type ClickHouseReader, HttpClickHouseReader } from '../clickhouse/clickhouse-reader.ts';
-import { querySettings } from '../clickhouse/query-settings.ts';
-import { createReadiness } from '../clickhouse/readiness.ts';
 import { configSchema, connectionsOf, type QueryConfig, sqlConfigOf, webhooksConfigOf } from '../config.ts';
-import { EVENT_COLUMNS, EVENT_FIELDS, type FieldsLike } from '../events/event-columns.ts';
-import { REQUEST_CONNECTIONS } from '../request-slots.ts';
+import { EVENT_COLUMNS, EVENT_FIELDS, type FieldsLike } from '../records/events/event-columns.ts';
+import { type ClickHouseReader, HttpClickHouseReader } from '../store/clickhouse-reader.ts';
+import { querySettings } from '../store/query-settings.ts';
+import { createReadiness } from '../store/readiness.ts';
+import { REQUEST_CONNECTIONS } from '../store/request-slots.ts';
 
 type Identifier = FieldsLike<{ readonly type: 'identifier' }>;
 

@@ -1,4 +1,4 @@
-import type { ClickHouseReader } from '../clickhouse/clickhouse-reader.ts';
+import type { ClickHouseReader } from '../store/clickhouse-reader.ts';
 
 /** Returns a reader with some methods of its own; all others are those of another reader. */
 export function readerWith(reader: ClickHouseReader, own: Partial<ClickHouseReader>): ClickHouseReader {

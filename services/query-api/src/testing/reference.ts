@@ -1,6 +1,6 @@
 import { parseJson } from '@sluice/shared/json';
-import type { EventOrder } from '../events/event-order.ts';
-import type { Comparison, Condition } from '../filters/operators.ts';
+import type { EventOrder } from '../records/events/event-order.ts';
+import type { Comparison, Condition } from '../records/filters/operators.ts';
 import { IDENTIFIERS, type TestEvent } from './query-service.ts';
 
 /** Returns the record that the API has to return for a stored event. */

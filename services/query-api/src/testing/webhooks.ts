@@ -6,7 +6,7 @@ import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhou
 import { WEBHOOKS_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import type { TestDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { createLogger } from '@sluice/shared/log';
-import { createReadiness } from '../clickhouse/readiness.ts';
+import { createReadiness } from '../store/readiness.ts';
 import {
   administratorOf,
   connectReader,

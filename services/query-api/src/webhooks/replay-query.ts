@@ -1,5 +1,5 @@
-import type { Sql } from '../clickhouse/sql.ts';
-import type { Tables } from '../clickhouse/tables.ts';
+import type { Sql } from '../store/sql.ts';
+import type { Tables } from '../store/tables.ts';
 import { encodePosition, type StreamId, type StreamPosition } from '../stream/stream-position.ts';
 
 /** A key before that of every event of a block. */

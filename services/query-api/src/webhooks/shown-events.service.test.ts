@@ -2,7 +2,7 @@ import { visitorOf } from '@sluice/shared/deleted-person';
 import { sleep } from '@sluice/shared/retry';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import type { ClickHouseReader } from '../clickhouse/clickhouse-reader.ts';
+import type { ClickHouseReader } from '../store/clickhouse-reader.ts';
 import { DAY_MS, keep } from '../testing/kept-events.ts';
 import { metric } from '../testing/load.ts';
 import {

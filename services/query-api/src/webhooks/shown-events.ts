@@ -1,9 +1,9 @@
-import type { QueryRunner } from '../clickhouse/query-runner.ts';
-import { RequestQueries } from '../clickhouse/request-queries.ts';
-import { RequestStore, type Stores } from '../clickhouse/store.ts';
-import { TimeBudget } from '../clickhouse/time-budget.ts';
 import type { QueryConfig } from '../config.ts';
-import { DELETIONS_FRESH_MS, withDeletions } from '../deletions/last-deletions.ts';
+import { DELETIONS_FRESH_MS, withDeletions } from '../store/deletions/last-deletions.ts';
+import type { QueryRunner } from '../store/query-runner.ts';
+import { RequestQueries } from '../store/request-queries.ts';
+import { RequestStore, type Stores } from '../store/store.ts';
+import { TimeBudget } from '../store/time-budget.ts';
 import type { EventNote } from '../stream/stream-listener.ts';
 
 /** How long the users of one look-up may be, in characters of an address: ClickHouse takes no longer parameter. */

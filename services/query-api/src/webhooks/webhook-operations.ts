@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { Problem } from '@sluice/shared/http/problem';
-import type { QueryRunner } from '../clickhouse/query-runner.ts';
-import { RequestStore, type Stores } from '../clickhouse/store.ts';
-import { OneByOne } from '../one-by-one.ts';
-import { orUnavailable, unavailable } from '../or-unavailable.ts';
+import type { ListPage } from '../records/filters/whole-lists.ts';
+import { OneByOne } from '../store/one-by-one.ts';
+import { orUnavailable, unavailable } from '../store/or-unavailable.ts';
+import type { QueryRunner } from '../store/query-runner.ts';
+import { RequestStore, type Stores } from '../store/store.ts';
 import type { StreamHubs } from '../stream/stream-hubs.ts';
 import { decodePosition } from '../stream/stream-position.ts';
-import type { ListPage } from '../whole-lists.ts';
 import { firstBlocksQuery, positionBefore } from './replay-query.ts';
 import { newSecret, ROTATION_MS, type StoredWebhook, secretsOf, type Webhook } from './webhook.ts';
 import type { NewWebhook, WebhookChange } from './webhook-request.ts';

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { Purge } from '../purge.ts';
-import { changeStored, insertInPlaceOf, type Replaced, versionAfter } from '../replaced-row.ts';
-import { fittingIds, type ListPage, type SizedRow } from '../whole-lists.ts';
+import { fittingIds, type ListPage, type SizedRow } from '../records/filters/whole-lists.ts';
+import { Purge } from '../store/purge.ts';
+import { changeStored, insertInPlaceOf, type Replaced, versionAfter } from '../store/replaced-row.ts';
 import type { PauseReason, StoredWebhook, Webhook, WebhookState } from './webhook.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { MemoryBudget, Reservation } from '@sluice/shared/http/memory-budget';
 import { sleep } from '@sluice/shared/retry';
-import { reserve } from '../request-memory.ts';
+import { reserve } from '../http/request-memory.ts';
 import type { StreamHubs } from '../stream/stream-hubs.ts';
 import { type EventNote, NOTE, type StreamListener } from '../stream/stream-listener.ts';
 import { parseStreamRequest } from '../stream/stream-parameters.ts';

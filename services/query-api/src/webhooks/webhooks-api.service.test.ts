@@ -1,6 +1,6 @@
 import { createDocumentChecker } from '@sluice/shared/testing/openapi';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { PROPERTY_FILTERS_MAX } from '../limits.ts';
+import { PROPERTY_FILTERS_MAX } from '../http/limits.ts';
 import { type QueryService, startQuery } from '../testing/query-service.ts';
 import { manage, Receiver, WEBHOOKS_ENV } from '../testing/webhooks.ts';
 import { FILTER_CHARACTERS_MAX, FILTERS_MAX, URL_CHARACTERS_MAX } from './webhook-request.ts';

@@ -1,8 +1,8 @@
 import type { OperationDescription, PathDescriptions } from '@sluice/shared/http/openapi';
 import { z } from 'zod';
 import type { QueryConfig } from '../config.ts';
-import type { CommonDescription } from '../openapi-schemas.ts';
-import { pageMembers, wholeListParameters } from '../whole-lists.ts';
+import type { CommonDescription } from '../http/openapi-schemas.ts';
+import { pageMembers, wholeListParameters } from '../records/filters/whole-lists.ts';
 import { PAUSE_REASONS } from './webhook.ts';
 import { newWebhookSchema, webhookChangeSchema } from './webhook-request.ts';
 import { replayParameters } from './webhooks-route.ts';

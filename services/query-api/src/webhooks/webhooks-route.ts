@@ -1,11 +1,11 @@
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { timestampParameter } from '../filters/parameter-schemas.ts';
-import { parseParameters, refuseErrors, refuseParameters } from '../filters/parameters.ts';
-import { acceptJson } from '../json-body.ts';
-import { whileConnected } from '../read-route.ts';
-import { PAGE_BYTES, parseWholeList } from '../whole-lists.ts';
+import { acceptJson } from '../http/json-body.ts';
+import { timestampParameter } from '../records/filters/parameter-schemas.ts';
+import { parseParameters, refuseErrors, refuseParameters } from '../records/filters/parameters.ts';
+import { PAGE_BYTES, parseWholeList } from '../records/filters/whole-lists.ts';
+import { whileConnected } from '../store/read-route.ts';
 import type { AllowedAddresses } from './allowed-addresses.ts';
 import type { WebhookOperations } from './webhook-operations.ts';
 import { newWebhookSchema, parseWebhook, webhookChangeSchema } from './webhook-request.ts';

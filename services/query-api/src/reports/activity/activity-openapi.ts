@@ -1,8 +1,8 @@
 import type { PathDescriptions } from '@sluice/shared/http/openapi';
 import { z } from 'zod';
-import { identifierParameter } from '../../entities/entities-openapi.ts';
-import { ENTITY_KINDS, ENTITY_ROUTES, type EntityKind } from '../../entities/entity-kinds.ts';
-import { type CommonDescription, timeSchema } from '../../openapi-schemas.ts';
+import { type CommonDescription, timeSchema } from '../../http/openapi-schemas.ts';
+import { identifierParameter } from '../../records/entities/entities-openapi.ts';
+import { ENTITY_KINDS, ENTITY_ROUTES, type EntityKind } from '../../records/entities/entity-kinds.ts';
 import { ACTIVITY_DAYS, ACTIVITY_NAMES_MAX } from './activity.ts';
 
 const activity = z

@@ -1,13 +1,13 @@
 import { Problem } from '@sluice/shared/http/problem';
-import type { QueryContext } from '../../clickhouse/query.ts';
-import type { QueryRunner } from '../../clickhouse/query-runner.ts';
+import { whereSelected } from '../../records/events/event-selection.ts';
+import type { QueryContext } from '../../store/query.ts';
+import type { QueryRunner } from '../../store/query-runner.ts';
 import {
   LARGE_ROWS_BLOCK,
   LARGE_ROWS_SETTINGS,
   POOL_SETTINGS,
   type QuerySettings,
-} from '../../clickhouse/query-settings.ts';
-import { whereSelected } from '../../events/event-selection.ts';
+} from '../../store/query-settings.ts';
 import { REPORT } from '../report-runner.ts';
 import type { ExportRequest } from './export-parameters.ts';
 

@@ -1,8 +1,8 @@
 import type { PathDescriptions } from '@sluice/shared/http/openapi';
 import { z } from 'zod';
-import { eventFilters } from '../../events/events-openapi.ts';
-import { querySchema } from '../../filters/filters-openapi.ts';
-import type { CommonDescription } from '../../openapi-schemas.ts';
+import type { CommonDescription } from '../../http/openapi-schemas.ts';
+import { eventFilters } from '../../records/events/events-openapi.ts';
+import { querySchema } from '../../records/filters/filters-openapi.ts';
 import { EXPORT_FORMATS, type ExportFormat } from './export-formats.ts';
 import { exportParameters } from './export-parameters.ts';
 

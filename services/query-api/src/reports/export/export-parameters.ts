@@ -1,10 +1,10 @@
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { parseTimestamp } from '@sluice/shared/timestamp';
 import { z } from 'zod';
-import { eventFilterable, selectionParameters } from '../../events/event-selection.ts';
-import { eventParameters } from '../../events/events-parameters.ts';
-import { uuidParameter } from '../../filters/parameter-schemas.ts';
-import { parseParameters, refuseErrors } from '../../filters/parameters.ts';
+import { eventFilterable, selectionParameters } from '../../records/events/event-selection.ts';
+import { eventParameters } from '../../records/events/events-parameters.ts';
+import { uuidParameter } from '../../records/filters/parameter-schemas.ts';
+import { parseParameters, refuseErrors } from '../../records/filters/parameters.ts';
 import { type ReportSelection, reportSelection } from '../report-selection.ts';
 import { EXPORT_FORMATS, type ExportFormat, isExportFormat } from './export-formats.ts';
 

@@ -1,8 +1,8 @@
-import type { Sql } from '../../clickhouse/sql.ts';
-import type { Tables } from '../../clickhouse/tables.ts';
-import { EVENT_FIELDS, type EventColumnType } from '../../events/event-columns.ts';
-import { afterSortKey, orderBy } from '../../events/event-order-sql.ts';
-import { whereSelected } from '../../events/event-selection.ts';
+import { EVENT_FIELDS, type EventColumnType } from '../../records/events/event-columns.ts';
+import { afterSortKey, orderBy } from '../../records/events/event-order-sql.ts';
+import { whereSelected } from '../../records/events/event-selection.ts';
+import type { Sql } from '../../store/sql.ts';
+import type { Tables } from '../../store/tables.ts';
 import { type ExportFormat, formatOf } from './export-formats.ts';
 import type { ExportRequest } from './export-parameters.ts';
 

@@ -3,7 +3,7 @@ import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
 import { parseJson } from '@sluice/shared/json';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { EVENT_COLUMNS } from '../../events/event-columns.ts';
+import { EVENT_COLUMNS } from '../../records/events/event-columns.ts';
 import { metric } from '../../testing/load.ts';
 import { anEvent, eachIdentifier, type QueryService, startQuery, type TestEvent } from '../../testing/query-service.ts';
 import { expectedRecord, inOrder } from '../../testing/reference.ts';

@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import type { ExportQuery } from '../../clickhouse/query.ts';
-import type { QuerySettings } from '../../clickhouse/query-settings.ts';
-import { type ReadDependencies, registerRead } from '../../read-route.ts';
+import type { ExportQuery } from '../../store/query.ts';
+import type { QuerySettings } from '../../store/query-settings.ts';
+import { type ReadDependencies, registerRead } from '../../store/read-route.ts';
 import { blockSettings } from './export-blocks.ts';
 import { formatOf } from './export-formats.ts';
 import { parseExportRequest } from './export-parameters.ts';

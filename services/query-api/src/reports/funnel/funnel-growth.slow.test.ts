@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import type { Statement } from '../../clickhouse/query.ts';
-import type { Tables } from '../../clickhouse/tables.ts';
+import type { Statement } from '../../store/query.ts';
+import type { Tables } from '../../store/tables.ts';
 import { MeasuredRunner, type ReadCost } from '../../testing/measured-runner.ts';
 import { type QueryService, startQuery } from '../../testing/query-service.ts';
 import { parseRetentionRequest } from '../retention/retention-parameters.ts';

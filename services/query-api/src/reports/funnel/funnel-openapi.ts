@@ -1,11 +1,11 @@
 import type { PathDescriptions } from '@sluice/shared/http/openapi';
 import { z } from 'zod';
-import { DOCUMENT_FIELDS } from '../../events/event-columns.ts';
-import { eventFilterable } from '../../events/event-selection.ts';
-import { eventDocumentFilters } from '../../events/events-openapi.ts';
-import { fieldFilters, openParameters, querySchema } from '../../filters/filters-openapi.ts';
-import { PROPERTY_FILTERS_MAX, STEPS_MAX } from '../../limits.ts';
-import { type CommonDescription, timeSchema } from '../../openapi-schemas.ts';
+import { PROPERTY_FILTERS_MAX, STEPS_MAX } from '../../http/limits.ts';
+import { type CommonDescription, timeSchema } from '../../http/openapi-schemas.ts';
+import { DOCUMENT_FIELDS } from '../../records/events/event-columns.ts';
+import { eventFilterable } from '../../records/events/event-selection.ts';
+import { eventDocumentFilters } from '../../records/events/events-openapi.ts';
+import { fieldFilters, openParameters, querySchema } from '../../records/filters/filters-openapi.ts';
 import { peopleSchema } from '../people/people-schemas.ts';
 import { reportEndSchemas } from '../report-schemas.ts';
 import { funnelParameters } from './funnel-parameters.ts';

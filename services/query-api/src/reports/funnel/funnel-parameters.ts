@@ -1,12 +1,17 @@
 import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
-import { DOCUMENT_FIELDS, type DocumentField, type FilterField } from '../../events/event-columns.ts';
-import { eventFilterable, selectionParameters } from '../../events/event-selection.ts';
-import { listOf, notEmpty } from '../../filters/operators.ts';
-import { type Filterable, type ParsedParameters, parseParameters, refuseErrors } from '../../filters/parameters.ts';
-import type { PropertyFilter } from '../../filters/property-filter.ts';
-import { STEPS_MAX, STEPS_MIN, WITHIN_DAYS_MAX } from '../../limits.ts';
+import { STEPS_MAX, STEPS_MIN, WITHIN_DAYS_MAX } from '../../http/limits.ts';
+import { DOCUMENT_FIELDS, type DocumentField, type FilterField } from '../../records/events/event-columns.ts';
+import { eventFilterable, selectionParameters } from '../../records/events/event-selection.ts';
+import { listOf, notEmpty } from '../../records/filters/operators.ts';
+import {
+  type Filterable,
+  type ParsedParameters,
+  parseParameters,
+  refuseErrors,
+} from '../../records/filters/parameters.ts';
+import type { PropertyFilter } from '../../records/filters/property-filter.ts';
 import { GROUP_KEYS, type GroupKey, groupKeyParameter } from '../group-key.ts';
 import { type ReportSelection, reportSelection } from '../report-selection.ts';
 

@@ -2,8 +2,8 @@ import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { parseExactJson } from '@sluice/shared/json';
 import { z } from 'zod';
-import { parseParameters, refuseErrors } from '../../filters/parameters.ts';
-import { STEPS_MAX } from '../../limits.ts';
+import { STEPS_MAX } from '../../http/limits.ts';
+import { parseParameters, refuseErrors } from '../../records/filters/parameters.ts';
 import { type PeoplePage, pageOf, pageParameters } from '../people/people-page.ts';
 import { type FunnelRequest, funnelFilterable, funnelParameters, readFunnel } from './funnel-parameters.ts';
 

@@ -1,6 +1,6 @@
-import type { Sql } from '../../clickhouse/sql.ts';
-import type { Tables } from '../../clickhouse/tables.ts';
-import { textOfJson } from '../../filters/property-value.ts';
+import { textOfJson } from '../../records/filters/property-value.ts';
+import type { Sql } from '../../store/sql.ts';
+import type { Tables } from '../../store/tables.ts';
 import type { GroupKey } from '../group-key.ts';
 import type { FunnelPeopleRequest } from './funnel-people-parameters.ts';
 import { attemptsQuery, KEY_OF_ATTEMPT, MS_BEFORE_1970, personColumn } from './funnel-query.ts';

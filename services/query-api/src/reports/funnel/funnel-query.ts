@@ -1,9 +1,9 @@
-import { BoundParameters, type Sql } from '../../clickhouse/sql.ts';
-import type { Tables } from '../../clickhouse/tables.ts';
-import { EVENT_COLUMNS } from '../../events/event-columns.ts';
-import { whereSelected } from '../../events/event-selection.ts';
-import { eventPropertyCondition } from '../../filters/filter-sql.ts';
-import { TIME_MS_MAX } from '../../filters/parameter-schemas.ts';
+import { EVENT_COLUMNS } from '../../records/events/event-columns.ts';
+import { whereSelected } from '../../records/events/event-selection.ts';
+import { eventPropertyCondition } from '../../records/filters/filter-sql.ts';
+import { TIME_MS_MAX } from '../../records/filters/parameter-schemas.ts';
+import { BoundParameters, type Sql } from '../../store/sql.ts';
+import type { Tables } from '../../store/tables.ts';
 import { keyOfEvent, keyOrder } from '../group-key.ts';
 import type { FunnelRequest } from './funnel-parameters.ts';
 

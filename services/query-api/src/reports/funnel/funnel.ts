@@ -1,7 +1,7 @@
-import type { Row } from '../../clickhouse/row-parser.ts';
-import type { Sql } from '../../clickhouse/sql.ts';
-import type { Tables } from '../../clickhouse/tables.ts';
-import type { QueryRead, ReadDependencies } from '../../read-route.ts';
+import type { QueryRead, ReadDependencies } from '../../store/read-route.ts';
+import type { Row } from '../../store/row-parser.ts';
+import type { Sql } from '../../store/sql.ts';
+import type { Tables } from '../../store/tables.ts';
 import { keyValue, nameOfKey } from '../group-key.ts';
 import { collectingSettings, reportRows } from '../report-runner.ts';
 import { type FunnelRequest, parseFunnelRequest } from './funnel-parameters.ts';

@@ -1,9 +1,9 @@
-import type { HidingStatement, QueryContext } from '../../clickhouse/query.ts';
-import type { QueryRunner } from '../../clickhouse/query-runner.ts';
-import type { Sql } from '../../clickhouse/sql.ts';
-import type { Tables } from '../../clickhouse/tables.ts';
-import { groupsOf } from '../../entities/candidates.ts';
-import type { EventSelection } from '../../events/event-selection.ts';
+import { groupsOf } from '../../records/entities/candidates.ts';
+import type { EventSelection } from '../../records/events/event-selection.ts';
+import type { HidingStatement, QueryContext } from '../../store/query.ts';
+import type { QueryRunner } from '../../store/query-runner.ts';
+import type { Sql } from '../../store/sql.ts';
+import type { Tables } from '../../store/tables.ts';
 import { REPORT } from '../report-runner.ts';
 import { NAMES_SETTINGS, type NameColumn, namesQuery, shownTimesQuery } from './names-query.ts';
 

@@ -1,13 +1,13 @@
 import { Turns } from '@sluice/shared/turns';
-import type { QueryContext } from '../../clickhouse/query.ts';
-import type { QueryRunner } from '../../clickhouse/query-runner.ts';
-import { LARGE_ROWS_SETTINGS } from '../../clickhouse/query-settings.ts';
-import type { EventField } from '../../events/event-columns.ts';
-import { asEventRow, selectOf, sortKeyOf, textOf } from '../../events/event-record.ts';
-import type { EventSelection } from '../../events/event-selection.ts';
-import { PageReader } from '../../events/events-page.ts';
-import { listKeyOf } from '../../events/events-parameters.ts';
-import { PagePaces } from '../../events/page-paces.ts';
+import type { EventField } from '../../records/events/event-columns.ts';
+import { asEventRow, selectOf, sortKeyOf, textOf } from '../../records/events/event-record.ts';
+import type { EventSelection } from '../../records/events/event-selection.ts';
+import { PageReader } from '../../records/events/events-page.ts';
+import { listKeyOf } from '../../records/events/events-parameters.ts';
+import { PagePaces } from '../../records/events/page-paces.ts';
+import type { QueryContext } from '../../store/query.ts';
+import type { QueryRunner } from '../../store/query-runner.ts';
+import { LARGE_ROWS_SETTINGS } from '../../store/query-settings.ts';
 import { REPORT } from '../report-runner.ts';
 
 /** How many events a sample has at most. */

@@ -1,6 +1,6 @@
-import type { QueryContext } from '../../clickhouse/query.ts';
-import type { QueryRunner } from '../../clickhouse/query-runner.ts';
-import { isoTime } from '../../entities/entity-record.ts';
+import { isoTime } from '../../records/entities/entity-record.ts';
+import type { QueryContext } from '../../store/query.ts';
+import type { QueryRunner } from '../../store/query-runner.ts';
 import { type MenuRequest, readEventNames, readNameValues } from './event-names.ts';
 import { SampleReader } from './event-sample.ts';
 import type { ValuesRequest } from './menus-parameters.ts';

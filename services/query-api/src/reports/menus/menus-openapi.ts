@@ -1,10 +1,10 @@
 import type { PathDescriptions } from '@sluice/shared/http/openapi';
 import { z } from 'zod';
-import { eventFilters } from '../../events/events-openapi.ts';
-import { querySchema } from '../../filters/filters-openapi.ts';
-import type { ParameterShape } from '../../filters/parameter-schemas.ts';
-import { NAME_DOTS_MAX } from '../../limits.ts';
-import { type CommonDescription, timeSchema } from '../../openapi-schemas.ts';
+import { NAME_DOTS_MAX } from '../../http/limits.ts';
+import { type CommonDescription, timeSchema } from '../../http/openapi-schemas.ts';
+import { eventFilters } from '../../records/events/events-openapi.ts';
+import { querySchema } from '../../records/filters/filters-openapi.ts';
+import type { ParameterShape } from '../../records/filters/parameter-schemas.ts';
 import { SAMPLE_CHARACTERS_MAX, SAMPLE_EVENTS_MAX } from './event-sample.ts';
 import { MENU_ENTRIES_MAX } from './menu-entries.ts';
 import { namesParameters, propertiesParameters, valuesParameters } from './menus-parameters.ts';

@@ -2,6 +2,7 @@ import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { inCode } from '@sluice/shared/printable';
 import { z } from 'zod';
+import { LIMIT_DEFAULT, LIMIT_MAX } from '../../http/limits.ts';
 import {
   type DocumentField,
   EVENT_COLUMNS,
@@ -9,11 +10,10 @@ import {
   type EventField,
   type FieldsLike,
   type FilterField,
-} from '../../events/event-columns.ts';
-import { eventFilterable, START_AFTER_END, selectionParameters } from '../../events/event-selection.ts';
-import { numberParameter } from '../../filters/parameter-schemas.ts';
-import { type ParsedParameters, parseParameters, refuseErrors } from '../../filters/parameters.ts';
-import { LIMIT_DEFAULT, LIMIT_MAX } from '../../limits.ts';
+} from '../../records/events/event-columns.ts';
+import { eventFilterable, START_AFTER_END, selectionParameters } from '../../records/events/event-selection.ts';
+import { numberParameter } from '../../records/filters/parameter-schemas.ts';
+import { type ParsedParameters, parseParameters, refuseErrors } from '../../records/filters/parameters.ts';
 import { propertyOfPath } from '../property-parameter.ts';
 import type { MenuRequest } from './event-names.ts';
 

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
-import type { QueryContext } from '../../clickhouse/query.ts';
-import { isoTime } from '../../entities/entity-record.ts';
-import { sendJson } from '../../json-response.ts';
-import { type QueryRead, type ReadDependencies, registerQueryRead } from '../../read-route.ts';
+import { sendJson } from '../../http/json-response.ts';
+import { isoTime } from '../../records/entities/entity-record.ts';
+import type { QueryContext } from '../../store/query.ts';
+import { type QueryRead, type ReadDependencies, registerQueryRead } from '../../store/read-route.ts';
 import type { MenuRequest } from './event-names.ts';
 import { type Menu, MenuReader } from './menu-reader.ts';
 import {

@@ -1,13 +1,13 @@
-import type { QuerySettings } from '../../clickhouse/query-settings.ts';
-import { type Sql, where } from '../../clickhouse/sql.ts';
-import type { Tables } from '../../clickhouse/tables.ts';
-import { shownConditions } from '../../deletions/hidden-events.ts';
 import {
   type EventSelection,
   filterConditions,
   selectionConditions,
   whereSelected,
-} from '../../events/event-selection.ts';
+} from '../../records/events/event-selection.ts';
+import { shownConditions } from '../../store/deletions/hidden-events.ts';
+import type { QuerySettings } from '../../store/query-settings.ts';
+import { type Sql, where } from '../../store/sql.ts';
+import type { Tables } from '../../store/tables.ts';
 import { countedRanges, DAYS, HOURS, isCountedByHour } from '../hour-counts.ts';
 
 /** A column of names: it has few values, and the projections that count events have it. */

@@ -1,7 +1,7 @@
 import type { Reservation } from '@sluice/shared/http/memory-budget';
 import { parseJson } from '@sluice/shared/json';
-import { NAME_DOTS_MAX } from '../../limits.ts';
-import { reserve } from '../../request-memory.ts';
+import { NAME_DOTS_MAX } from '../../http/limits.ts';
+import { reserve } from '../../http/request-memory.ts';
 import { PROPERTIES } from '../property-parameter.ts';
 import { firstEntries, MENU_ENTRIES_MAX } from './menu-entries.ts';
 

@@ -1,6 +1,6 @@
 import type { Reservation } from '@sluice/shared/http/memory-budget';
 import { parseExactJson } from '@sluice/shared/json';
-import { reserve } from '../../request-memory.ts';
+import { reserve } from '../../http/request-memory.ts';
 import { firstEntries, MENU_ENTRIES_MAX } from './menu-entries.ts';
 
 /** A value, and in how many of the sampled events it is. */

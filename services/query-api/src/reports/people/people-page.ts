@@ -2,10 +2,10 @@ import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
-import type { Row } from '../../clickhouse/row-parser.ts';
-import { encodeCursor, readCursor } from '../../cursor.ts';
-import { cursorParameter, limitParameter } from '../../filters/parameter-schemas.ts';
-import { LIMIT_DEFAULT } from '../../limits.ts';
+import { encodeCursor, readCursor } from '../../http/cursor.ts';
+import { LIMIT_DEFAULT } from '../../http/limits.ts';
+import { cursorParameter, limitParameter } from '../../records/filters/parameter-schemas.ts';
+import type { Row } from '../../store/row-parser.ts';
 import type { ReportSelection } from '../report-selection.ts';
 
 // The people behind a number of a report are found by the report's own query, which lists them in place of counting

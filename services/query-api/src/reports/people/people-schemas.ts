@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { limitSchema, nextCursorSchema } from '../../openapi-schemas.ts';
+import { limitSchema, nextCursorSchema } from '../../http/openapi-schemas.ts';
 import { reportEndSchemas } from '../report-schemas.ts';
 
 /** Returns the schema of a page of people. */

@@ -1,8 +1,8 @@
 import type { PathDescriptions } from '@sluice/shared/http/openapi';
 import { z } from 'zod';
-import { eventDocumentFilters } from '../../events/events-openapi.ts';
-import { fieldFilters, querySchema } from '../../filters/filters-openapi.ts';
-import { type CommonDescription, timeSchema } from '../../openapi-schemas.ts';
+import { type CommonDescription, timeSchema } from '../../http/openapi-schemas.ts';
+import { eventDocumentFilters } from '../../records/events/events-openapi.ts';
+import { fieldFilters, querySchema } from '../../records/filters/filters-openapi.ts';
 import { peopleSchema } from '../people/people-schemas.ts';
 import { reportEndSchemas } from '../report-schemas.ts';
 import { retentionFilterable, retentionParameters } from './retention-parameters.ts';

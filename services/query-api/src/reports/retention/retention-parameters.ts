@@ -1,12 +1,17 @@
 import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
-import type { DocumentField, FilterField } from '../../events/event-columns.ts';
-import { eventFilterable, selectionParameters } from '../../events/event-selection.ts';
-import type { FieldFilter } from '../../filters/operators.ts';
-import { numberParameter, textParameter } from '../../filters/parameter-schemas.ts';
-import { type Filterable, type ParsedParameters, parseParameters, refuseErrors } from '../../filters/parameters.ts';
-import { PERIODS_MAX } from '../../limits.ts';
+import { PERIODS_MAX } from '../../http/limits.ts';
+import type { DocumentField, FilterField } from '../../records/events/event-columns.ts';
+import { eventFilterable, selectionParameters } from '../../records/events/event-selection.ts';
+import type { FieldFilter } from '../../records/filters/operators.ts';
+import { numberParameter, textParameter } from '../../records/filters/parameter-schemas.ts';
+import {
+  type Filterable,
+  type ParsedParameters,
+  parseParameters,
+  refuseErrors,
+} from '../../records/filters/parameters.ts';
 import { calendarUnit, timeZoneParameter, weekStartParameter } from '../calendar.ts';
 import { type ReportSelection, reportBuckets, reportSelection } from '../report-selection.ts';
 

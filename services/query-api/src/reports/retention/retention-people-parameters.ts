@@ -1,9 +1,9 @@
 import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
-import { timestampParameter } from '../../filters/parameter-schemas.ts';
-import { parseParameters, refuseErrors } from '../../filters/parameters.ts';
-import { PERIODS_MAX } from '../../limits.ts';
+import { PERIODS_MAX } from '../../http/limits.ts';
+import { timestampParameter } from '../../records/filters/parameter-schemas.ts';
+import { parseParameters, refuseErrors } from '../../records/filters/parameters.ts';
 import { type PeoplePage, pageOf, pageParameters } from '../people/people-page.ts';
 import { BUCKET_PARAMETERS } from '../report-selection.ts';
 import {

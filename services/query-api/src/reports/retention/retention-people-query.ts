@@ -1,5 +1,5 @@
-import type { Sql } from '../../clickhouse/sql.ts';
-import type { Tables } from '../../clickhouse/tables.ts';
+import type { Sql } from '../../store/sql.ts';
+import type { Tables } from '../../store/tables.ts';
 import type { RetentionPeopleRequest } from './retention-people-parameters.ts';
 import { RETURNED_AT_ONCE, usersQuery } from './retention-query.ts';
 

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
-import type { Sql } from '../../clickhouse/sql.ts';
-import type { Tables } from '../../clickhouse/tables.ts';
-import { type ReadDependencies, registerRead } from '../../read-route.ts';
+import { type ReadDependencies, registerRead } from '../../store/read-route.ts';
+import type { Sql } from '../../store/sql.ts';
+import type { Tables } from '../../store/tables.ts';
 import { sendPeople } from '../people/people-page.ts';
 import { collectingSettings, reportRows } from '../report-runner.ts';
 import { parseRetentionPeopleRequest } from './retention-people-parameters.ts';

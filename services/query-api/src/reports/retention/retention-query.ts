@@ -1,9 +1,9 @@
-import type { Sql } from '../../clickhouse/sql.ts';
-import type { Tables } from '../../clickhouse/tables.ts';
-import { EVENT_COLUMNS } from '../../events/event-columns.ts';
-import { whereSelected } from '../../events/event-selection.ts';
-import { fieldCondition } from '../../filters/filter-sql.ts';
-import type { FieldFilter } from '../../filters/operators.ts';
+import { EVENT_COLUMNS } from '../../records/events/event-columns.ts';
+import { whereSelected } from '../../records/events/event-selection.ts';
+import { fieldCondition } from '../../records/filters/filter-sql.ts';
+import type { FieldFilter } from '../../records/filters/operators.ts';
+import type { Sql } from '../../store/sql.ts';
+import type { Tables } from '../../store/tables.ts';
 import type { RetentionRequest } from './retention-parameters.ts';
 
 const STARTS = '{starts:Array(Int64)}';

@@ -1,6 +1,6 @@
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import type { ClickHouseReader } from '../../clickhouse/clickhouse-reader.ts';
+import type { ClickHouseReader } from '../../store/clickhouse-reader.ts';
 import {
   isSlow,
   metric,

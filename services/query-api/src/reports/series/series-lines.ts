@@ -1,5 +1,5 @@
 import type { Reservation } from '@sluice/shared/http/memory-budget';
-import { reserve } from '../../request-memory.ts';
+import { reserve } from '../../http/request-memory.ts';
 import { EXACT_DISTINCT_MAX, emptyValue } from './series-measure.ts';
 import type { PlaceRow, SeriesPart, Written } from './series-query.ts';
 

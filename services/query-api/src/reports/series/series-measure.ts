@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { BoundParameters } from '../../clickhouse/sql.ts';
-import { EVENT_COLUMNS } from '../../events/event-columns.ts';
-import { propertyNumber } from '../../filters/property-value.ts';
+import { EVENT_COLUMNS } from '../../records/events/event-columns.ts';
+import { propertyNumber } from '../../records/filters/property-value.ts';
+import type { BoundParameters } from '../../store/sql.ts';
 import { PROPERTIES, propertyOfPath } from '../property-parameter.ts';
 
 /** Distinct counts up to this are exact, also where memory does not allow for exact ones of any size. */

@@ -1,8 +1,8 @@
 import type { PathDescriptions } from '@sluice/shared/http/openapi';
 import { z } from 'zod';
-import { eventFilters } from '../../events/events-openapi.ts';
-import { querySchema } from '../../filters/filters-openapi.ts';
-import { type CommonDescription, timeSchema } from '../../openapi-schemas.ts';
+import { type CommonDescription, timeSchema } from '../../http/openapi-schemas.ts';
+import { eventFilters } from '../../records/events/events-openapi.ts';
+import { querySchema } from '../../records/filters/filters-openapi.ts';
 import { EXACT_DISTINCT_MAX } from './series-measure.ts';
 import { seriesParameters } from './series-parameters.ts';
 

@@ -1,6 +1,6 @@
-import { BoundParameters, type Sql } from '../../clickhouse/sql.ts';
-import type { Tables } from '../../clickhouse/tables.ts';
-import { whereSelected } from '../../events/event-selection.ts';
+import { whereSelected } from '../../records/events/event-selection.ts';
+import { BoundParameters, type Sql } from '../../store/sql.ts';
+import type { Tables } from '../../store/tables.ts';
 import { type GroupKey, keyOfEvent, keyOrder } from '../group-key.ts';
 import { type CountUnit, DAYS, HOURS, hourCountsQuery, isCountedByHour } from '../hour-counts.ts';
 import { type MeasureSql, measureSql, ranksGroups } from './series-measure.ts';

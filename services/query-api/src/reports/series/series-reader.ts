@@ -1,12 +1,12 @@
 import type { Reservation } from '@sluice/shared/http/memory-budget';
 import { Problem } from '@sluice/shared/http/problem';
-import type { HidingStatement, QueryContext } from '../../clickhouse/query.ts';
-import { isOutOfSpace } from '../../clickhouse/query-error.ts';
-import type { QueryRunner } from '../../clickhouse/query-runner.ts';
-import type { QuerySettings } from '../../clickhouse/query-settings.ts';
-import type { Row } from '../../clickhouse/row-parser.ts';
-import { TimeBudget } from '../../clickhouse/time-budget.ts';
 import type { QueryConfig } from '../../config.ts';
+import type { HidingStatement, QueryContext } from '../../store/query.ts';
+import { isOutOfSpace } from '../../store/query-error.ts';
+import type { QueryRunner } from '../../store/query-runner.ts';
+import type { QuerySettings } from '../../store/query-settings.ts';
+import type { Row } from '../../store/row-parser.ts';
+import { TimeBudget } from '../../store/time-budget.ts';
 import { collectingSettings, readReport } from '../report-runner.ts';
 import { emptyValues, type Numbers, SeriesLines } from './series-lines.ts';
 import { isDistinct } from './series-measure.ts';

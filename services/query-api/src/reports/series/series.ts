@@ -1,6 +1,6 @@
 import { Turns } from '@sluice/shared/turns';
-import { sendJson } from '../../json-response.ts';
-import type { QueryRead, ReadDependencies } from '../../read-route.ts';
+import { sendJson } from '../../http/json-response.ts';
+import type { QueryRead, ReadDependencies } from '../../store/read-route.ts';
 import { keyValue, nameOfKey } from '../group-key.ts';
 import { emptyValues, type Numbers } from './series-lines.ts';
 import { emptyValue, nameOfMeasure } from './series-measure.ts';

@@ -1,0 +1,224 @@
+import { visitorOf } from '@sluice/shared/deleted-person';
+import { createDocumentChecker } from '@sluice/shared/testing/openapi';
+import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
+import { type QueryService, startQuery } from '../../testing/query-service.ts';
+import { Receiver } from '../../testing/webhooks.ts';
+
+let query: QueryService;
+
+beforeAll(async () => {
+  query = await startQuery(inject('clickhouseUrl'));
+});
+afterAll(() => query.stop());
+
+/** The row of an event of a workspace, as ingest-api writes it. */
+function row(workspace: string, more: Readonly<Record<string, unknown>> = {}): string {
+  return JSON.stringify({ workspace_id: workspace, timestamp: 1, uuid: 'u', ...more, received_at: 5 });
+}
+
+/** A dead letter as the writer stores it, with its id in the name of its event. */
+function letter(id: string, given: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
+  const place = { kind: 'events', format: '1', topic: 't', partition: 3, offset: 7, line: 2 };
+  return { id, ...place, reason: 'CANNOT_PARSE_NUMBER: no', row: row('a', { event: id }), ...given };
+}
+
+interface Page {
+  readonly results: readonly { readonly id: string }[];
+  readonly nextCursor: string | null;
+}
+
+async function list(parameters = '', key = 'admin-a'): Promise<string[]> {
+  const { status, body, text } = await query.get(`/dead-letters${parameters}`, key);
+  expect([status, text]).toEqual([200, expect.anything()]);
+  return (body as unknown as Page).results.map(({ id }) => id);
+}
+
+test('dead letters come the newest first, page by page, by state and kind', async () => {
+  await query.insert('dead_letters', [
+    letter('c1', { row: row('c'), recorded_at: 1_700_000_000_000 }),
+    letter('c2', { row: row('c'), recorded_at: 1_700_000_000_001, replayed_at: 1_700_000_000_002 }),
+    // In the same millisecond, as a batch stores them.
+    letter('c3', { row: row('c'), recorded_at: 1_700_000_000_003, kind: 'changes' }),
+    letter('c4', { row: row('c'), recorded_at: 1_700_000_000_003 }),
+  ]);
+  expect(await list('', 'admin-c')).toEqual(['c4', 'c3', 'c2', 'c1']);
+  expect(await list('?replayed=false', 'admin-c')).toEqual(['c4', 'c3', 'c1']);
+  expect(await list('?replayed=true', 'admin-c')).toEqual(['c2']);
+  expect(await list('?kind=changes', 'admin-c')).toEqual(['c3']);
+  const seen: string[] = [];
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const { body } = await query.get(`/dead-letters?limit=1${cursor && `&cursor=${cursor}`}`, 'admin-c');
+    const page = body as unknown as Page;
+    seen.push(...page.results.map(({ id }) => id));
+    cursor = page.nextCursor;
+  }
+  expect(seen).toEqual(['c4', 'c3', 'c2', 'c1']);
+});
+
+test('a dead letter has its reason, its place and its row as it came', async () => {
+  const hostile = row('d', { event: '\u202e<img src=x onerror=alert(1)>\u0000 🦊' });
+  await query.insert('dead_letters', [letter('d1', { row: hostile, recorded_at: 1_700_000_000_000 })]);
+  const { status, body } = await query.get('/dead-letters/d1', 'admin-d');
+  expect([status, body]).toEqual([
+    200,
+    {
+      ...{ id: 'd1', recordedAt: '2023-11-14T22:13:20.000Z', replayedAt: null, kind: 'events', topic: 't' },
+      ...{
+        partition: 3,
+        offset: '7',
+        line: 2,
+        reason: 'CANNOT_PARSE_NUMBER: no',
+        client: null,
+        bytes: Buffer.byteLength(hostile),
+      },
+      row: hostile,
+    },
+  ]);
+});
+
+test('a rejected call has the client that sent it, where ingest-api knew it, whatever the call says', async () => {
+  const call = '"client":"mine"';
+  const rejected = (id: string, client?: string) =>
+    letter(id, { kind: 'rejected', row: JSON.stringify({ workspace_id: 'b', client, call, received_at: 5 }) });
+  await query.insert('dead_letters', [
+    rejected('i1', 'analytics-php'),
+    rejected('i2'),
+    letter('i3', { row: row('b', { client: 'mine' }) }),
+  ]);
+  const { body } = await query.get('/dead-letters', 'admin-b');
+  const found = (body as unknown as { results: { id: string; client: string | null }[] }).results;
+  expect(Object.fromEntries(found.map(({ id, client }) => [id, client]))).toMatchObject({
+    ...{ i1: 'analytics-php', i2: null, i3: null },
+  });
+  expect((await query.get('/dead-letters/i1', 'admin-b')).body).toMatchObject({ client: 'analytics-php' });
+});
+
+test('a workspace sees nothing of another one, nor what may be of several or of none', async () => {
+  const own = letter('own');
+  const others = [
+    letter('of-b', { row: row('b') }),
+    // A message that cannot be read: its first row is of the workspace, the next is not.
+    letter('message', { format: '2', row: `${row('a')}\n${row('b')}\n` }),
+    // Nobody knows what a row of another format means.
+    letter('other-format', { format: '2' }),
+    letter('two-rows', { row: `${row('a')}\n${row('b')}` }),
+    letter('of-nobody', { row: 'not JSON' }),
+    // Rows that only name the workspace somewhere.
+    letter('inside', { row: JSON.stringify({ properties: { workspace_id: 'a' }, workspace_id: 'b' }) }),
+    letter('later', { row: `{"x":1,"workspace_id":"a"` }),
+    letter('prefix', { row: row('a'.repeat(2)) }),
+    letter('wildcard', { row: row('%') }),
+  ];
+  await query.insert('dead_letters', [own, ...others]);
+  expect(await list()).toEqual(['own']);
+  for (const { id } of others) {
+    expect(await query.get(`/dead-letters/${id}`, 'admin-a')).toMatchObject({ status: 404 });
+    const replay = {
+      method: 'POST',
+      url: `/dead-letters/${id}/replay`,
+      headers: { authorization: 'Bearer admin-a' },
+    } as const;
+    expect((await query.app.inject(replay)).statusCode).toBe(404);
+  }
+});
+
+test('a row that is cut off is shown to its workspace all the same', async () => {
+  await query.insert('dead_letters', [letter('cut', { row: row('e').slice(0, -3) })]);
+  expect(await list('', 'admin-e')).toEqual(['cut']);
+});
+
+test('what names a deleted user is hidden at once, and what came since is not', async () => {
+  await query.insert('dead_letters', [
+    letter('before', { row: row('f', { user_id: 'jane' }) }),
+    letter('since', { row: `${row('f', { user_id: 'jane' }).slice(0, -2)}900}` }),
+    letter('other', { row: row('f', { user_id: 'john' }) }),
+  ]);
+  expect((await list('', 'admin-f')).toSorted()).toEqual(['before', 'other', 'since']);
+  await query.insert('pending_deletions', [{ workspace_id: 'f', user_id: 'jane', version: 100 }]);
+  expect((await list('', 'admin-f')).toSorted()).toEqual(['other', 'since']);
+  expect(await query.get('/dead-letters/before', 'admin-f')).toMatchObject({ status: 404 });
+  await query.insert('dead_letters', [letter('of a visitor', { row: row('f', { anonymous_id: 'v' }) })]);
+  await query.insert('pending_deletions', [{ workspace_id: 'f', user_id: visitorOf('v'), version: 100 }]);
+  expect((await list('', 'admin-f')).toSorted()).toEqual(['other', 'since']);
+});
+
+test.each([
+  ['?replayed=maybe&kind=deletions&limit=x&page=2', ['replayed', 'kind', 'limit', 'page']],
+  ['?cursor=nonsense', ['cursor']],
+  ['?kind=events&kind=changes', ['kind']],
+])('the faults of %s are all named', async (parameters, paths) => {
+  const { status, body } = await query.get(`/dead-letters${parameters}`, 'admin-a');
+  expect([status, body.errors.map(({ path }) => path)]).toEqual([400, paths]);
+});
+
+test('a cursor is of its workspace and its list alone', async () => {
+  await query.insert('dead_letters', [letter('g1', { row: row('g') }), letter('g2', { row: row('g') })]);
+  const { nextCursor } = (await query.get('/dead-letters?limit=1', 'admin-g')).body;
+  expect((await query.get(`/dead-letters?cursor=${nextCursor}`, 'admin-a')).status).toBe(400);
+  expect((await query.get(`/dead-letters?kind=events&cursor=${nextCursor}`, 'admin-g')).status).toBe(400);
+});
+
+test.each([
+  ['GET', '/dead-letters'],
+  ['GET', '/dead-letters/own'],
+  ['POST', '/dead-letters/own/replay'],
+] as const)('%s %s needs the scope admin', async (method, url) => {
+  const send = (headers: Record<string, string>) => query.app.inject({ method, url, headers });
+  for (const key of ['a', 'sql-a', 'webhooks-a', 'ingest-only']) {
+    expect((await send({ authorization: `Bearer ${key}` })).json()).toMatchObject({ code: 'missing_scope' });
+  }
+  expect((await send({})).statusCode).toBe(401);
+});
+
+test('where no writer is known, replay gets 501 with the command', async () => {
+  await query.insert('dead_letters', [letter('h1', { row: row('h') })]);
+  const request = {
+    method: 'POST',
+    url: '/dead-letters/h1/replay',
+    headers: { authorization: 'Bearer admin-h' },
+  } as const;
+  const response = await query.app.inject(request);
+  expect([response.statusCode, response.json()]).toMatchObject([501, { code: 'replay_not_available' }]);
+  expect(response.json().detail).toContain('sluice dead-letters replay h1');
+});
+
+test('the responses are as documented', async () => {
+  const checker = createDocumentChecker((await query.app.inject('/openapi.json')).json());
+  const headers = { authorization: 'Bearer admin-d' };
+  const page = await query.app.inject({ url: '/dead-letters?limit=1', headers });
+  expect(checker.errorsOfResponse('GET /dead-letters', page)).toBeUndefined();
+  const one = await query.app.inject({ url: '/dead-letters/d1', headers });
+  expect(checker.errorsOfResponse('GET /dead-letters/{id}', one)).toBeUndefined();
+});
+
+test('the first writer that responds replays, and says what cannot be taken', async () => {
+  await using receiver = await Receiver.start();
+  const writer = receiver.url.replace('/events', '/');
+  // Nothing listens on port 9.
+  const service = await startQuery(inject('clickhouseUrl'), { REPLAY_URL: `http://127.0.0.1:9,${writer}` });
+  onTestFinished(service.stop);
+  await service.insert('dead_letters', [letter('a b', { row: row('a') })]);
+  const replay = async () => {
+    const request = {
+      method: 'POST',
+      url: '/dead-letters/a%20b/replay',
+      headers: { authorization: 'Bearer admin-a' },
+    } as const;
+    const response = await service.app.inject(request);
+    return [response.statusCode, response.body === '' ? '' : response.json().detail];
+  };
+  const paths: unknown[] = [];
+  const respond = (status: number, body = '') => {
+    receiver.behaviour = (_, response) => {
+      paths.push(response.req.url);
+      response.writeHead(status).end(body);
+    };
+  };
+  respond(204);
+  expect(await replay()).toEqual([204, '']);
+  respond(409, '{"detail":"Only the beginning of the call is kept."}');
+  expect(await replay()).toEqual([409, 'Only the beginning of the call is kept.']);
+  respond(503, 'a proxy');
+  expect(await replay()).toEqual([503, expect.stringContaining('send the request again')]);
+  expect(new Set(paths)).toEqual(new Set(['/dead-letters/a%20b/replay']));
+});

@@ -1,0 +1,140 @@
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import { encodeCursor } from '../../http/cursor.ts';
+import { sendJson } from '../../http/json-response.ts';
+import { whenSent } from '../../http/when-sent.ts';
+import { type ReadDependencies, type RequestContext, registerRead } from '../../store/read-route.ts';
+import { RequestQueries } from '../../store/request-queries.ts';
+import { TimeBudget } from '../../store/time-budget.ts';
+import {
+  type EntitiesRequest,
+  type ListRequest,
+  parseEntitiesRequest,
+  parseMembershipsRequest,
+  parseRecordRequest,
+} from './entities-parameters.ts';
+import { entityExists, readEntity, readPage } from './entities-reader.ts';
+import { ENTITY_KINDS, ENTITY_ROUTES, type EntityKind, noSuchEntity, OTHER_KIND } from './entity-kinds.ts';
+import { type Entity, entityRecord, membershipRecord, type SeenEntity } from './entity-record.ts';
+import { readMemberships } from './memberships-reader.ts';
+import { readSeenPage } from './seen-reader.ts';
+
+/** How much longer than its queries a client may read a response, in milliseconds. */
+const GRACE_MS = 2_000;
+
+/** Registers `GET /users`, `GET /users/{foreignId}`, its organizations, and the same for organizations. */
+export function registerEntities(app: FastifyInstance, deps: ReadDependencies): void {
+  for (const kind of ENTITY_KINDS) {
+    const { path, idName } = ENTITY_ROUTES[kind];
+    const other = ENTITY_ROUTES[OTHER_KIND[kind]];
+
+    registerRead(app, {
+      path,
+      parse: ({ query, workspace }) => parseEntitiesRequest(kind, query, workspace),
+      async respond(request, context, reply) {
+        const queries = await whenHeld(deps, context, reply);
+        const entities = request.limit === 0 ? none() : readList(queries, kind, request);
+        const recordOf = ({ entity }: Listed<Entity>) => entityRecord(idName, entity);
+        return await sendJson(reply, pageJson(request, entities, recordOf));
+      },
+    });
+
+    registerRead(app, {
+      path: `${path}/:id`,
+      parse: parseRecordRequest,
+      async respond({ id, propertyTimes }, context, reply) {
+        const queries = await whenHeld(deps, context, reply);
+        const entity = await readEntity(queries, kind, id);
+        if (!entity) throw noSuchEntity(kind);
+        return await sendJson(reply, entityRecord(idName, entity, propertyTimes));
+      },
+    });
+
+    registerRead(app, {
+      path: `${path}/:id${other.path}`,
+      parse: ({ params: { id }, query, workspace }) => ({
+        id,
+        ...parseMembershipsRequest(kind, id, query, workspace),
+      }),
+      async respond({ id, ...request }, context, reply) {
+        const { limit, after } = request;
+        const queries = await whenHeld(deps, context, reply);
+        if (!(await entityExists(queries, kind, id))) throw noSuchEntity(kind);
+        const page = { kind, id, after: after?.id ?? '', rowsMax: limit + 1 };
+        const memberships = limit === 0 ? none() : listedById(readMemberships(queries, page));
+        const recordOf = ({ entity }: Listed<SeenEntity>) => [membershipRecord(other.idName, entity)];
+        return await sendJson(reply, pageJson(request, memberships, recordOf));
+      },
+    });
+  }
+}
+
+/** Waits until the response may be held in memory, and returns what runs its queries. */
+async function whenHeld(
+  { config, queryRunner }: ReadDependencies,
+  context: RequestContext,
+  reply: FastifyReply,
+): Promise<RequestQueries> {
+  const budget = new TimeBudget(config.QUERY_TIMEOUT_MS);
+  const release = await queryRunner.holdEntities({ ...context, budget });
+  // Its queries may run for one half, and wait for the other.
+  whenSent(reply, release, 2 * config.QUERY_TIMEOUT_MS + GRACE_MS);
+  return new RequestQueries(queryRunner, context, budget);
+}
+
+async function* none(): AsyncGenerator<never, void, undefined> {}
+
+/** What a page lists, and its place in the list as cursors have it. */
+interface Listed<Entity> {
+  readonly entity: Entity;
+  readonly place: readonly (string | number)[];
+}
+
+/** Reads a page, and one more if there is a next page. */
+async function* readList(
+  queries: RequestQueries,
+  kind: EntityKind,
+  { limit, after, properties, order }: EntitiesRequest,
+): AsyncGenerator<Listed<Entity>, void, undefined> {
+  const { field, direction } = order;
+  const common = { kind, properties, rowsMax: limit + 1 };
+  if (field === 'id') {
+    yield* listedById(readPage(queries, { ...common, direction, after: after?.id }));
+    return;
+  }
+  const page = { ...common, order: { field, direction }, after };
+  for await (const { entity, sortKey } of readSeenPage(queries, page)) {
+    yield { entity, place: [sortKey.id, sortKey.seenMs] };
+  }
+}
+
+async function* listedById<Item extends { readonly id: string }>(
+  entities: AsyncGenerator<Item, void, undefined>,
+): AsyncGenerator<Listed<Item>, void, undefined> {
+  for await (const entity of entities) yield { entity, place: [entity.id] };
+}
+
+/** The JSON of a page, in chunks. */
+async function* pageJson<Item extends Listed<unknown>>(
+  { limit, list }: ListRequest,
+  items: AsyncGenerator<Item, void, undefined>,
+  recordOf: (item: Item) => Iterable<string> | AsyncIterable<string>,
+): AsyncGenerator<string, void, undefined> {
+  let count = 0;
+  let last: Item | undefined;
+  let nextCursor: string | null = null;
+  yield `{"limit":${limit},"results":[`;
+  for await (const item of items) {
+    if (count === limit && last) {
+      nextCursor = encodeCursor(list, last.place);
+      break;
+    }
+    let separator = count > 0 ? ',' : '';
+    for await (const chunk of recordOf(item)) {
+      yield separator + chunk;
+      separator = '';
+    }
+    last = item;
+    count += 1;
+  }
+  yield `],"nextCursor":${JSON.stringify(nextCursor)}}`;
+}

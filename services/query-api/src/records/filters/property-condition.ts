@@ -1,0 +1,133 @@
+import type { BoundParameters } from '../../store/sql.ts';
+import type { Comparison, Condition } from './operators.ts';
+import { acceptedJson, type Place, type PropertyFilter, type SegmentRange } from './property-filter.ts';
+
+/** The comparing operators as SQL writes them. */
+export const COMPARISON_SQL: Readonly<Record<Comparison, string>> = { lt: '<', lte: '<=', gt: '>', gte: '>=' };
+
+/**
+ * Integers of at least this size are compared as doubles alone: the long ones that are stored digit by digit are less.
+ */
+const INTEGER_MAX = 1e20;
+
+/**
+ * Returns the SQL condition that a positive filter holds at one of `places` inside the JSON text in `column`.
+ *
+ * It compares a value as ClickHouse writes it out again (JSONExtractRaw), which is the same for equal values: `1e+21`
+ * and `-0` become `1e21` and `0`. A text that ClickHouse's parser refuses is {@link repaired} first.
+ */
+export function propertyCondition(
+  column: string,
+  places: readonly Place[],
+  { name, condition }: PropertyFilter,
+  parameters: BoundParameters,
+): string {
+  const segments = name.split('.');
+  const keyOf = ({ from, to }: SegmentRange) => parameters.text(repairedKey(segments.slice(from, to).join('.')));
+  const values = places.map((place) => extractRaw('json', place.map(keyOf))).join(', ');
+  // Repairing changes neither most names nor most values: then it makes no difference whether it was needed.
+  const [json, altered] = [name, ...acceptedJson(condition)].some((text) => REPAIRED.test(text))
+    ? [repaired(column), '1']
+    : [`if(isValidJSON(${column}), ${column}, ${repaired(column)})`, `NOT isValidJSON(${column})`];
+  // The lambda computes the document once for all places. Written out, each place would hold a copy of it in memory.
+  // A value that is missing or cannot be parsed is the empty string.
+  return `arrayExists((json, altered) -> arrayExists(raw -> raw != '' AND ${valueCondition(condition, parameters)}, [${values}]), [${json}], [${altered}])`;
+}
+
+/** SQL of the value at a path of keys, as ClickHouse writes it out again; the empty string when there is none. */
+export function extractRaw(json: string, keys: readonly string[]): string {
+  return `JSONExtractRaw(${[json, ...keys].join(', ')})`;
+}
+
+/** The condition on `raw`, the JSON of a value in a document, which is {@link repaired} if `altered`. */
+function valueCondition(condition: Condition, parameters: BoundParameters): string {
+  switch (condition.operator) {
+    case 'eq':
+    case 'ne':
+    case 'in': {
+      const accepted = `JSONExtractArrayRaw(${parameters.text(`[${acceptedJson(condition).map(repairedJson)}]`)})`;
+      const acceptedItems = itemsOf(`concat('[', arrayStringConcat(${accepted}, ','), ']')`);
+      // An array equals a value also when one of its items does.
+      return `(hasAny([raw], ${accepted}) OR startsWith(raw, '[') AND hasAny(${itemsOf('raw')}, ${acceptedItems}))`;
+    }
+    case 'exists':
+      return '1';
+    case 'prefix':
+      return `${IS_STRING} AND startsWith(${STRING}, ${parameters.text(condition.value)})`;
+    case 'contains':
+      return `${IS_STRING} AND position(${STRING}, ${parameters.text(condition.value)}) > 0`;
+    default: {
+      const { operator, value } = condition;
+      const sign = COMPARISON_SQL[operator];
+      if (typeof value === 'string') return `${IS_STRING} AND ${STRING} ${sign} ${parameters.text(value)}`;
+      // One parser reads both sides exactly. It knows large numbers with a point or an exponent only.
+      const number = `JSONExtractFloat(${parameters.text(value.toExponential())})`;
+      const asDouble = `match(raw, '^[-0-9]') AND JSONExtractFloat(${withPoint('raw')}) ${sign} ${number}`;
+      if (!Number.isInteger(value)) return asDouble;
+      // A long integer is compared as an integer: as a double it would equal its neighbours.
+      const asInteger = `toInt256(raw) ${sign} toInt256(${parameters.text(String(value))})`;
+      return Math.abs(value) < INTEGER_MAX ? `if(match(raw, '^-?[0-9]{16,19}$'), ${asInteger}, ${asDouble})` : asDouble;
+    }
+  }
+}
+
+/** A name or a JSON text that {@link repaired} changes in more than its spelling. */
+export const REPAIRED = /\0|\\u(?:0000|d[89a-f])|[0-9]{19}/;
+
+/** A key as it is in a {@link repaired} document. */
+export function repairedKey(key: string): string {
+  return key.replaceAll('\0', '\0' + '0000').replaceAll(/([:,[](?:-[0-9]{19,}|[0-9]{20,}))/g, '$1.0');
+}
+
+/**
+ * SQL that rewrites JSON which ClickHouse's parser refuses: it knows neither lone surrogates nor integers beyond 64
+ * bits. Different texts stay different:
+ * - an escaped backslash is written `\u005c`, so that every backslash left begins an escape;
+ * - a lone surrogate `\ud800` becomes the character NUL and its four digits, and NUL itself becomes NUL and `0000`;
+ * - an integer of 20 digits or more, or a negative one of 19, gets `.0`, which makes it a double. So do such digits
+ *   after a comma, colon or bracket inside a string; they get it in every text, so it does no harm.
+ */
+export function repaired(json: string): string {
+  const plainBackslashes = String.raw`replaceAll(${json}, '\\\\', '\\u005c')`;
+  return withPoint(
+    String.raw`replaceRegexpAll(${plainBackslashes}, '\\\\u(0000|d[89a-f][0-9a-f]{2})', '\\\\u0000\\1')`,
+  );
+}
+
+/** SQL of the JSON of the items of an array. Its large numbers have no point any more, and are parsed once more. */
+function itemsOf(raw: string): string {
+  return `JSONExtractArrayRaw(${withPoint(raw)})`;
+}
+
+function withPoint(json: string): string {
+  return String.raw`replaceRegexpAll(${json}, '((?:^|[:,\\[])(?:-[0-9]{19,}|[0-9]{20,}))', '\\1.0')`;
+}
+
+/** {@link repaired}, of a text in this process. */
+function repairedJson(json: string): string {
+  return json
+    .replaceAll('\\\\', String.raw`\u005c`)
+    .replaceAll(/\\u(0000|d[89a-f][0-9a-f]{2})/g, String.raw`\u0000$1`)
+    .replaceAll(/((?:^|[:,[])(?:-[0-9]{19,}|[0-9]{20,}))/g, '$1.0');
+}
+
+/** SQL that undoes {@link repaired} in a string of the document, with U+FFFD for every lone surrogate. */
+function unrepaired(text: string): string {
+  const withoutPoints = String.raw`replaceRegexpAll(${text}, '([:,\\[](?:-[0-9]{19,}|[0-9]{20,}))\\.0', '\\1')`;
+  const replaced = String.raw`replaceRegexpAll(${withoutPoints}, '\\x00d[89a-f][0-9a-f]{2}', '\xef\xbf\xbd')`;
+  return String.raw`replaceAll(${replaced}, '\x000000', '\x00')`;
+}
+
+/** SQL that undoes {@link repaired} in the JSON of a value of the document. */
+export function unrepairedJson(json: string): string {
+  const plainBackslashes = String.raw`replaceAll(${json}, '\\\\', '\\u005c')`;
+  const withoutPoints = String.raw`replaceRegexpAll(${plainBackslashes}, '([:,\\[](?:-[0-9]{19,}|[0-9]{20,}))\\.0', '\\1')`;
+  const surrogates = String.raw`replaceRegexpAll(${withoutPoints}, '\\\\u0000(d[89a-f][0-9a-f]{2})', '\\\\u\\1')`;
+  const nul = String.raw`replaceAll(${surrogates}, '\\u00000000', '\\u0000')`;
+  return String.raw`replaceAll(${nul}, '\\u005c', '\\\\')`;
+}
+
+const IS_STRING = `startsWith(raw, '"')`;
+
+/** The string whose JSON is `raw`. */
+const STRING = `if(altered, ${unrepaired('JSONExtractString(raw)')}, JSONExtractString(raw))`;

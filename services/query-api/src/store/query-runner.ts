@@ -1,0 +1,315 @@
+import { randomUUID } from 'node:crypto';
+import { Problem } from '@sluice/shared/http/problem';
+import type { Logger } from '@sluice/shared/log';
+import type { QueryConfig } from '../config.ts';
+import { RETRY_AFTER_SECONDS } from '../http/overloaded.ts';
+import { reserve } from '../http/request-memory.ts';
+import type { QueryMetrics, QueryPool } from '../metrics.ts';
+import type { ReadRequest } from './clickhouse-reader.ts';
+import { inAnyStore } from './in-any-store.ts';
+import { measured } from './measured-query.ts';
+import type { ExportQuery, Query, QueryContext, QueryOptions } from './query.ts';
+import { outcomeOf, queryProblem } from './query-error.ts';
+import { POOL_SETTINGS, type QuerySettings, timeLimit } from './query-settings.ts';
+import { QuerySlots } from './query-slots.ts';
+import { AHEAD_BYTES_MAX } from './read-ahead.ts';
+import { ClickHouseException, ConnectionFailure } from './read-failures.ts';
+import { PACE_MS, ReadingPace } from './reading-pace.ts';
+import type { Row, RowBatches } from './row-parser.ts';
+import { inMemory } from './small-blocks.ts';
+import type { Sql } from './sql.ts';
+import { GivenUpStatements, StatementSlot } from './statement-slot.ts';
+import { RequestStore, type Store, type Stores } from './store.ts';
+import type { Tables } from './tables.ts';
+import type { TimeBudget } from './time-budget.ts';
+import type { Visibility } from './visibility.ts';
+
+/** How long after its time budget a query that has not ended is given up, in milliseconds. */
+const GRACE_MS = 2_000;
+
+/** The memory of rows as a multiple of the text that ClickHouse sends: texts in arrays, and what becomes of them. */
+const MEMORY_PER_CHARACTER = 2;
+
+/** What an export takes: what is read ahead of a slow client (see read-ahead.ts), and the chunks on their way, in bytes. */
+const EXPORT_BYTES = AHEAD_BYTES_MAX + 1_024 * 1_024;
+
+type RunnerPool = QueryPool | 'entities';
+
+/** One workspace may fill this share of the queue. */
+const WAITING_SHARE = 1 / 4;
+
+/**
+ * Runs queries, each of one workspace and within its budget. They cannot write: each is sent as `readonly`.
+ * QUERY_CONNECTIONS_MAX of them run at once, besides reports, exports and urgent ones; the reader needs a connection for
+ * each, and some to spare.
+ */
+export class QueryRunner {
+  readonly #stores: Stores;
+  readonly #config: QueryConfig;
+  readonly #metrics: QueryMetrics;
+  readonly #slots: Readonly<Record<RunnerPool, QuerySlots>>;
+  /** Ends exports: they might go on for hours. */
+  readonly #stopping = new AbortController();
+  readonly #givenUp: GivenUpStatements;
+
+  /** @param logger is told of statements that go on after they were given up; default: nobody is */
+  constructor(stores: Stores, config: QueryConfig, metrics: QueryMetrics, logger?: Logger) {
+    this.#givenUp = new GivenUpStatements(logger);
+    metrics.countOutliving(() => this.#givenUp.outlivingCount);
+    this.#stores = stores;
+    this.#config = config;
+    this.#metrics = metrics;
+    this.#slots = slotsOfPools(config, metrics);
+  }
+
+  /**
+   * Returns the rows in batches, as they arrive. The query is sent when the first batch is requested, which comes once
+   * ClickHouse has begun its response. The query holds its slot until its last row is taken or its time is up: a slower
+   * reader is cut off.
+   *
+   * @throws {Problem} `query_too_expensive`, `store_unavailable`, `overloaded`, `internal`
+   */
+  rows(query: Query): RowBatches {
+    return measured(this.#metrics, query, this.#rowsInSlot(query));
+  }
+
+  /**
+   * Returns all rows of a query whose result is known to be small; throws as `rows` does. Their memory is reserved as they
+   * arrive, and released with that of the query's context, or when not all of them arrive.
+   */
+  async all(query: Query): Promise<readonly Row[]> {
+    const memory = query.memory?.part();
+    const onText = (characters: number) => reserve(memory, MEMORY_PER_CHARACTER * characters);
+    let found: Row[] = [];
+    const onRestart = () => {
+      found = [];
+    };
+    try {
+      for await (const batch of this.rows({ ...query, onText, onRestart })) found.push(...batch);
+    } catch (error) {
+      memory?.release();
+      throw error;
+    }
+    return found;
+  }
+
+  /**
+   * Returns the bytes of an export, whose SQL ends with a FORMAT, as they arrive; otherwise as `rows`. It holds its slot
+   * until it ends or its signal aborts, or until another workspace wants the slot while its reader is slow: then it ends
+   * as `store_unavailable`.
+   */
+  bytes(query: ExportQuery): AsyncGenerator<Buffer, void, undefined> {
+    return measured(this.#metrics, query, this.#bytesInSlot(query));
+  }
+
+  /**
+   * Waits until a response with users or organizations may be held in memory, and returns the function to call when it is
+   * sent. A request asks before its first query.
+   *
+   * @throws {Problem} `overloaded`
+   */
+  async holdEntities({ workspace, signal, budget }: QueryContext & { readonly budget: TimeBudget }) {
+    const slot = this.#slots.entities.acquire({ workspace, signal, timeoutMs: budget.waitLeftMs() });
+    try {
+      return await budget.waiting(slot);
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw queryProblem(outcomeOf(error), error);
+    }
+  }
+
+  /**
+   * Waits for a slot of a report, for statements of a client. A workspace gets none while ClickHouse still runs a statement of it
+   * two seconds after that was given up.
+   *
+   * @throws {SlotRefused}
+   * @throws {Problem} `overloaded`
+   */
+  async reportSlot({ workspace, signal }: QueryContext): Promise<StatementSlot> {
+    this.#refuseBesideOutliving(workspace);
+    const slot = await this.#slotFor({ kind: 'sql', pool: 'reports', workspace, signal });
+    try {
+      this.#refuseBesideOutliving(workspace);
+      return slot;
+    } catch (error) {
+      slot.release();
+      throw error;
+    }
+  }
+
+  #refuseBesideOutliving(workspace: string): void {
+    if (!this.#givenUp.isOutliving(workspace)) return;
+    const message =
+      'ClickHouse still runs an earlier statement of this workspace, whose time was up or whose client left; send the next one when it has ended.';
+    throw new Problem('overloaded', message, { retryAfter: RETRY_AFTER_SECONDS });
+  }
+
+  /** Before the service stops: queries that wait are refused as `overloaded`, exports end, other running ones go on. */
+  close(): void {
+    this.#stopping.abort(new ConnectionFailure('the service is stopping'));
+    for (const pool of Object.values(this.#slots)) pool.close();
+    this.#givenUp.close();
+  }
+
+  async *#rowsInSlot(query: Query): RowBatches {
+    const slot = query.urgent ? undefined : await this.#slotFor(query);
+    const leftMs = countDown(() => query.timeoutMs ?? query.budget?.leftMs() ?? this.#config.QUERY_TIMEOUT_MS);
+    try {
+      yield* inAnyStore(this.#storeOf(query), (store) => this.#rowsOf(query, store, leftMs, slot), query.onRestart);
+    } finally {
+      slot?.release();
+    }
+  }
+
+  async *#rowsOf(query: Query, store: Store, timeLeftMs: () => number, slot: StatementSlot | undefined): RowBatches {
+    let decided: Sql | undefined = await statementOf(query, store);
+    yield* inMemory(query, timeLeftMs(), (one, leftMs) => {
+      // The first run may have taken seconds: for the second one it is decided again what is hidden.
+      const statement = decided ?? statementOf(query, store);
+      decided = undefined;
+      return this.#rowsInTime(one, store, statement, leftMs, slot);
+    });
+  }
+
+  #storeOf({ store }: QueryContext): RequestStore {
+    return store ?? new RequestStore(this.#stores);
+  }
+
+  async #slotFor({ workspace, signal, pool = 'pages', timeoutMs, budget }: QueryOptions): Promise<StatementSlot> {
+    const waitMs = budget?.waitLeftMs() ?? timeoutMs ?? this.#config.QUERY_TIMEOUT_MS;
+    const slot = this.#slots[pool].acquire({ workspace, signal, timeoutMs: waitMs });
+    return this.#statementSlot(await (budget?.waiting(slot) ?? slot), workspace);
+  }
+
+  #statementSlot(release: () => void, workspace: string): StatementSlot {
+    return new StatementSlot(release, workspace, this.#givenUp);
+  }
+
+  /** @param slot is released when the time is up or the client leaves */
+  async *#rowsInTime(
+    query: QueryOptions,
+    { reader, tables, givenUp }: Store,
+    statement: Sql | Promise<Sql>,
+    timeoutMs: number,
+    slot: StatementSlot | undefined,
+  ): RowBatches {
+    const written = { ...query, ...(await statement) };
+    const deadline = AbortSignal.timeout(timeoutMs + (query.graceMs ?? GRACE_MS));
+    const over = query.signal ? AbortSignal.any([query.signal, deadline]) : deadline;
+    // Where the server is given up, the query goes on at another one, in its slot.
+    const end = givenUp ? AbortSignal.any([over, givenUp]) : over;
+    // A reader that has stopped reading does not come back to release the slot.
+    const release = () => slot?.release();
+    over.addEventListener('abort', release);
+    try {
+      const watch = slot?.watch(givenUp);
+      yield* reader.read({ ...this.#requestOf(written, tables, end, timeLimit(timeoutMs)), watch });
+    } catch (error) {
+      throw deadline.aborted && !(error instanceof ClickHouseException) ? deadline.reason : error;
+    } finally {
+      over.removeEventListener('abort', release);
+    }
+  }
+
+  async *#bytesInSlot(query: ExportQuery): AsyncGenerator<Buffer, void, undefined> {
+    const { workspace } = query;
+    const { exports: slots } = this.#slots;
+    const tooSlow = new AbortController();
+    const signal = AbortSignal.any([query.signal, this.#stopping.signal, tooSlow.signal]);
+    const free = await slots.acquire({ workspace, signal, timeoutMs: this.#config.QUERY_TIMEOUT_MS });
+    const slot = this.#statementSlot(free, workspace);
+    const { release } = slot;
+    signal.addEventListener('abort', release);
+    const memory = query.memory?.part();
+    const pace = new ReadingPace();
+    const checking = setInterval(() => {
+      if (!pace.isSlow() || !slots.isWantedBeside(workspace)) return;
+      tooSlow.abort(new ConnectionFailure('another workspace waits to export, and the client reads too slowly'));
+    }, PACE_MS);
+    try {
+      reserve(memory, EXPORT_BYTES);
+      const store = await this.#storeOf(query).current();
+      const request = this.#requestOf({ ...query, ...(await statementOf(query, store)) }, store.tables, signal, {});
+      yield* pace.watch(store.reader.readBytes({ ...request, watch: slot.watch(store.givenUp) }));
+    } finally {
+      clearInterval(checking);
+      memory?.release();
+      signal.removeEventListener('abort', release);
+      release();
+    }
+  }
+
+  #requestOf(
+    query: QueryOptions & Sql,
+    { onSeveralServers }: Tables,
+    signal: AbortSignal,
+    limits: QuerySettings,
+  ): ReadRequest {
+    const { sql, workspace, kind, onText, pool = 'pages', requestId, span } = query;
+    return {
+      ...{ sql, params: { ...query.params, workspace } },
+      ...{ queryId: queryIdOf(query), traced: span && { request: span, name: kind }, signal, onText, onSeveralServers },
+      settings: {
+        ...limits,
+        ...POOL_SETTINGS[pool],
+        ...query.settings,
+        ...(requestId && { log_comment: requestId }),
+      },
+    };
+  }
+}
+
+/** Writes the statement of a query for a store. @throws {Problem} when it is not known what may be returned */
+async function statementOf(query: Query, { tables, visibility }: Store): Promise<Sql> {
+  const [readable, hidden] = await Promise.all([
+    readableTables(query.workspace, tables, visibility),
+    'hiding' in query ? visibility.hiddenCondition(query.workspace) : undefined,
+  ]);
+  const { sql, params } = 'statement' in query ? query.statement(readable) : query.hiding(readable, hidden?.(readable));
+  return { sql, params: { ...params, ...readable.params } };
+}
+
+/** A query of all workspaces names none. */
+async function readableTables(workspace: string, tables: Tables, visibility: Visibility): Promise<Tables> {
+  if (workspace === '') return tables;
+  const keptFromMs = await visibility.keptFrom(workspace);
+  const kept = keptFromMs === undefined ? tables : tables.keptFrom(keptFromMs);
+  const elsewhere = visibility.deletionsElsewhere?.(workspace) ?? [];
+  return elsewhere.length === 0 ? kept : kept.withDeletions(elsewhere);
+}
+
+/** Returns a function that returns the whole time when it is called first, and from then on what is left of it. */
+function countDown(wholeMs: () => number): () => number {
+  let endsAt: number | undefined;
+  return () => {
+    if (endsAt !== undefined) return Math.max(1, Math.floor(endsAt - performance.now()));
+    const timeMs = wholeMs();
+    endsAt = performance.now() + timeMs;
+    return timeMs;
+  };
+}
+
+function slotsOfPools(config: QueryConfig, metrics: QueryMetrics): Readonly<Record<RunnerPool, QuerySlots>> {
+  function slotsOf(pool: RunnerPool, running: number, runningOfWorkspace: number): QuerySlots {
+    const waiting = config.QUERY_PENDING_MAX;
+    const waitingOfWorkspace = Math.ceil(waiting * WAITING_SHARE);
+    return new QuerySlots({ running, runningOfWorkspace, waiting, waitingOfWorkspace }, metrics, pool);
+  }
+  return {
+    pages: slotsOf('pages', config.QUERY_CONNECTIONS_MAX, config.QUERY_CONCURRENCY_PER_WORKSPACE),
+    reports: slotsOf('reports', config.REPORT_CONNECTIONS_MAX, config.REPORT_CONCURRENCY_PER_WORKSPACE),
+    exports: slotsOf('exports', config.EXPORT_CONNECTIONS_MAX, 1),
+    entities: slotsOf('entities', config.QUERY_CONNECTIONS_MAX, config.QUERY_CONCURRENCY_PER_WORKSPACE),
+  };
+}
+
+/** How much of a request's id is part of a query's id, in characters. */
+const REQUEST_ID_CHARACTERS_MAX = 64;
+
+/**
+ * Returns the id of a query, which is never the same: requests with equal ids run at the same time, and an id must not
+ * be that of a statement of the writer.
+ */
+function queryIdOf({ kind, requestId = '-' }: QueryOptions): string {
+  return `query-api/${kind}/${requestId.slice(0, REQUEST_ID_CHARACTERS_MAX)}/${randomUUID()}`;
+}

@@ -1,0 +1,109 @@
+import type { Reservation } from '@sluice/shared/http/memory-budget';
+import type { QueryParameters } from '@sluice/shared/http/query-string';
+import type { Scope } from '@sluice/shared/keys/keys-file';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { QueryConfig } from '../config.ts';
+import { untilStoreAnswers } from './in-any-store.ts';
+import type { QueryContext } from './query.ts';
+import type { QueryRunner } from './query-runner.ts';
+
+/** What the routes of reads need. */
+export interface ReadDependencies {
+  readonly config: QueryConfig;
+  readonly queryRunner: QueryRunner;
+}
+
+interface Parts {
+  Querystring: QueryParameters;
+  /** Of a path with `:id`. */
+  Params: { readonly id: string };
+}
+
+/** The request that the queries of a read belong to. */
+export interface RequestContext extends QueryContext {
+  readonly requestId: string;
+  readonly signal: AbortSignal;
+  readonly memory: Reservation;
+}
+
+/** A `GET` that queries ClickHouse. */
+export interface ReadRoute<Request> {
+  readonly path: string;
+  /**
+   * Whether `respond` runs again when its ClickHouse server fails after the first row of a query, before anything is sent.
+   * Default: false, for what collects all rows of each query, which then begins again by itself.
+   */
+  readonly repeats?: boolean;
+  /** Whether the response may take any time. Default: its client is cut off. */
+  readonly endless?: boolean;
+  /** The scope that a key must have. Default: `query`. */
+  readonly scope?: Scope;
+  /**
+   * Returns what is requested.
+   *
+   * @throws {Problem} `invalid_request`, naming every error
+   */
+  readonly parse: (request: FastifyRequest<Parts>) => Request;
+  /** Sends the response. Its queries run in the context. */
+  readonly respond: (request: Request, context: RequestContext, reply: FastifyReply) => Promise<FastifyReply>;
+}
+
+/** A {@link ReadRoute} whose request is in the query alone. */
+export interface QueryRead<Request> extends Omit<ReadRoute<Request>, 'parse'> {
+  readonly parse: (query: QueryParameters) => Request;
+}
+
+/** Registers a read as {@link registerRead} does. */
+export function registerQueryRead<Request>(app: FastifyInstance, route: QueryRead<Request>): void {
+  registerRead(app, { ...route, parse: ({ query }) => route.parse(query) });
+}
+
+/** Registers a read. Its queries end when the client disconnects, and when one of them has failed. */
+export function registerRead<Request>(app: FastifyInstance, route: ReadRoute<Request>): void {
+  const { path, endless = false, scope = 'query', parse, ...read } = route;
+  app.get<Parts>(path, { config: { endless, scope, admission: 'queries' } }, async (request, reply) => {
+    return await respondToRead(read, parse(request), request, reply);
+  });
+}
+
+/** Responds to a read whose request is parsed. */
+export async function respondToRead<Request>(
+  { repeats = false, respond }: Pick<ReadRoute<Request>, 'repeats' | 'respond'>,
+  parsed: Request,
+  {
+    workspace,
+    id: requestId,
+    store,
+    memory,
+    span,
+  }: Pick<FastifyRequest, 'workspace' | 'id' | 'store' | 'memory' | 'span'>,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  return await whileConnected(reply, (signal) => {
+    const run = () => respond(parsed, { workspace, requestId, store, memory, span, signal }, reply);
+    return repeats ? untilStoreAnswers(store, run) : run();
+  });
+}
+
+/** Handles a request as long as its client is connected. The signal aborts when it is not, or the handling has failed. */
+export async function whileConnected(
+  reply: FastifyReply,
+  handle: (signal: AbortSignal) => Promise<FastifyReply>,
+): Promise<FastifyReply> {
+  const controller = new AbortController();
+  let disconnected = false;
+  reply.raw.once('close', () => {
+    if (reply.raw.writableFinished) return;
+    disconnected = true;
+    controller.abort();
+  });
+  try {
+    return await handle(controller.signal);
+  } catch (error) {
+    controller.abort();
+    if (!disconnected) throw error;
+    // There is no one to send the error to.
+    reply.request.releaseSlot?.();
+    return reply.hijack();
+  }
+}

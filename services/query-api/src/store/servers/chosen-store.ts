@@ -1,0 +1,101 @@
+import type { Login } from '@sluice/shared/clickhouse/connection';
+import { hiddenEvents } from '../deletions/hidden-events.ts';
+import { queryStringOf } from '../query-string.ts';
+import { DeletionsUnknown } from '../read-failures.ts';
+import { VALUE_CHARACTERS_MAX } from '../request-limits.ts';
+import type { Store } from '../store.ts';
+import { type Deletion, LOCAL_TABLES, type Tables, tablesOfServers } from '../tables.ts';
+import type { PolledServer } from './polled-server.ts';
+import type { RecentDeletions } from './recent-deletions.ts';
+
+/**
+ * By how much the clocks of brokers, writers and ClickHouse servers may differ, in milliseconds: each of two by the two seconds
+ * that ingest-api allows by default (CLOCK_SKEW_MS_MAX), and a second more.
+ */
+export const CLOCKS_MS = 5_000;
+
+/** Between the names of servers in that of a store. It is in no name of a server. */
+const SEPARATOR = '+';
+
+export interface ChosenStoreOptions {
+  readonly recentDeletions: RecentDeletions;
+  /** As in {@link Store.visibility}, from what is known of all servers. */
+  readonly keptFrom: (workspace: string) => number | undefined;
+  /** By which a server reads others. */
+  readonly login: Login;
+  /** Aborts when any of the servers is given up. */
+  readonly givenUp: AbortSignal;
+}
+
+/**
+ * Returns the store of servers that have everything together: one of each range of partitions, in the order of these. Statements
+ * are sent to the first one, which reads the others.
+ */
+export function storeOf(servers: readonly PolledServer[], options: ChosenStoreOptions): Store {
+  const [first] = servers;
+  if (!first) throw new Error('there is no server');
+  const names = servers.map(({ server }) => server.name);
+  const elsewhere = (workspace: string) => missingDeletions(options.recentDeletions, servers, workspace);
+  return {
+    name: names.join(SEPARATOR),
+    databaseId: servers.map(({ lastState }) => lastState?.identity?.id ?? '').join(SEPARATOR),
+    reader: first.reader,
+    tables: servers.length === 1 ? LOCAL_TABLES : tablesOf(first, servers, options.login),
+    givenUp: options.givenUp,
+    visibility: {
+      deletionsElsewhere: elsewhere,
+      keptFrom: async (workspace) => {
+        await Promise.all(servers.map((server) => server.state()));
+        return options.keptFrom(workspace);
+      },
+      hiddenCondition: async (workspace) => {
+        const states = await Promise.all(servers.map((server) => server.state()));
+        const missing = elsewhere(workspace);
+        if (missing.length > 0) return (tables) => hiddenEvents(tables.withDeletions(missing));
+        const isDeleting = states.some(({ deleting }) => deleting === undefined || deleting.has(workspace));
+        return isDeleting ? hiddenEvents : undefined;
+      },
+    },
+  };
+}
+
+/** Returns the names of the servers of a store. */
+export function serverNames(storeName: string): readonly string[] {
+  return storeName.split(SEPARATOR);
+}
+
+function tablesOf({ server: first }: PolledServer, servers: readonly PolledServer[], login: Login): Tables {
+  return tablesOfServers({
+    ...login,
+    addresses: servers.map(({ server }) => server.native),
+    tls: first.nativeTls,
+    database: first.database,
+    serverOfPartition: servers.flatMap(({ server: { partitions } }, index) => {
+      const { first: from = 0, last: to = 0 } = partitions ?? {};
+      return Array.from({ length: to - from + 1 }, () => index);
+    }),
+  });
+}
+
+/** @throws {DeletionsUnknown} when there are more than a statement may name, or may be listed: that is over in some seconds */
+function missingDeletions(recent: RecentDeletions, servers: readonly PolledServer[], workspace: string): Deletion[] {
+  const names = servers.map(({ server }) => server.name);
+  const isBehind = ({ server, behindMs }: PolledServer) =>
+    performance.now() - behindMs - CLOCKS_MS < recent.unlistedUntil(server.name, workspace);
+  const behind = servers.filter(isBehind).map(({ server }) => server.name);
+  if (behind.length > 0) throw new DeletionsUnknown(`${behind.join(', ')} may lack deletions that other servers have`);
+  const missing = recent.missingAt(names, workspace);
+  if (canBeNamed(missing)) return missing;
+  throw new DeletionsUnknown(`${names.join(', ')} lack ${missing.length} deletions that other servers have`);
+}
+
+/** What a deletion takes at least, in characters: its version. */
+const DELETION_CHARACTERS_MIN = 16;
+
+/** Whether ClickHouse takes deletions as parameters of a statement. */
+function canBeNamed(deletions: readonly Deletion[]): boolean {
+  if (deletions.length > VALUE_CHARACTERS_MAX / DELETION_CHARACTERS_MIN) return false;
+  const params = { users: deletions.map(({ user }) => user), versions: deletions.map(({ version }) => version) };
+  const values = Object.entries(params).map(([name, value]) => queryStringOf({}, { [name]: value }));
+  return values.every(({ length }) => length <= VALUE_CHARACTERS_MAX);
+}
