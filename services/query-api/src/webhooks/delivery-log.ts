@@ -5,8 +5,8 @@ import { sleep } from '@sluice/shared/retry';
 /** How many attempts of each webhook the log has. */
 export const LOG_LINES_MAX = 100;
 
-/** Tests have slots of their own. */
-const TEST_SLOTS = 10;
+/** Tests have slots of their own, by the millisecond: all that a byte leaves, so that hardly any two share one. */
+const TEST_SLOTS = 256 - LOG_LINES_MAX;
 
 /** How often lines are stored, in milliseconds, and how many of them at most; the oldest ones are left out. */
 const STORE_MS = 500;
@@ -59,7 +59,7 @@ export class DeliveryLog {
     return await result.json<LogLine>();
   }
 
-  /** @param number of the line among those of the webhook */
+  /** @param number of the line among those of the webhook; of a test its time in milliseconds */
   add(webhook: string, number: number, line: LogLine): void {
     const { at_ms: at, ...columns } = line;
     const slot = line.type === 'test' ? LOG_LINES_MAX + (number % TEST_SLOTS) : number % LOG_LINES_MAX;

@@ -1,3 +1,4 @@
+import { eventually } from '@sluice/shared/testing/eventually';
 import { createDocumentChecker } from '@sluice/shared/testing/openapi';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { PROPERTY_FILTERS_MAX } from '../http/limits.ts';
@@ -141,6 +142,10 @@ test('a test is sent at once, and is in the log of deliveries', async () => {
   receiver.behaviour = (_, response) => response.writeHead(500).end('no');
   const failed = await manage(query, 'POST', `${path}/test`, undefined, 'f');
   expect(failed.body).toMatchObject({ delivered: false, status: 500, error: 'the receiver answered 500' });
+  await manage(query, 'POST', `${path}/test`, undefined, 'f');
+  // Those of one second too; one in 156 takes the place of another.
+  const log = async () => (await manage(query, 'GET', `${path}/deliveries`, undefined, 'f')).body['deliveries'];
+  await eventually(async () => ((await log()) as object[]).length).toBeGreaterThan(1);
 });
 
 test('the responses are as documented', async () => {
