@@ -25,7 +25,13 @@ const ownerOf = (number: number) => WORKSPACES[number % 2] ?? '';
 
 function webhookOf(number: number): Webhook {
   return {
-    ...{ id: idOf(number), workspace: ownerOf(number), url: `https://example.com/${number}`, filter: {}, batched: false },
+    ...{
+      id: idOf(number),
+      workspace: ownerOf(number),
+      url: `https://example.com/${number}`,
+      filter: {},
+      batched: false,
+    },
     ...{ secret: 's', previousSecret: '', previousSecretUntilMs: 0, createdAtMs: 1_700_000_000_000 + number },
   };
 }
