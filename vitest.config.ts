@@ -10,7 +10,7 @@ export const SETTINGS = {
   hookTimeout: 300_000,
   expect: { poll: { timeout: 120_000 } },
   // More than there are cores, because most tests also wait for engines and services.
-  maxWorkers: availableParallelism() + 2,
+  maxWorkers: availableParallelism() + 3,
 };
 
 export default defineConfig({

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { explain, TooLate, until } from '@sluice/shared/testing/until';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ALERTS_OF_ONE_SERVER, type AlertFault, AlertFaults, MAY_BE_PENDING } from '../kit/alert-faults.ts';
@@ -40,6 +41,8 @@ async function cause({ alerts, cause }: AlertFault): Promise<void> {
 async function untilFiring(alerts: readonly string[], before = healthy): Promise<readonly string[]> {
   let firing: readonly string[] = [];
   await until(`${alerts.join(', ')} to fire`, async () => {
+    // An evaluation takes a second of a core.
+    await delay(1_000);
     firing = await alertsOver({ before, after: await scrape(system.targets), factor: FACTOR, states: ['firing'] });
     return alerts.every((alert) => firing.includes(alert));
   }).catch(explain(() => `What fires is ${firing.join(', ')}`));

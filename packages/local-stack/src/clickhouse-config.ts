@@ -23,8 +23,8 @@ const IDLE_TABLES = [
   value('background_schedule_pool_size', 16),
   value('background_processing_pool_thread_sleep_seconds_if_nothing_to_do', 1),
   value('background_processing_pool_task_sleep_seconds_when_no_work_max', 1),
-  // Each look for old parts counts as work, after which the next one is soon. They are kept for eight minutes anyway.
-  element('merge_tree', value('merge_tree_clear_old_parts_interval_seconds', 60)),
+  // Each look for old and empty parts counts as work, after which the next one is soon.
+  element('merge_tree', value('merge_tree_clear_old_parts_interval_seconds', 5)),
 ];
 
 /** The server's config.xml. */
