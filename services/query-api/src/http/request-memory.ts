@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { QueryConfig } from '../config.ts';
 import { COMPRESSED_BYTES_MIN, COMPRESSOR_BYTES } from './compression.ts';
 import { overloaded } from './overloaded.ts';
-import { whenSent } from './when-sent.ts';
+import { onResponseEnd } from './response-end.ts';
 import type { Reader } from './workspace.ts';
 
 /** What a request takes before its parameters are read: its socket, headers and objects. */
@@ -74,7 +74,7 @@ export class RequestMemory {
     const memory = this.#budget.open(reader);
     request.memory = memory;
     const { endless = false } = request.routeOptions.config;
-    whenSent(reply, () => memory.release(), endless ? undefined : this.#timeoutMs);
+    onResponseEnd(reply, () => memory.release(), endless ? undefined : this.#timeoutMs);
     reserve(memory, REQUEST_BYTES + MEMORY_PER_ADDRESS * request.url.length);
   }
 }

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { acceptJson } from '../http/json-body.ts';
-import { untilStoreAnswers } from '../store/in-any-store.ts';
+import { untilStoreAnswers } from '../store/failover.ts';
 import { whileConnected } from '../store/read-route.ts';
 import { SQL_FORMATS } from './sql-formats.ts';
 import { parseSqlRequest, type SqlRequest } from './sql-request.ts';

@@ -6,6 +6,7 @@ import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
 import type { ClickHouseConfig } from '@sluice/shared/config';
 import { connectionHint, withHint } from '@sluice/shared/connection-hints';
 import type { Logger } from '@sluice/shared/log';
+import { collectMinorGarbage } from './collect-minor-garbage.ts';
 import { type QuerySettings, SEVERAL_SERVERS_SETTINGS } from './query-settings.ts';
 import { serverAttributes, type TracedQuery, withQuerySpan } from './query-span.ts';
 import { queryStringOf } from './query-string.ts';
@@ -17,7 +18,6 @@ import { parseRows, type RowBatches } from './row-parser.ts';
 import type { Sql } from './sql.ts';
 import { formOf } from './statement-form.ts';
 import type { StatementWatch } from './statement-slot.ts';
-import { withoutGarbage } from './young-garbage.ts';
 
 /**
  * How long an unused connection is kept, in milliseconds. Servers close one after 3 s (the older default of
@@ -126,7 +126,7 @@ export class HttpClickHouseReader implements ClickHouseReader {
 
   readBytes(query: ReadRequest): AsyncGenerator<Buffer, void, undefined> {
     const bytes = this.#receive(query, (response) =>
-      withoutGarbage(resultBytes(readAhead(chunksOf<Buffer>(response)), exceptionTagOf(response))),
+      collectMinorGarbage(resultBytes(readAhead(chunksOf<Buffer>(response)), exceptionTagOf(response))),
     );
     return withQuerySpan(query, this.#attributes, bytes);
   }

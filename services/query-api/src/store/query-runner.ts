@@ -6,7 +6,7 @@ import { RETRY_AFTER_SECONDS } from '../http/overloaded.ts';
 import { reserve } from '../http/request-memory.ts';
 import type { QueryMetrics, QueryPool } from '../metrics.ts';
 import type { ReadRequest } from './clickhouse-reader.ts';
-import { inAnyStore } from './in-any-store.ts';
+import { withFailover } from './failover.ts';
 import { measured } from './measured-query.ts';
 import type { ExportQuery, Query, QueryContext, QueryOptions } from './query.ts';
 import { outcomeOf, queryProblem } from './query-error.ts';
@@ -15,8 +15,8 @@ import { QuerySlots } from './query-slots.ts';
 import { AHEAD_BYTES_MAX } from './read-ahead.ts';
 import { ClickHouseException, ConnectionFailure } from './read-failures.ts';
 import { PACE_MS, ReadingPace } from './reading-pace.ts';
+import { retryInSmallBlocks } from './retry-in-small-blocks.ts';
 import type { Row, RowBatches } from './row-parser.ts';
-import { inMemory } from './small-blocks.ts';
 import type { Sql } from './sql.ts';
 import { GivenUpStatements, StatementSlot } from './statement-slot.ts';
 import { RequestStore, type Store, type Stores } from './store.ts';
@@ -155,7 +155,7 @@ export class QueryRunner {
     const slot = query.urgent ? undefined : await this.#slotFor(query);
     const leftMs = countDown(() => query.timeoutMs ?? query.budget?.leftMs() ?? this.#config.QUERY_TIMEOUT_MS);
     try {
-      yield* inAnyStore(this.#storeOf(query), (store) => this.#rowsOf(query, store, leftMs, slot), query.onRestart);
+      yield* withFailover(this.#storeOf(query), (store) => this.#rowsOf(query, store, leftMs, slot), query.onRestart);
     } finally {
       slot?.release();
     }
@@ -163,7 +163,7 @@ export class QueryRunner {
 
   async *#rowsOf(query: Query, store: Store, timeLeftMs: () => number, slot: StatementSlot | undefined): RowBatches {
     let decided: Sql | undefined = await statementOf(query, store);
-    yield* inMemory(query, timeLeftMs(), (one, leftMs) => {
+    yield* retryInSmallBlocks(query, timeLeftMs(), (one, leftMs) => {
       // The first run may have taken seconds: for the second one it is decided again what is hidden.
       const statement = decided ?? statementOf(query, store);
       decided = undefined;

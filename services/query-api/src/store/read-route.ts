@@ -3,7 +3,7 @@ import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { Scope } from '@sluice/shared/keys/keys-file';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { QueryConfig } from '../config.ts';
-import { untilStoreAnswers } from './in-any-store.ts';
+import { untilStoreAnswers } from './failover.ts';
 import type { QueryContext } from './query.ts';
 import type { QueryRunner } from './query-runner.ts';
 

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { Problem } from '@sluice/shared/http/problem';
 import type { ListPage } from '../records/filters/whole-lists.ts';
-import { OneByOne } from '../store/one-by-one.ts';
-import { orUnavailable, unavailable } from '../store/or-unavailable.ts';
+import { asUnavailable, unavailable } from '../store/problems.ts';
 import type { QueryRunner } from '../store/query-runner.ts';
+import { SerialQueue } from '../store/serial-queue.ts';
 import { RequestStore, type Stores } from '../store/store.ts';
 import type { StreamHubs } from '../stream/stream-hubs.ts';
 import { decodePosition } from '../stream/stream-position.ts';
@@ -40,7 +40,7 @@ export interface WebhookRecord {
 export class WebhookOperations {
   readonly #options: OperationsOptions;
   /** Of a workspace one after the other, so that each sees how many there are. */
-  readonly #creations = new OneByOne();
+  readonly #creations = new SerialQueue();
 
   constructor(options: OperationsOptions) {
     this.#options = options;
@@ -48,7 +48,7 @@ export class WebhookOperations {
 
   /** Returns a page of them, and the members of its response besides. */
   async list(workspace: string, page: ListPage) {
-    const { webhooks, hasMore } = await orUnavailable(this.#options.webhooks.register.page(workspace, page));
+    const { webhooks, hasMore } = await asUnavailable(this.#options.webhooks.register.page(workspace, page));
     return { webhooks: webhooks.map(recordOf), ...page.membersAfter(webhooks.at(-1)?.webhook, hasMore) };
   }
 
@@ -63,7 +63,7 @@ export class WebhookOperations {
 
   async #create(workspace: string, given: NewWebhook): Promise<WebhookRecord & { readonly secret: string }> {
     const { webhooks, streams, perWorkspaceMax } = this.#options;
-    if ((await orUnavailable(webhooks.register.count(workspace))) >= perWorkspaceMax) {
+    if ((await asUnavailable(webhooks.register.count(workspace))) >= perWorkspaceMax) {
       const detail = `The workspace has ${perWorkspaceMax} webhooks already; delete one.`;
       throw new Problem('invalid_request', detail, {
         errors: [{ path: 'webhooks', code: 'too_many', message: `must be ${perWorkspaceMax} at most` }],
@@ -73,17 +73,17 @@ export class WebhookOperations {
       ...{ id: randomUUID(), workspace, ...given, secret: newSecret() },
       ...{ previousSecret: '', previousSecretUntilMs: 0, createdAtMs: Date.now() },
     };
-    const position = await orUnavailable(positionNow(streams, webhook));
+    const position = await asUnavailable(positionNow(streams, webhook));
     await this.#storePosition(webhook, 0, position);
-    await orUnavailable(webhooks.register.save(webhook));
+    await asUnavailable(webhooks.register.save(webhook));
     return { ...(await this.find(workspace, webhook.id)), secret: webhook.secret };
   }
 
   async change(workspace: string, id: string, { state, ...change }: WebhookChange): Promise<WebhookRecord> {
     const { register } = this.#options.webhooks;
     const changed = (webhook: Webhook) => ({ ...webhook, ...given(change) });
-    const stored = found(await orUnavailable(register.change(workspace, id, changed)));
-    if (state === 'paused') await orUnavailable(register.setState(workspace, id, 'paused', 'client'));
+    const stored = found(await asUnavailable(register.change(workspace, id, changed)));
+    if (state === 'paused') await asUnavailable(register.setState(workspace, id, 'paused', 'client'));
     if (state === 'active') await this.#resume(stored);
     // What failed says nothing of the new address or the new filter.
     else if (Object.keys(change).length > 0) await this.#forgetFailures(stored);
@@ -93,7 +93,7 @@ export class WebhookOperations {
   async delete(workspace: string, id: string): Promise<void> {
     const { webhook } = await this.#require(workspace, id);
     const { register } = this.#options.webhooks;
-    await orUnavailable(register.delete(webhook));
+    await asUnavailable(register.delete(webhook));
     void register.purge();
   }
 
@@ -105,7 +105,7 @@ export class WebhookOperations {
       [webhook.secret, webhook.previousSecret].includes(secret)
         ? webhook
         : { ...webhook, secret, previousSecret: webhook.secret, previousSecretUntilMs };
-    const stored = found(await orUnavailable(this.#options.webhooks.register.change(workspace, id, rotated)));
+    const stored = found(await asUnavailable(this.#options.webhooks.register.change(workspace, id, rotated)));
     return { ...recordOf(stored), secret };
   }
 
@@ -152,7 +152,7 @@ export class WebhookOperations {
   async replay(workspace: string, id: string, fromMs: number): Promise<WebhookRecord> {
     const { streams, queryRunner, stores } = this.#options;
     const { webhook } = await this.#require(workspace, id);
-    const now = decodePosition(await orUnavailable(positionNow(streams, webhook)));
+    const now = decodePosition(await asUnavailable(positionNow(streams, webhook)));
     if (!now) throw new Error('a stream begins with a malformed position');
     const store = new RequestStore(stores);
     const rows = await queryRunner.all({
@@ -169,7 +169,7 @@ export class WebhookOperations {
   /** Returns its last attempts, newest first. */
   async deliveries(workspace: string, id: string): Promise<readonly object[]> {
     const { webhook } = await this.#require(workspace, id);
-    const lines = await orUnavailable(this.#options.webhooks.log.read(webhook.id));
+    const lines = await asUnavailable(this.#options.webhooks.log.read(webhook.id));
     return lines.map(({ at_ms, message_id, type, events, attempt, status, duration_ms, error }) => ({
       ...{ id: message_id, at: new Date(at_ms).toISOString(), type, events, attempt },
       ...{ status: status || null, durationMs: duration_ms, error: error || null },
@@ -180,7 +180,7 @@ export class WebhookOperations {
     const wasFailing = await this.#forgetFailures(stored);
     const { workspace, id } = stored.webhook;
     if (wasFailing || stored.state.state === 'paused')
-      await orUnavailable(this.#options.webhooks.register.setState(workspace, id, 'active', ''));
+      await asUnavailable(this.#options.webhooks.register.setState(workspace, id, 'active', ''));
   }
 
   /** The next attempt comes at once, and is the first one. Returns whether there were failures. */
@@ -193,27 +193,27 @@ export class WebhookOperations {
   /** Takes the webhook from the instance that delivers it; the next one begins from here, without failures. */
   async #begin({ workspace, id }: Webhook, change: { readonly position?: string }): Promise<void> {
     const { leases, register, positions } = this.#options.webhooks;
-    const lease = await orUnavailable(leases.take(id));
-    const stored = await orUnavailable(register.find(workspace, id));
+    const lease = await asUnavailable(leases.take(id));
+    const stored = await asUnavailable(register.find(workspace, id));
     if (!stored?.progress) throw notFound();
     const { position = stored.progress.position } = change;
     const sendingTo = change.position === undefined ? stored.progress.sendingTo : '';
     const { logLines } = stored.progress;
     const progress = { epoch: lease.epoch, position, sendingTo, attempts: 0, failingMs: 0, logLines };
-    await orUnavailable(positions.store(id, progress));
+    await asUnavailable(positions.store(id, progress));
     // It may have taken longer than the lease: then an instance may have begun from the position before.
-    if (!(await orUnavailable(lease.isNewest()))) throw unavailable();
-    await orUnavailable(lease.release());
+    if (!(await asUnavailable(lease.isNewest()))) throw unavailable();
+    await asUnavailable(lease.release());
   }
 
   async #storePosition({ id }: Webhook, epoch: number, position: string): Promise<void> {
     const { positions } = this.#options.webhooks;
     const progress = { epoch, position, sendingTo: '', attempts: 0, failingMs: 0, logLines: 0 };
-    await orUnavailable(positions.store(id, progress));
+    await asUnavailable(positions.store(id, progress));
   }
 
   async #require(workspace: string, id: string): Promise<StoredWebhook> {
-    return found(await orUnavailable(this.#options.webhooks.register.find(workspace, id)));
+    return found(await asUnavailable(this.#options.webhooks.register.find(workspace, id)));
   }
 }
 

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { fittingIds, type ListedAt, type SizedRow } from '../../records/filters/whole-lists.ts';
-import { orUnavailable } from '../../store/or-unavailable.ts';
+import { asUnavailable } from '../../store/problems.ts';
 import { Purge } from '../../store/purge.ts';
 import { changeStored, insertInPlaceOf, type Replaced, versionAfter } from '../../store/replaced-row.ts';
 
@@ -97,7 +97,7 @@ const STATEMENT_MS_MAX = 10_000;
  * @throws {Problem} those of the work, and `store_unavailable` for any other error
  */
 export function orStoreAway<Result>(work: Promise<Result>): Promise<Result> {
-  return orUnavailable(work, 'The server that stores saved views');
+  return asUnavailable(work, 'The server that stores saved views');
 }
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Problem } from '@sluice/shared/http/problem';
-import { OneByOne } from '../../store/one-by-one.ts';
+import { SerialQueue } from '../../store/serial-queue.ts';
 import {
   type ConsoleDocuments,
   type DocumentPage,
@@ -41,7 +41,7 @@ export class DocumentOperations<Content extends object> {
   readonly #documents: ConsoleDocuments<Content>;
   readonly #limit: DocumentLimit;
   /** Of a workspace one after the other, so that each sees how many there are. */
-  readonly #creations = new OneByOne();
+  readonly #creations = new SerialQueue();
 
   constructor(documents: ConsoleDocuments<Content>, limit: DocumentLimit) {
     this.#documents = documents;

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { encodeCursor } from '../../http/cursor.ts';
 import { sendJson } from '../../http/json-response.ts';
-import { whenSent } from '../../http/when-sent.ts';
+import { onResponseEnd } from '../../http/response-end.ts';
 import { type ReadDependencies, type RequestContext, registerRead } from '../../store/read-route.ts';
 import { RequestQueries } from '../../store/request-queries.ts';
 import { TimeBudget } from '../../store/time-budget.ts';
@@ -77,7 +77,7 @@ async function whenHeld(
   const budget = new TimeBudget(config.QUERY_TIMEOUT_MS);
   const release = await queryRunner.holdEntities({ ...context, budget });
   // Its queries may run for one half, and wait for the other.
-  whenSent(reply, release, 2 * config.QUERY_TIMEOUT_MS + GRACE_MS);
+  onResponseEnd(reply, release, 2 * config.QUERY_TIMEOUT_MS + GRACE_MS);
   return new RequestQueries(queryRunner, context, budget);
 }
 

@@ -14,7 +14,7 @@ export function unavailable(cause?: unknown, store = 'The event store'): Problem
 }
 
 /** Returns what the work gives. @throws {Problem} those of the work, and `store_unavailable` for any other error */
-export async function orUnavailable<Result>(work: Promise<Result>, store?: string): Promise<Result> {
+export async function asUnavailable<Result>(work: Promise<Result>, store?: string): Promise<Result> {
   try {
     return await work;
   } catch (cause) {

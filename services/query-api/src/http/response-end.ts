@@ -5,7 +5,7 @@ import type { FastifyReply } from 'fastify';
  *
  * @param timeoutMs after so many milliseconds the client is cut off; default: never
  */
-export function whenSent({ raw }: FastifyReply, onEnd: () => void, timeoutMs?: number): void {
+export function onResponseEnd({ raw }: FastifyReply, onEnd: () => void, timeoutMs?: number): void {
   const timer = timeoutMs === undefined ? undefined : setTimeout(() => raw.destroy(), timeoutMs);
   const end = () => {
     clearTimeout(timer);

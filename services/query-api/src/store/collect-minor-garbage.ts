@@ -18,7 +18,7 @@ let collectGarbage: CollectGarbage | undefined;
  * Forwards chunks, and collects young garbage every few MiB. Node.js reads each 64 KiB into a buffer of its own, and its
  * HTTP client copies it into another. V8 lets some 100 MB of them pile up, and then collects its whole heap again and again.
  */
-export async function* withoutGarbage(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
+export async function* collectMinorGarbage(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
   collectGarbage ??= exposed();
   let bytes = 0;
   for await (const chunk of chunks) {

@@ -9,7 +9,7 @@ import type { RowBatches } from './row-parser.ts';
  *
  * @param timeoutMs how long both may take together, in milliseconds
  */
-export async function* inMemory<Query extends Pick<QueryOptions, 'settings' | 'isFollowed'>>(
+export async function* retryInSmallBlocks<Query extends Pick<QueryOptions, 'settings' | 'isFollowed'>>(
   query: Query,
   timeoutMs: number,
   run: (query: Query, timeoutMs: number) => RowBatches,

@@ -1,5 +1,5 @@
 /** Runs work with the same key one after the other. */
-export class OneByOne {
+export class SerialQueue {
   readonly #last = new Map<string, Promise<unknown>>();
 
   async run<Result>(key: string, work: () => Promise<Result>): Promise<Result> {

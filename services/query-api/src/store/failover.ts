@@ -8,7 +8,7 @@ import type { RequestStore, Store } from './store.ts';
  *
  * @param onRestart is called when the query begins anew after some rows; without it, it does not then
  */
-export async function* inAnyStore(
+export async function* withFailover(
   requestStore: RequestStore,
   run: (store: Store) => RowBatches,
   onRestart?: () => void,
