@@ -99,13 +99,15 @@ test('a record batch that is larger than the topic takes is sent in parts', asyn
     foreignUserGroupId: 'a',
     events: [event({ pad: 'x'.repeat(60_000) })],
   }));
-  const responses = await Promise.all(bodies.map((body) => post(ingest.app, body)));
-  expect(responses.map(({ statusCode }) => statusCode)).toEqual(Array(12).fill(202));
+  const send = async () => {
+    const responses = await Promise.all(bodies.map((body) => post(ingest.app, body)));
+    expect(responses.map(({ statusCode }) => statusCode)).toEqual(Array(12).fill(202));
+    return ingest.warnings.length;
+  };
+  // On a busy machine the requests may not meet in one batch.
+  await eventually(send).toBeGreaterThan(0);
   const warnings = ingest.warnings.length;
-  expect(warnings).toBeGreaterThan(0);
-  const again = await Promise.all(bodies.map((body) => post(ingest.app, body)));
-  expect(again.map(({ statusCode }) => statusCode)).toEqual(Array(12).fill(202));
-  expect(ingest.warnings.length, 'what the topic takes is known by now').toBe(warnings);
+  expect(await send(), 'what the topic takes is known by now').toBe(warnings);
 });
 
 test('however much waits for a partition, Kafka is sent no record batch that it would refuse', async () => {
