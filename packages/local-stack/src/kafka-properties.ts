@@ -63,7 +63,7 @@ export function brokerProperties(
     'log.segment.bytes': 128 * 1024 * 1024,
     // The default reserves 128 MiB of heap for a handful of small compacted topics.
     'log.cleaner.dedupe.buffer.size': 8 * 1024 * 1024,
-    // An idle broker takes half of the CPU time that it takes with the defaults: a record without content twice a second,
+    // An idle broker takes two thirds of the CPU time that it takes with the defaults: a record without content twice a second,
     // and eight threads that look for requests three times a second each.
     'metadata.max.idle.interval.ms': 10_000,
     'num.io.threads': 2,
