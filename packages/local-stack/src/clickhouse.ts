@@ -42,7 +42,7 @@ export interface LocalClickHouseOptions {
   readonly backupDir?: string;
   /** For log files and messages. Default `clickhouse`. */
   readonly name?: string;
-  /** Default 180,000. */
+  /** As that of an `EngineProcessSpec`. */
   readonly readyTimeoutMs?: number;
   /** Cancels the start. */
   readonly signal?: AbortSignal;
@@ -139,7 +139,7 @@ async function startServer(server: Server): Promise<EngineProcess> {
   const usersFile = join(runDir, 'users.xml');
   const { queryLog = false, profile = {}, accounts, sql } = server.options;
   const usersFiles = { ...(sql && { 'sql.xml': await sqlAccountsXml(sql) }), ...server.options.usersFiles };
-  const { readyTimeoutMs = 180_000, wrap = [] } = server.options;
+  const { readyTimeoutMs, wrap = [] } = server.options;
   const logFile = join(logDir, `${name}.log`);
   const config = { ...server, logFile, usersFile, memoryBytesMax, queryLog, backupDir };
   await writeFile(join(runDir, 'config.xml'), serverConfigXml(config), { mode: 0o600 });

@@ -9,6 +9,7 @@ import { GUARD_RELEASE } from './process-guard.ts';
 
 const POLL_INTERVAL_MS = 50;
 const LOG_BYTES_MAX = 16 * 1024 * 1024;
+const READY_TIMEOUT_MS = 180_000;
 const LOG_TAIL_LINES = 20;
 
 export interface ExitStatus {
@@ -30,7 +31,8 @@ export interface EngineProcessSpec {
   readonly probe: (signal: AbortSignal) => Promise<void>;
   /** Finds a better error in the log of this start when the engine ended while starting. */
   readonly explain?: (log: string) => Promise<LocalStackError | undefined>;
-  readonly readyTimeoutMs: number;
+  /** How long the start may take, in milliseconds. Default 180,000: it only ends one that hangs, also on a busy machine. */
+  readonly readyTimeoutMs?: number | undefined;
   /** Cancels the start: the engine is stopped, and the signal's reason is thrown. */
   readonly signal?: AbortSignal | undefined;
   /** From SIGTERM to SIGKILL. */
@@ -117,7 +119,8 @@ export function superviseChild(child: ChildProcess, stopTimeoutMs: number): Engi
 }
 
 async function waitUntilReady(spec: EngineProcessSpec, engine: EngineProcess, logStart: number): Promise<void> {
-  const deadline = AbortSignal.timeout(spec.readyTimeoutMs);
+  const { readyTimeoutMs = READY_TIMEOUT_MS } = spec;
+  const deadline = AbortSignal.timeout(readyTimeoutMs);
   const gone = new AbortController();
   const exit = engine.exited.then((status) => {
     gone.abort();
@@ -147,7 +150,7 @@ async function waitUntilReady(spec: EngineProcessSpec, engine: EngineProcess, lo
   }
   throw new LocalStackError(
     'ENGINE_NOT_READY',
-    `${spec.name} was not ready after ${spec.readyTimeoutMs} ms (${String(lastError)}). End of ${spec.logFile}:\n${tail}`,
+    `${spec.name} was not ready after ${readyTimeoutMs} ms (${String(lastError)}). End of ${spec.logFile}:\n${tail}`,
     { cause: lastError },
   );
 }

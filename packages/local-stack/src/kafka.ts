@@ -39,7 +39,7 @@ export interface LocalKafkaOptions {
   readonly logDir?: string;
   /** Java heap of each broker. Default 512 for one broker, 256 for each of three. */
   readonly heapMebibytesMax?: number;
-  /** For each broker. Default 180,000. */
+  /** For each broker, as that of an `EngineProcessSpec`. */
   readonly readyTimeoutMs?: number;
   /** Cancels the start. */
   readonly signal?: AbortSignal;
@@ -238,7 +238,7 @@ async function startBroker(broker: Broker, cluster: readonly BrokerAddress[], co
     logFile: join(context.logDir ?? context.dataDir, `broker-${address.nodeId}.log`),
     probe: () => probeKafka(`127.0.0.1:${address.port}`, cluster.length),
     onSpawn: (pid) => writeFile(pidFile, `${pid}\n`),
-    readyTimeoutMs: context.readyTimeoutMs ?? 180_000,
+    readyTimeoutMs: context.readyTimeoutMs,
     signal: context.signal,
     stopTimeoutMs: context.javaOption ? ARCHIVE_TIMEOUT_MS : STOP_TIMEOUT_MS,
   });
