@@ -242,10 +242,11 @@ export class Deliverer {
   }
 
   #log({ id, type }: ReturnType<typeof messageOf>, events: number, attempt: Attempt): void {
-    this.#options.log.add(this.webhook.id, this.#progress.logLines, {
+    const line = {
       ...{ at_ms: Date.now(), message_id: id, type, events, attempt: this.#progress.attempts + 1 },
       ...{ status: attempt.status, duration_ms: attempt.durationMs, error: attempt.error },
-    });
+    };
+    this.#options.log.add(this.webhook.id, line, this.#progress.logLines);
   }
 
   async #store(change: Partial<WebhookProgress>): Promise<void> {

@@ -59,8 +59,8 @@ export class DeliveryLog {
     return await result.json<LogLine>();
   }
 
-  /** @param number of the line among those of the webhook; of a test its time in milliseconds */
-  add(webhook: string, number: number, line: LogLine): void {
+  /** @param number of the line among those of the webhook; a test has none, and its time is taken */
+  add(webhook: string, line: LogLine, number = line.at_ms): void {
     const { at_ms: at, ...columns } = line;
     const slot = line.type === 'test' ? LOG_LINES_MAX + (number % TEST_SLOTS) : number % LOG_LINES_MAX;
     const key = `${webhook} ${slot}`;

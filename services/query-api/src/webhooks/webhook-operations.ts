@@ -141,7 +141,7 @@ export class WebhookOperations {
     };
     const attempt = await sender.send(webhook.url, message, secretsOf(webhook, now), signal);
     const { isDelivered: delivered, status, durationMs, error } = attempt;
-    log.add(webhook.id, now, {
+    log.add(webhook.id, {
       ...{ at_ms: now, message_id: message.id, type: 'test', events: 0, attempt: 1 },
       ...{ status, duration_ms: durationMs, error },
     });
