@@ -9,7 +9,7 @@ const root = join(import.meta.dirname, '..');
 const [command = '', ...args] = process.argv.slice(2);
 const script = join(root, 'scripts', `${command}.ts`);
 
-// What Node.js has compiled, and stripped of types, is kept for the next run: a start takes half the CPU time. For the
+// What Node.js has compiled, and stripped of types, is kept for the next run: a start takes two thirds of the CPU time. For the
 // commands of users only, since others run copies of the sources, each of which would stay. Where the folder cannot be
 // written, Node.js goes without.
 const compiled = ['start', 'sluice'].includes(command) ? { NODE_COMPILE_CACHE: join(root, '.cache', 'compile') } : {};
