@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { configSchema as ingestSchema } from '@sluice/ingest-api/config';
 import { ingestDocument } from '@sluice/ingest-api/openapi';
 import { configSchema as querySchema } from '@sluice/query-api/config';
-import { queryDocument } from '@sluice/query-api/openapi';
+import { readDocument } from '@sluice/query-api/testing/document';
 import { loadConfig } from '@sluice/shared/config';
 import { submissionSchemas } from '@sluice/submissions/reading/submission';
 import { configSchema as writerSchema } from '@sluice/writer/config';
@@ -127,10 +127,9 @@ test('Ingress and HTTPRoute pass on every path of the APIs, and none of those fo
     ([list]) => JSON.parse(list) as string[],
   );
   const ingestConfig = loadConfig(ingestSchema, { KAFKA_BROKERS: 'kafka:9092', API_KEYS_FILE: 'keys.json' });
-  const queryConfig = loadConfig(querySchema, { CLICKHOUSE_URL: 'http://clickhouse', API_KEYS_FILE: 'keys.json' });
   const documents = [
     [ingestPaths, ingestDocument(ingestConfig, submissionSchemas({ eventsMax: 1, propertiesMax: 1, now: Date.now }))],
-    [queryPaths, queryDocument(queryConfig)],
+    [queryPaths, await readDocument()],
   ] as const;
   for (const [prefixes, document] of documents) {
     const paths = Object.keys(document.paths ?? {});

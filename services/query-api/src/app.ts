@@ -8,12 +8,13 @@ import { registerReference } from '@sluice/shared/http/reference';
 import { createHttpServer } from '@sluice/shared/http/server';
 import type { KeyRing } from '@sluice/shared/keys/key-ring';
 import type { Logger } from '@sluice/shared/log';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Registry } from 'prom-client';
 import type { QueryConfig } from './config.ts';
 import { compressResponses } from './http/compression.ts';
+import { describedRoutes } from './http/describe.ts';
 import { RequestMemory } from './http/request-memory.ts';
-import { allowsWorkspace, readerOf } from './http/workspace.ts';
+import { allowsWorkspace, type Gate, readerOf } from './http/workspace.ts';
 import { registerConsole } from './manage/console/console-route.ts';
 import { registerDeadLetters } from './manage/dead-letters/dead-letters-route.ts';
 import { registerKeys } from './manage/keys/keys-route.ts';
@@ -21,16 +22,16 @@ import { registerPipeline } from './manage/pipeline/pipeline-route.ts';
 import { Views } from './manage/views/views.ts';
 import { registerViews } from './manage/views/views-route.ts';
 import { declareMemoryMetrics, QueryMetrics, StreamMetrics } from './metrics.ts';
-import { registerDeleteUser } from './records/entities/delete-user-route.ts';
-import { registerEntities } from './records/entities/entities-route.ts';
-import { registerEvents } from './records/events/events-route.ts';
-import { registerReports } from './reports/reports-route.ts';
+import { registerDeleteUser } from './records/entities/delete-user.ts';
+import { registerEntities } from './records/entities/entities.ts';
+import { registerEvents } from './records/events/events.ts';
+import { registerReports } from './reports/reports.ts';
 import { registerSql } from './sql/sql-route.ts';
 import { SqlRunner } from './sql/sql-runner.ts';
 import { QueryRunner } from './store/query-runner.ts';
 import { RequestSlots } from './store/request-slots.ts';
 import { openStores, type Source } from './store/servers/open-stores.ts';
-import { RequestStore } from './store/store.ts';
+import { RequestStore, type StreamStores } from './store/store.ts';
 import { StreamHubs } from './stream/stream-hubs.ts';
 import { registerStream } from './stream/stream-route.ts';
 import { AllowedAddresses } from './webhooks/allowed-addresses.ts';
@@ -110,40 +111,51 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   allowOrigins(app, config.CORS_ORIGINS);
   compressResponses(app);
   const memory = new RequestMemory(budget, config);
+  const described = describedRoutes(app);
   app.register(async (routes) => {
-    routes.decorateRequest('workspace', '');
-    routes.decorateRequest('keyHash', '');
-    // The hook below opens one for each request.
-    routes.decorateRequest('store');
-    memory.register(routes);
-    routes.addHook('onRequest', async (request, reply) => {
-      // What a workspace has is for whoever holds its key, and may be deleted.
-      reply.header('cache-control', 'no-store');
-      const reader = await readerOf(request, gate);
-      request.workspace = reader.workspace;
-      request.keyHash = reader.hash;
-      request.store = new RequestStore(open.stores);
-      memory.open(request, reply, reader);
-    });
+    admitReaders(routes, gate, memory, open.stores);
     slots.register(routes);
-    registerEvents(routes, reads);
-    registerEntities(routes, reads);
-    registerDeleteUser(routes, config.INGEST_URLS);
-    registerReports(routes, reads);
-    registerStream(routes, streams, (request) => allowsWorkspace(request, keys, anonymousWorkspace));
-    registerPipeline(routes, reads, registry);
-    registerKeys(routes, config);
-    registerDeadLetters(routes, reads);
     const managed = { streams, queryRunner, stores: open.stores, perWorkspaceMax: config.WEBHOOKS_PER_WORKSPACE };
     const operations = webhooks && new WebhookOperations({ ...managed, webhooks });
-    registerWebhooks(routes, new AllowedAddresses(config.WEBHOOK_ALLOW_NETWORKS), operations);
-    registerViews(routes, reads, views);
-    registerSql(routes, new SqlRunner({ config, queryRunner, metrics }));
+    const isAllowed = (request: FastifyRequest) => allowsWorkspace(request, keys, anonymousWorkspace);
+    // The OpenAPI document has this order.
+    const rooms: readonly ((room: FastifyInstance) => void)[] = [
+      (room) => registerEvents(room, reads),
+      (room) => registerStream(room, streams, isAllowed),
+      (room) => registerReports(room, reads),
+      (room) => registerSql(room, new SqlRunner({ config, queryRunner, metrics })),
+      (room) => registerWebhooks(room, new AllowedAddresses(config.WEBHOOK_ALLOW_NETWORKS), operations),
+      (room) => registerViews(room, reads, views),
+      (room) => registerPipeline(room, reads, registry),
+      (room) => registerKeys(room, config),
+      (room) => registerDeadLetters(room, reads),
+      (room) => registerEntities(room, reads),
+      (room) => registerDeleteUser(room, config.INGEST_URLS),
+    ];
+    for (const register of rooms) routes.register(async (room) => register(room));
   });
   registerConsole(app);
-  registerReference(app, async () => (await import('./openapi.ts')).queryDocument(config), 'console/');
+  registerReference(app, async () => (await import('./openapi.ts')).queryDocument(config, described), 'console/');
   refuseOtherMethods(app);
   return app;
+}
+
+/** Lets those alone read who may, each its own workspace, and holds their responses in memory. */
+function admitReaders(routes: FastifyInstance, gate: Gate, memory: RequestMemory, stores: StreamStores): void {
+  routes.decorateRequest('workspace', '');
+  routes.decorateRequest('keyHash', '');
+  // The hook below opens one for each request.
+  routes.decorateRequest('store');
+  memory.register(routes);
+  routes.addHook('onRequest', async (request, reply) => {
+    // What a workspace has is for whoever holds its key, and may be deleted.
+    reply.header('cache-control', 'no-store');
+    const reader = await readerOf(request, gate);
+    request.workspace = reader.workspace;
+    request.keyHash = reader.hash;
+    request.store = new RequestStore(stores);
+    memory.open(request, reply, reader);
+  });
 }
 
 function createMemoryBudget(config: QueryConfig, registry: Registry): MemoryBudget {

@@ -1,22 +1,17 @@
-import { createApiDocument, type OpenApiDocument, type PathDescriptions } from '@sluice/shared/http/openapi';
+import {
+  createApiDocument,
+  type OpenApiDocument,
+  type OperationDescription,
+  type PathDescriptions,
+} from '@sluice/shared/http/openapi';
 import { OPERATIONAL_PATHS, OPERATIONAL_TAG } from '@sluice/shared/http/operational-paths';
 import type { QueryConfig } from './config.ts';
+import type { DescribedRoute } from './http/describe.ts';
 import { LIMIT_MAX, NAME_DOTS_MAX, PROPERTY_FILTERS_MAX } from './http/limits.ts';
-import { CONSOLE_PATHS } from './manage/console/console-openapi.ts';
-import { deadLetterPaths } from './manage/dead-letters/dead-letters-openapi.ts';
-import { keyPaths } from './manage/keys/keys-openapi.ts';
-import { pipelinePaths } from './manage/pipeline/pipeline-openapi.ts';
-import { viewPaths } from './manage/views/views-openapi.ts';
-import { entityPaths } from './records/entities/entities-openapi.ts';
-import { ENTITY_KINDS } from './records/entities/entity-kinds.ts';
-import { eventPaths } from './records/events/events-openapi.ts';
-import { reportPaths } from './reports/reports-openapi.ts';
-import { sqlPaths } from './sql/sql-openapi.ts';
-import { streamPaths } from './stream/stream-openapi.ts';
-import { webhookPaths } from './webhooks/webhooks-openapi.ts';
+import { consolePaths } from './manage/console/console-route.ts';
 
-/** Returns the OpenAPI document of query-api: its routes, with the limits that are in force. */
-export function queryDocument(config: QueryConfig): OpenApiDocument {
+/** Returns the OpenAPI document of query-api: its routes, as they describe themselves, with the limits that are in force. */
+export function queryDocument(config: QueryConfig, routes: readonly DescribedRoute[]): OpenApiDocument {
   return createApiDocument({
     title: 'Sluice query API',
     description: `Serves stored events, users and organizations of one workspace.\n\n${limits(config)}`,
@@ -32,29 +27,29 @@ export function queryDocument(config: QueryConfig): OpenApiDocument {
       { name: 'dead-letters', description: 'Rows that could not be stored, and calls that could not be taken' },
       OPERATIONAL_TAG,
     ],
-    paths: { ...paths(config), ...OPERATIONAL_PATHS, ...CONSOLE_PATHS },
+    paths: { ...pathsOf(routes, config), ...OPERATIONAL_PATHS, ...consolePaths() },
   });
 }
 
-function paths(config: QueryConfig): PathDescriptions {
+function pathsOf(routes: readonly DescribedRoute[], config: QueryConfig): PathDescriptions {
   const common = {
     scope: 'query',
     keyOptional: config.QUERY_ANONYMOUS_WORKSPACE !== undefined,
     codes: ['query_too_expensive', 'store_unavailable', 'overloaded'],
   } as const;
-  const entities = ENTITY_KINDS.map((kind) => entityPaths(kind, common));
-  return {
-    ...eventPaths(common),
-    ...streamPaths(common, config),
-    ...reportPaths(common),
-    ...sqlPaths(common, config),
-    ...webhookPaths(common, config),
-    ...viewPaths(common),
-    ...pipelinePaths(common),
-    ...keyPaths(common),
-    ...deadLetterPaths(common),
-    ...Object.assign({}, ...entities),
-  };
+  const paths: Record<string, Record<string, OperationDescription>> = {};
+  for (const { method, path, describe } of routes) {
+    const operation = describe(common, config);
+    const described = withNames(path, operation);
+    paths[described] = { ...paths[described], [method.toLowerCase()]: operation };
+  }
+  return paths;
+}
+
+/** Names the parameters of a path as its operation does: `/users/:id` becomes `/users/{foreignId}`. */
+function withNames(path: string, { requestParams }: OperationDescription): string {
+  const names = Object.keys((requestParams?.path as { shape?: object } | undefined)?.shape ?? {});
+  return path.replaceAll(/:\w+/g, () => `{${names.shift()}}`);
 }
 
 function limits(config: QueryConfig): string {

@@ -45,8 +45,11 @@ import {
   VIEWS_MAX,
 } from '@sluice/query-api/manage/views/view';
 import { SAMPLE_CHARACTERS_MAX, SAMPLE_EVENTS_MAX } from '@sluice/query-api/reports/menus/event-sample';
-import { MENU_ENTRIES_MAX } from '@sluice/query-api/reports/menus/menu-entries';
-import { NAME_CHARACTERS_MAX, NAMES_CHARACTERS_MAX } from '@sluice/query-api/reports/menus/property-paths';
+import {
+  MENU_ENTRIES_MAX,
+  NAME_CHARACTERS_MAX,
+  NAMES_CHARACTERS_MAX,
+} from '@sluice/query-api/reports/menus/menu-entries';
 import { SQL_BODY_BYTES_MAX } from '@sluice/query-api/sql/sql-route';
 import { SQL_BYTES_MAX, VALUE_CHARACTERS_MAX } from '@sluice/query-api/store/request-limits';
 import { BATCH_BYTES_MAX, BATCH_EVENTS_MAX } from '@sluice/query-api/webhooks/delivery';

@@ -1,7 +1,6 @@
 import { configSchema as ingestSchema } from '@sluice/ingest-api/config';
 import { ingestDocument } from '@sluice/ingest-api/openapi';
-import { configSchema as querySchema } from '@sluice/query-api/config';
-import { queryDocument } from '@sluice/query-api/openapi';
+import { readDocument } from '@sluice/query-api/testing/document';
 import type { OpenApiDocument } from '@sluice/shared/http/openapi';
 import { createDocumentChecker, withoutNames } from '@sluice/shared/testing/openapi';
 import { submissionSchemas } from '@sluice/submissions/reading/submission';
@@ -66,9 +65,7 @@ const schemas = submissionSchemas({
 const urls = { INGEST_URL: 'http://ingest:4000', QUERY_URL: 'http://query:4001' };
 const DOCUMENTS: Readonly<Record<HostileService, OpenApiDocument>> = {
   'ingest-api': ingestDocument(ingest, schemas),
-  'query-api': queryDocument(
-    querySchema.parse({ CLICKHOUSE_URL: 'http://clickhouse:8123', API_KEYS_FILE: 'keys.json' }),
-  ),
+  'query-api': await readDocument(),
   'trench-api': trenchDocument(trenchSchema.parse(urls)),
 };
 

@@ -1,4 +1,6 @@
 import type { InputError } from '@sluice/shared/http/problem';
+import { z } from 'zod';
+import { timeSchema } from '../http/describe.ts';
 import { BUCKETS_MAX } from '../http/limits.ts';
 import type { DocumentField, FilterField } from '../records/events/event-columns.ts';
 import { type EventSelection, START_AFTER_END, type selectionParameters } from '../records/events/event-selection.ts';
@@ -50,4 +52,14 @@ export function reportBuckets(
   const isRangeKnown = !errors.some(({ path }) => BUCKET_PARAMETERS.includes(path));
   if (isRangeKnown && starts.length > BUCKETS_MAX) errors.push(TOO_MANY_BUCKETS);
   return starts;
+}
+
+/** Describes what the responses of all reports end with. */
+export function reportEndSchemas() {
+  return {
+    startDate: timeSchema.meta({ description: 'The first time that was applied, in UTC.' }),
+    endDate: timeSchema.meta({ description: 'The last time that was applied, in UTC.' }),
+    complete: z.boolean().meta({ description: 'Whether the query finished within its time.' }),
+    exact: z.boolean().meta({ description: 'Whether every number is exact.' }),
+  };
 }

@@ -3,6 +3,7 @@ import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { Scope } from '@sluice/shared/keys/keys-file';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { QueryConfig } from '../config.ts';
+import type { Describe } from '../http/describe.ts';
 import { untilStoreAnswers } from './failover.ts';
 import type { QueryContext } from './query.ts';
 import type { QueryRunner } from './query-runner.ts';
@@ -29,6 +30,7 @@ export interface RequestContext extends QueryContext {
 /** A `GET` that queries ClickHouse. */
 export interface ReadRoute<Request> {
   readonly path: string;
+  readonly describe: Describe;
   /**
    * Whether `respond` runs again when its ClickHouse server fails after the first row of a query, before anything is sent.
    * Default: false, for what collects all rows of each query, which then begins again by itself.
@@ -60,8 +62,8 @@ export function registerQueryRead<Request>(app: FastifyInstance, route: QueryRea
 
 /** Registers a read. Its queries end when the client disconnects, and when one of them has failed. */
 export function registerRead<Request>(app: FastifyInstance, route: ReadRoute<Request>): void {
-  const { path, endless = false, scope = 'query', parse, ...read } = route;
-  app.get<Parts>(path, { config: { endless, scope, admission: 'queries' } }, async (request, reply) => {
+  const { path, describe, endless = false, scope = 'query', parse, ...read } = route;
+  app.get<Parts>(path, { config: { describe, endless, scope, admission: 'queries' } }, async (request, reply) => {
     return await respondToRead(read, parse(request), request, reply);
   });
 }

@@ -2,8 +2,11 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
+import { ENTRY_POINT_PATH } from '@sluice/shared/http/entry-point';
+import type { OperationDescription, PathDescriptions } from '@sluice/shared/http/openapi';
 import { Problem } from '@sluice/shared/http/problem';
 import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
 
 /** What `packages/console/scripts/build.ts` has built. */
 const FOLDER = join(dirname(createRequire(import.meta.url).resolve('@sluice/console/package.json')), 'dist');
@@ -58,4 +61,56 @@ export function registerConsole(app: FastifyInstance, folder = FOLDER): void {
     reply.headers(FILE_HEADERS).type(TYPES[extension] ?? '');
     return await reply.send(file);
   });
+}
+
+/** Describes the console, and that `GET /` sends browsers to it. */
+export function consolePaths(): PathDescriptions {
+  const service = ENTRY_POINT_PATH['/']?.get as OperationDescription;
+  return {
+    '/': {
+      get: {
+        ...service,
+        responses: {
+          ...service.responses,
+          302: { description: 'To the console, for a request that accepts `text/html`.' },
+        },
+      },
+    },
+    '/console': {
+      get: {
+        operationId: 'openConsole',
+        summary: 'A page to look at events, charts, users and organizations',
+        description: 'See docs/guide/console.md.',
+        tag: 'operation',
+        responses: {
+          200: {
+            description: 'The page, at `/console/`.',
+            content: { 'text/html': { schema: z.string(), example: '<!doctype html>' } },
+          },
+          302: { description: 'From `/console` to `/console/`.' },
+          304: { description: 'The page is the one that `If-None-Match` names.' },
+        },
+        codes: ['not_found'],
+      },
+    },
+    '/console/{file}': {
+      get: {
+        operationId: 'readConsolePart',
+        summary: 'A file of the console',
+        tag: 'operation',
+        requestParams: { path: z.object({ file: z.string() }) },
+        responses: {
+          200: {
+            description: 'A script, a style sheet or an icon. Its name changes with its content.',
+            content: {
+              'text/javascript': { schema: z.string(), example: 'render()' },
+              'text/css': { schema: z.string(), example: 'body{}' },
+              'image/svg+xml': { schema: z.string(), example: '<svg/>' },
+            },
+          },
+        },
+        codes: ['not_found'],
+      },
+    },
+  };
 }

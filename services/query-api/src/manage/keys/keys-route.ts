@@ -1,9 +1,21 @@
 import type { QueryParameters } from '@sluice/shared/http/query-string';
+import { SCOPES } from '@sluice/shared/keys/keys-file';
 import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
 import type { QueryConfig } from '../../config.ts';
+import {
+  BODY_CODES,
+  type Describe,
+  described,
+  jsonBody,
+  jsonResponse,
+  type OwnDescription,
+  once,
+} from '../../http/describe.ts';
 import { acceptJson } from '../../http/json-body.ts';
+import { KEYS_PER_WORKSPACE_MAX } from '../../http/limits.ts';
 import { refuseParameters } from '../../records/filters/parameters.ts';
-import { parseNewKey } from './key-request.ts';
+import { newKeySchema, parseNewKey } from './key-request.ts';
 import { WorkspaceKeys } from './workspace-keys.ts';
 
 /** The largest body, in bytes. */
@@ -24,27 +36,82 @@ export function registerKeys(app: FastifyInstance, config: QueryConfig): void {
     isChangeable: config.API_KEYS_CHANGEABLE,
     rateLimitDefault: config.RATE_LIMIT_DEFAULT,
   });
-  app.register(async (routes) => {
-    acceptJson(routes, KEY_BODY_BYTES_MAX);
-    const optionsOf = (pool: 'documents' | 'revocations') =>
-      ({ config: { scope: 'admin', admission: { pool, bytes: FILE_BYTES } }, bodyLimit: KEY_BODY_BYTES_MAX }) as const;
-    const options = optionsOf('documents');
-    routes.get<Parts>('/keys', options, async ({ query, keyHash: hash, workspace }) => {
-      refuseParameters(query);
-      return { keys: await keys.list({ hash, workspace }), changeable: keys.isChangeable };
-    });
-    routes.post<Parts>('/keys', options, async ({ query, body, keyHash: hash, workspace }, reply) => {
+  acceptJson(app, KEY_BODY_BYTES_MAX);
+  const optionsOf = (pool: 'documents' | 'revocations') =>
+    ({ config: { scope: 'admin', admission: { pool, bytes: FILE_BYTES } }, bodyLimit: KEY_BODY_BYTES_MAX }) as const;
+  const options = optionsOf('documents');
+  app.get<Parts>('/keys', described(options, describeList), async ({ query, keyHash: hash, workspace }) => {
+    refuseParameters(query);
+    return { keys: await keys.list({ hash, workspace }), changeable: keys.isChangeable };
+  });
+  app.post<Parts>(
+    '/keys',
+    described(options, describeCreate),
+    async ({ query, body, keyHash: hash, workspace }, reply) => {
       refuseParameters(query);
       return await reply.status(201).send(await keys.create({ hash, workspace }, parseNewKey(body)));
-    });
-    routes.delete<Parts>(
-      '/keys/:id',
-      optionsOf('revocations'),
-      async ({ query, params, keyHash: hash, workspace }, reply) => {
-        refuseParameters(query);
-        await keys.revoke({ hash, workspace }, params.id);
-        return await reply.status(204).send();
-      },
-    );
-  });
+    },
+  );
+  app.delete<Parts>(
+    '/keys/:id',
+    described(optionsOf('revocations'), describeRevoke),
+    async ({ query, params, keyHash: hash, workspace }, reply) => {
+      refuseParameters(query);
+      await keys.revoke({ hash, workspace }, params.id);
+      return await reply.status(204).send();
+    },
+  );
 }
+
+const schemas = once(() => {
+  const key = z
+    .object({
+      id: z.string(),
+      scopes: z.array(z.enum(SCOPES)),
+      rateLimit: z.int().min(1).nullable().meta({ description: '`null`: the one of the services, if they have one.' }),
+      createdAt: z.string().nullable(),
+      current: z.boolean().meta({ description: 'Whether it is the key of this request.' }),
+    })
+    .meta({ id: 'Key' });
+
+  const keys = z
+    .object({
+      keys: z.array(key),
+      changeable: z
+        .boolean()
+        .meta({ description: 'Whether keys can be created and revoked here, as API_KEYS_CHANGEABLE says.' }),
+    })
+    .meta({ id: 'Keys' });
+
+  const created = key
+    .extend({ key: z.string().meta({ description: 'The key. It is shown only in this response.' }) })
+    .meta({ id: 'CreatedKey' });
+  return { keys, created };
+});
+
+function describing(operationId: string, summary: string, own: () => OwnDescription): Describe {
+  return (common) => {
+    const { codes = [], ...rest } = own();
+    const shared = { ...common, scope: 'admin', keyOptional: false, tag: 'keys' } as const;
+    return { ...shared, operationId, summary, ...rest, codes: ['overloaded', ...codes] };
+  };
+}
+
+const describeList = describing('listKeys', 'Keys of the workspace', () => ({
+  description: 'Neither the keys nor their hashes.',
+  responses: { 200: jsonResponse('All of them.', schemas().keys) },
+}));
+
+const describeCreate = describing('createKey', 'Create a key of the workspace', () => ({
+  description: `Services accept it within a second. With ${KEYS_PER_WORKSPACE_MAX} keys or more, a workspace gets no other one.`,
+  requestBody: jsonBody(newKeySchema),
+  responses: { 201: jsonResponse('The key.', schemas().created) },
+  codes: [...BODY_CODES, 'keys_read_only'],
+}));
+
+const describeRevoke = describing('revokeKey', 'Revoke a key of the workspace', () => ({
+  description: 'Services refuse it within a second. A key cannot revoke itself.',
+  requestParams: { path: z.object({ id: z.string().meta({ description: 'The id of the key.' }) }) },
+  responses: { 204: { description: 'It is revoked.' } },
+  codes: ['not_found', 'keys_read_only'],
+}));

@@ -2,10 +2,23 @@ import { type InputError, invalidRequest, Problem } from '@sluice/shared/http/pr
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { hashKey } from '@sluice/shared/keys/keys-file';
 import type { FastifyInstance } from 'fastify';
-import type { z } from 'zod';
+import { z } from 'zod';
+import {
+  BODY_CODES,
+  type Describe,
+  described,
+  jsonBody,
+  jsonResponse,
+  type OwnDescription,
+  once,
+} from '../../http/describe.ts';
 import { acceptJson } from '../../http/json-body.ts';
 import { refuseErrors, refuseParameters } from '../../records/filters/parameters.ts';
-import { PAGE_BYTES, parseWholeList } from '../../records/filters/whole-lists.ts';
+import { PAGE_BYTES, pageMembers, parseWholeList, wholeListParameters } from '../../records/filters/whole-lists.ts';
+import { funnelSchema } from '../../reports/funnel/funnel.ts';
+import { valuesSchema } from '../../reports/menus/menus.ts';
+import { retentionSchema } from '../../reports/retention/retention.ts';
+import { seriesSchema } from '../../reports/series/series.ts';
 import type { ReadDependencies } from '../../store/read-route.ts';
 import type { Admission } from '../../store/request-slots.ts';
 import type { StoredDocument } from './console-documents.ts';
@@ -13,6 +26,7 @@ import { changed, recordOf } from './document-operations.ts';
 import { generateLinkKey } from './link-keys.ts';
 import { type StoredReport, storedReports } from './stored-reports.ts';
 import {
+  DASHBOARDS_MAX,
   type Dashboard,
   dashboardChangeSchema,
   LINKS_MAX,
@@ -20,8 +34,11 @@ import {
   newDashboardSchema,
   newLinkSchema,
   newViewSchema,
+  REPORTS,
   type Report,
+  TILES_MAX,
   VIEW_BODY_BYTES_MAX,
+  VIEWS_MAX,
   type View,
   viewChangeSchema,
 } from './view.ts';
@@ -50,18 +67,16 @@ type Stored = () => Views;
  * @param views default: they are off, and each route says so
  */
 export function registerViews(app: FastifyInstance, deps: ReadDependencies, views: Views | undefined): void {
-  app.register(async (routes) => {
-    acceptJson(routes, VIEW_BODY_BYTES_MAX);
-    const reports = storedReports(deps);
-    const stored = () => {
-      if (views) return views;
-      throw new Problem('views_not_available', 'Saved views are off; the operator can turn them on.');
-    };
-    registerSavedViews(routes, stored, reports);
-    registerDashboards(routes, stored);
-    registerTiles(routes, stored, reports);
-    registerLinks(routes, stored);
-  });
+  acceptJson(app, VIEW_BODY_BYTES_MAX);
+  const reports = storedReports(deps);
+  const stored = () => {
+    if (views) return views;
+    throw new Problem('views_not_available', 'Saved views are off; the operator can turn them on.');
+  };
+  registerSavedViews(app, stored, reports);
+  registerDashboards(app, stored);
+  registerTiles(app, stored, reports);
+  registerLinks(app, stored);
 }
 
 type Reports = Readonly<Record<Report, StoredReport>>;
@@ -70,21 +85,21 @@ const options = { bodyLimit: VIEW_BODY_BYTES_MAX, config: { admission: DOCUMENT 
 const listOptions = { ...options, config: { admission: LIST } };
 
 function registerSavedViews(app: FastifyInstance, stored: Stored, reports: Reports): void {
-  app.get<Parts>('/views', listOptions, async (request) => {
+  app.get<Parts>('/views', described(listOptions, VIEW.list), async (request) => {
     const { membersAfter, ...page } = parseWholeList(request.query, ['views', request.workspace]);
     const { documents, hasMore } = await stored().views.page(request.workspace, page);
     return { views: documents.map(recordOf), ...membersAfter(documents.at(-1), hasMore) };
   });
-  app.post<Parts>('/views', options, async (request, reply) => {
+  app.post<Parts>('/views', described(options, VIEW.create), async (request, reply) => {
     const view = parseBody(newViewSchema, request);
     requireReport(view, reports[view.report].parse);
     return await reply.status(201).send(recordOf(await stored().views.create(request.workspace, view)));
   });
-  app.get<Parts>('/views/:id', options, async (request) => {
+  app.get<Parts>('/views/:id', described(options, VIEW.get), async (request) => {
     refuseParameters(request.query);
     return recordOf(await stored().views.find(request.workspace, request.params.id));
   });
-  app.patch<Parts>('/views/:id', options, async (request) => {
+  app.patch<Parts>('/views/:id', described(options, VIEW.change), async (request) => {
     const change = parseBody(viewChangeSchema, request);
     const { views } = stored();
     const { workspace, params } = request;
@@ -95,7 +110,7 @@ function registerSavedViews(app: FastifyInstance, stored: Stored, reports: Repor
     });
     return recordOf(view);
   });
-  app.delete<Parts>('/views/:id', options, async (request, reply) => {
+  app.delete<Parts>('/views/:id', described(options, VIEW.remove), async (request, reply) => {
     refuseParameters(request.query);
     const { views } = stored();
     await views.delete([await views.find(request.workspace, request.params.id)]);
@@ -104,12 +119,12 @@ function registerSavedViews(app: FastifyInstance, stored: Stored, reports: Repor
 }
 
 function registerDashboards(app: FastifyInstance, stored: Stored): void {
-  app.get<Parts>('/dashboards', listOptions, async (request) => {
+  app.get<Parts>('/dashboards', described(listOptions, DASHBOARD.list), async (request) => {
     const { membersAfter, ...page } = parseWholeList(request.query, ['dashboards', request.workspace]);
     const { documents, hasMore } = await stored().dashboards.page(request.workspace, page);
     return { dashboards: documents.map(recordOf), ...membersAfter(documents.at(-1), hasMore) };
   });
-  app.post<Parts>('/dashboards', options, async (request, reply) => {
+  app.post<Parts>('/dashboards', described(options, DASHBOARD.create), async (request, reply) => {
     const dashboard = parseBody(newDashboardSchema, request);
     const { dashboards } = stored();
     await requireViews(stored(), request.workspace, dashboard, []);
@@ -118,13 +133,13 @@ function registerDashboards(app: FastifyInstance, stored: Stored): void {
   });
   app.get<Parts>(
     '/dashboards/:id',
-    { ...options, config: { forLinks: true, admission: DOCUMENT } },
+    { ...options, config: { forLinks: true, admission: DOCUMENT, describe: DASHBOARD.get } },
     async (request) => {
       refuseParameters(request.query);
       return await withViews(stored(), await stored().dashboards.find(request.workspace, request.params.id));
     },
   );
-  app.patch<Parts>('/dashboards/:id', options, async (request) => {
+  app.patch<Parts>('/dashboards/:id', described(options, DASHBOARD.change), async (request) => {
     const change = parseBody(dashboardChangeSchema, request);
     const { dashboards } = stored();
     const { workspace, params } = request;
@@ -136,7 +151,8 @@ function registerDashboards(app: FastifyInstance, stored: Stored): void {
     return await withViews(stored(), dashboard);
   });
   // It revokes its links.
-  app.delete<Parts>('/dashboards/:id', { ...options, config: { admission: REVOCATION } }, async (request, reply) => {
+  const revoking = { ...options, config: { admission: REVOCATION, describe: DASHBOARD.remove } };
+  app.delete<Parts>('/dashboards/:id', revoking, async (request, reply) => {
     refuseParameters(request.query);
     const { dashboards, links, linkKeys } = stored();
     const dashboard = await dashboards.find(request.workspace, request.params.id);
@@ -149,7 +165,8 @@ function registerDashboards(app: FastifyInstance, stored: Stored): void {
 
 function registerTiles(app: FastifyInstance, stored: Stored, reports: Reports): void {
   const path = '/dashboards/:id/tiles/:view';
-  app.get<Parts>(path, { ...options, config: { forLinks: true, admission: DOCUMENT } }, async (request, reply) => {
+  const config = { forLinks: true, admission: DOCUMENT, describe: describeTile };
+  app.get<Parts>(path, { ...options, config }, async (request, reply) => {
     refuseParameters(request.query);
     const { views, dashboards } = stored();
     const { id, view: viewId } = request.params;
@@ -167,13 +184,13 @@ function registerTiles(app: FastifyInstance, stored: Stored, reports: Reports): 
 }
 
 function registerLinks(app: FastifyInstance, stored: Stored): void {
-  const config = { scope: 'admin', admission: DOCUMENT } as const;
-  app.get<Parts>('/dashboards/:id/links', { ...options, config }, async (request) => {
+  const adminOptions = { ...options, config: { scope: 'admin', admission: DOCUMENT } } as const;
+  app.get<Parts>('/dashboards/:id/links', described(adminOptions, describeLinks), async (request) => {
     refuseParameters(request.query);
     const dashboard = await stored().dashboards.find(request.workspace, request.params.id);
     return { links: (await linksOf(stored(), dashboard)).map(linkRecord) };
   });
-  app.post<Parts>('/dashboards/:id/links', { ...options, config }, async (request, reply) => {
+  app.post<Parts>('/dashboards/:id/links', described(adminOptions, describeNewLink), async (request, reply) => {
     const { name } = parseBody(newLinkSchema, request);
     const { dashboards, links, linkKeys } = stored();
     const { id } = await dashboards.find(request.workspace, request.params.id);
@@ -183,7 +200,7 @@ function registerLinks(app: FastifyInstance, stored: Stored): void {
     linkKeys.forget();
     return await reply.status(201).send({ ...linkRecord(created), key });
   });
-  const revoking = { ...config, admission: REVOCATION };
+  const revoking = { scope: 'admin', admission: REVOCATION, describe: describeRevocation } as const;
   app.delete<Parts>('/dashboards/:id/links/:link', { ...options, config: revoking }, async (request, reply) => {
     refuseParameters(request.query);
     const { links, linkKeys } = stored();
@@ -261,3 +278,159 @@ function linkRecord(link: StoredDocument<Link>) {
   const { id, name, createdAt } = recordOf(link);
   return { id, name, createdAt };
 }
+
+const schemas = once(() => {
+  const document = { id: z.uuid(), name: z.string(), createdAt: z.iso.datetime() };
+  const changedAt = z.iso.datetime();
+  const width = z.int().min(1).max(2);
+
+  const view = z
+    .object({ ...document, report: z.enum(REPORTS), parameters: z.record(z.string(), z.string()), changedAt })
+    .meta({ id: 'View' });
+
+  const storedDashboard = z
+    .object({ ...document, tiles: z.array(z.object({ view: z.uuid(), width })), changedAt })
+    .meta({ id: 'StoredDashboard' });
+
+  const dashboard = z
+    .object({
+      ...document,
+      tiles: z.array(
+        z.object({
+          view: z.uuid(),
+          width,
+          name: z.string().nullable().meta({ description: 'That of the view; `null`: the view was deleted.' }),
+          report: z.enum(REPORTS).nullable(),
+          form: z.string().nullable().meta({ description: 'How the view draws its numbers, if it says so.' }),
+        }),
+      ),
+      changedAt,
+    })
+    .meta({ id: 'Dashboard' });
+
+  const link = z.object(document).meta({ id: 'DashboardLink' });
+  const key = z.string().meta({
+    description: 'The key of the link. It is shown only in this response.',
+    example: 'vk_2sV8Jq1xq0mT6cZb4nYk9LwR3uEoHfGd5aPiXtNv7CM',
+  });
+  const linkWithKey = link.extend({ key }).meta({ id: 'DashboardLinkWithKey' });
+
+  const numbers = z
+    .union([seriesSchema(), funnelSchema(), retentionSchema(), valuesSchema()])
+    .meta({ description: 'As the report of the view responds.' });
+  return { view, storedDashboard, dashboard, link, linkWithKey, numbers };
+});
+
+const gone = { 204: { description: 'It is deleted.' } };
+const withKey = { keyOptional: false } as const;
+const ofAdmin = { ...withKey, scope: 'admin' } as const;
+
+function pathOf(...names: readonly string[]) {
+  return { path: z.object(Object.fromEntries(names.map((name) => [name, z.string()]))) };
+}
+
+function describing(operationId: string, summary: string, own: () => OwnDescription): Describe {
+  return (common) => {
+    const { codes = [], ...rest } = own();
+    return {
+      ...{ ...common, tag: 'views', operationId, summary, ...rest },
+      codes: ['views_not_available', 'store_unavailable', 'overloaded', ...codes],
+    };
+  };
+}
+
+/** A list of documents, and what a response with all of them has in it, and one with one of them. */
+interface DescribedList {
+  /** `view` */
+  readonly name: string;
+  readonly max: number;
+  readonly listed: () => z.ZodType;
+  readonly shown: () => z.ZodType;
+  readonly created: z.ZodType;
+  readonly change: z.ZodType;
+}
+
+/** Describes the operations of a list of documents. */
+function describeDocuments({ name, max, listed, shown, created, change }: DescribedList) {
+  const [plural, title] = [`${name}s`, `${name[0]?.toUpperCase()}${name.slice(1)}`];
+  const found = () => ({ 200: jsonResponse(`The ${name}.`, shown()) });
+  return {
+    list: describing(`list${title}s`, `${title}s of the workspace`, () => ({
+      description: 'A page ends after a mebibyte, too.',
+      requestParams: { query: z.object(wholeListParameters) },
+      responses: {
+        200: jsonResponse('A page, oldest first.', z.object({ [plural]: z.array(listed()), ...pageMembers })),
+      },
+    })),
+    create: describing(`create${title}`, `Save a ${name}`, () => ({
+      ...withKey,
+      description: `Everybody of the workspace sees it. A workspace can have ${new Intl.NumberFormat('en').format(max)} ${plural}.`,
+      requestBody: jsonBody(created),
+      responses: { 201: jsonResponse(`The ${name}.`, shown()) },
+      codes: BODY_CODES,
+    })),
+    get: describing(`get${title}`, `A ${name}`, () => ({
+      requestParams: pathOf('id'),
+      responses: found(),
+      codes: ['not_found'],
+    })),
+    change: describing(`change${title}`, `Change a ${name}`, () => ({
+      requestParams: pathOf('id'),
+      ...withKey,
+      description: 'What the body leaves out stays as it is. Of changes at once, the last one counts.',
+      requestBody: jsonBody(change),
+      responses: found(),
+      codes: ['not_found', ...BODY_CODES],
+    })),
+    remove: describing(`delete${title}`, `Delete a ${name}`, () => ({
+      requestParams: pathOf('id'),
+      ...withKey,
+      responses: gone,
+      codes: ['not_found'],
+    })),
+  };
+}
+
+const VIEW = describeDocuments({
+  ...{ name: 'view', max: VIEWS_MAX, listed: () => schemas().view, shown: () => schemas().view },
+  ...{ created: newViewSchema, change: viewChangeSchema },
+});
+
+const DASHBOARD = describeDocuments({
+  ...{ name: 'dashboard', max: DASHBOARDS_MAX },
+  ...{ listed: () => schemas().storedDashboard, shown: () => schemas().dashboard },
+  ...{ created: newDashboardSchema, change: dashboardChangeSchema },
+});
+
+const describeTile = describing('getTile', 'The numbers of a tile', () => ({
+  description: `The report that the view stores, with its range as it is now. The key of a link may read this and \`GET /dashboards/{id}\`, of its dashboard, and nothing else. A dashboard has at most ${TILES_MAX} tiles.`,
+  requestParams: pathOf('id', 'view'),
+  responses: { 200: jsonResponse('The numbers.', schemas().numbers) },
+  codes: ['not_found', 'query_too_expensive'],
+}));
+
+const describeLinks = describing('listDashboardLinks', 'Links to a dashboard', () => ({
+  ...ofAdmin,
+  requestParams: pathOf('id'),
+  responses: {
+    200: jsonResponse('All of them, oldest first, without their keys.', z.object({ links: z.array(schemas().link) })),
+  },
+  codes: ['not_found'],
+}));
+
+const describeNewLink = describing('createDashboardLink', 'Create a read-only link to a dashboard', () => ({
+  ...ofAdmin,
+  description: `Returns a key that reads this dashboard and nothing else, until the link is deleted. A dashboard can have ${LINKS_MAX} links.`,
+  requestParams: pathOf('id'),
+  requestBody: jsonBody(newLinkSchema),
+  responses: { 201: jsonResponse('The link, with its key.', schemas().linkWithKey) },
+  codes: ['not_found', ...BODY_CODES],
+}));
+
+const describeRevocation = describing('deleteDashboardLink', 'Revoke a link', () => ({
+  ...ofAdmin,
+  description: 'Its key is refused at once by the instance that responds, and within five seconds by others.',
+  requestParams: pathOf('id', 'link'),
+  responses: gone,
+  codes: ['not_found'],
+}));

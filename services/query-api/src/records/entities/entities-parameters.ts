@@ -58,6 +58,9 @@ export function parseEntitiesRequest(kind: EntityKind, query: QueryParameters, w
   return { properties, order, ...listRequest(list, sortKey, values, errors) };
 }
 
+/** The identifier of a user or an organization in a path. */
+export const identifierParameter = z.string().meta({ description: 'The identifier, percent-encoded.' });
+
 /** The parameters of one user or organization. */
 export const entityParameters = {
   propertyTimes: z.enum(['true', 'false'], 'must be true or false').meta({

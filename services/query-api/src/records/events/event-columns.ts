@@ -108,6 +108,11 @@ export type DocumentField = FieldsLike<{ readonly type: 'json' }>;
 /** The name and the column of every field. */
 export const EVENT_FIELDS = Object.entries(EVENT_COLUMNS) as readonly (readonly [EventField, EventColumn])[];
 
+/** The record of an event. */
+export const EVENT_EXAMPLE: Readonly<Record<string, unknown>> = Object.fromEntries(
+  EVENT_FIELDS.map(([field, { example }]) => [field, example]),
+);
+
 export const FILTER_FIELDS = fieldsWith(({ filter }) => filter !== undefined) as readonly FilterField[];
 
 export const ORDER_FIELDS = fieldsWith(({ ordered }) => ordered) as readonly [OrderField, ...OrderField[]];

@@ -5,7 +5,13 @@ import { shownConditions } from '../../store/deletions/hidden-events.ts';
 import { type Sql, where } from '../../store/sql.ts';
 import { eventPropertyCondition, fieldCondition, type TimeRange, timeConditions } from '../filters/filter-sql.ts';
 import type { FieldFilter, OperandKind } from '../filters/operators.ts';
-import { textParameter, timestampParameter, uuidParameter } from '../filters/parameter-schemas.ts';
+import {
+  documentFilters,
+  fieldFilters,
+  textParameter,
+  timestampParameter,
+  uuidParameter,
+} from '../filters/parameter-schemas.ts';
 import type { Filterable } from '../filters/parameters.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
 import {
@@ -81,4 +87,17 @@ export function selectionConditions(selection: EventSelection): readonly Sql[] {
 /** Returns the WHERE of the selected events that are not hidden, and `more` conditions. */
 export function whereSelected(selection: EventSelection, hidden: Sql | undefined, more: readonly Sql[] = []): Sql {
   return where([...selectionConditions(selection), ...more, ...shownConditions(hidden)]);
+}
+
+/** Describes the filters on the properties of an event's JSON objects. */
+export function documentFiltersOfEvents() {
+  return Object.fromEntries(DOCUMENT_FIELDS.map((document) => [document, documentFilters(document)]));
+}
+
+/** Describes the filters of all reads of events, except the parameters with fixed names. */
+export function filtersOfEvents() {
+  return {
+    ...documentFiltersOfEvents(),
+    operators: fieldFilters(eventFilterable.fields, { 'userId[in]': 'jane,joe', 'event[prefix]': 'invoice_' }),
+  };
 }

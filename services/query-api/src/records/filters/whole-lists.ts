@@ -2,8 +2,8 @@ import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
 import { encodeCursor, readCursor } from '../../http/cursor.ts';
+import { limitSchema, nextCursorSchema } from '../../http/describe.ts';
 import { LIMIT_MAX } from '../../http/limits.ts';
-import { limitSchema, nextCursorSchema } from '../../http/openapi-schemas.ts';
 import { cursorParameter, limitParameter } from './parameter-schemas.ts';
 import { parseParameters, refuseErrors } from './parameters.ts';
 

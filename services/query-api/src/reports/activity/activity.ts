@@ -1,5 +1,8 @@
+import type { OperationDescription } from '@sluice/shared/http/openapi';
 import type { FastifyInstance } from 'fastify';
-import { parseEntityRequest } from '../../records/entities/entities-parameters.ts';
+import { z } from 'zod';
+import { type CommonDescription, once, timeSchema } from '../../http/describe.ts';
+import { identifierParameter, parseEntityRequest } from '../../records/entities/entities-parameters.ts';
 import { readEntityTimes } from '../../records/entities/entities-reader.ts';
 import { ENTITY_KINDS, ENTITY_ROUTES, type EntityKind, noSuchEntity } from '../../records/entities/entity-kinds.ts';
 import { isoTime } from '../../records/entities/entity-record.ts';
@@ -12,7 +15,7 @@ import { RequestQueries } from '../../store/request-queries.ts';
 import type { Sql } from '../../store/sql.ts';
 import type { Tables } from '../../store/tables.ts';
 import { TimeBudget } from '../../store/time-budget.ts';
-import { NAMES_SETTINGS } from '../menus/names-query.ts';
+import { NAMES_SETTINGS } from '../menus/event-names.ts';
 import { REPORT } from '../report-runner.ts';
 
 /** Registers `GET /users/{foreignId}/activity`, and the same for organizations. */
@@ -20,6 +23,7 @@ export function registerActivities(app: FastifyInstance, { config, queryRunner }
   for (const kind of ENTITY_KINDS) {
     registerRead(app, {
       path: `${ENTITY_ROUTES[kind].path}/:id/activity`,
+      describe: (common) => describeActivity(kind, common),
       parse: parseEntityRequest,
       async respond(id, context, reply) {
         const options = { nowMs: Date.now(), timeoutMs: config.QUERY_TIMEOUT_MS };
@@ -112,5 +116,54 @@ GROUP BY event
 ORDER BY total DESC, event
 LIMIT {names_max:UInt64}`,
     params: { ...params, names_max: ACTIVITY_NAMES_MAX },
+  };
+}
+
+const activitySchema = once(() =>
+  z
+    .object({
+      days: z
+        .array(
+          z.object({ date: z.string().meta({ format: 'date', description: 'A day in UTC.' }), count: z.int().min(0) }),
+        )
+        .length(ACTIVITY_DAYS)
+        .meta({ description: 'The oldest first; the last one is today.' }),
+      events: z
+        .array(z.object({ event: z.string(), count: z.int().min(1) }))
+        .max(ACTIVITY_NAMES_MAX)
+        .meta({ description: 'The most frequent names of these days, in descending order.' }),
+      firstSeenAt: timeSchema,
+      lastSeenAt: timeSchema,
+    })
+    .meta({ id: 'Activity' }),
+);
+
+/** Describes `GET /users/{foreignId}/activity`, or the same for organizations. */
+function describeActivity(kind: EntityKind, common: CommonDescription): OperationDescription {
+  const { idName, schema: name, tag, noun } = ENTITY_ROUTES[kind];
+  const lastDayMs = Date.UTC(2026, 2, 1);
+
+  const example = {
+    days: Array.from({ length: ACTIVITY_DAYS }, (_, index) => ({
+      date: new Date(lastDayMs - (ACTIVITY_DAYS - 1 - index) * 86_400_000).toISOString().slice(0, 10),
+      count: index % 3,
+    })),
+    events: [{ event: 'signed_in', count: 30 }],
+    firstSeenAt: '2026-01-01T09:00:00.000Z',
+    lastSeenAt: '2026-03-01T12:00:00.000Z',
+  };
+  return {
+    ...common,
+    codes: ['not_found', ...common.codes],
+    operationId: `get${name}Activity`,
+    summary: `What ${noun} did in the last ${ACTIVITY_DAYS} days`,
+    tag,
+    requestParams: { path: z.object({ [idName]: identifierParameter }) },
+    responses: {
+      200: {
+        description: 'Its events by day and by name.',
+        content: { 'application/json': { schema: activitySchema(), example } },
+      },
+    },
   };
 }

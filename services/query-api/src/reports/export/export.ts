@@ -1,12 +1,21 @@
 import { Readable } from 'node:stream';
+import type { OperationDescription } from '@sluice/shared/http/openapi';
 import type { FastifyInstance, FastifyReply } from 'fastify';
+import { z } from 'zod';
+import type { CommonDescription } from '../../http/describe.ts';
+import { filtersOfEvents } from '../../records/events/event-selection.ts';
+import { querySchema } from '../../records/filters/parameter-schemas.ts';
 import type { ExportQuery } from '../../store/query.ts';
 import type { QuerySettings } from '../../store/query-settings.ts';
 import { type ReadDependencies, registerRead } from '../../store/read-route.ts';
-import { blockSettings } from './export-blocks.ts';
-import { formatOf } from './export-formats.ts';
-import { parseExportRequest } from './export-parameters.ts';
-import { exportQuery } from './export-query.ts';
+import {
+  EXPORT_FORMATS,
+  type ExportFormat,
+  exportParameters,
+  formatOf,
+  parseExportRequest,
+} from './export-parameters.ts';
+import { blockSettings, exportQuery } from './export-query.ts';
 
 /** How long a client may read nothing, in milliseconds; then it is cut off, since it keeps others from exporting. */
 const STALL_MS_MAX = 120_000;
@@ -30,6 +39,7 @@ const SETTINGS: QuerySettings = {
 export function registerExport(app: FastifyInstance, { queryRunner }: ReadDependencies): void {
   registerRead(app, {
     path: '/events/export',
+    describe: describeExport,
     endless: true,
     parse: ({ query, headers }) => parseExportRequest(query, headers.accept),
     async respond(request, context, reply) {
@@ -82,4 +92,31 @@ async function* takenInTime(
       clearTimeout(timer);
     }
   }
+}
+
+const DESCRIPTIONS: Readonly<Record<ExportFormat, string>> = {
+  ndjson:
+    'A line for each event: its record, as `GET /events` has it. The last line is `{"complete":true,"events":N}`: without it, the response was cut off.',
+  csv: 'RFC 4180, with a line of names first. `properties`, `context` and `traits` are JSON text, a missing identifier is an empty field. The last line is `#complete,N`: without it, the response was cut off.',
+  parquet: 'The same columns. Times are timestamps in UTC, a missing identifier is null.',
+};
+
+/** Describes `GET /events/export`. */
+function describeExport(common: CommonDescription): OperationDescription {
+  const content = Object.fromEntries(
+    Object.entries(EXPORT_FORMATS).map(([name, { mediaTypes }]) => [
+      mediaTypes[0],
+      { schema: z.string().meta({ description: DESCRIPTIONS[name as ExportFormat] }) },
+    ]),
+  );
+  return {
+    ...common,
+    operationId: 'exportEvents',
+    summary: 'All events that match, as a file',
+    description:
+      'All filters have to match. There is no limit on events, bytes or time. Events that become visible after the export began may be in it or not; none is left out or comes twice. When it fails after it began, the connection breaks off: continue with `after`.',
+    tag: 'events',
+    requestParams: { query: querySchema(exportParameters, filtersOfEvents()) },
+    responses: { 200: { description: 'The events, in order.', content } },
+  };
 }

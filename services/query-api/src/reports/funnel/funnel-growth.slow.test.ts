@@ -3,14 +3,10 @@ import type { Statement } from '../../store/query.ts';
 import type { Tables } from '../../store/tables.ts';
 import { MeasuredRunner, type ReadCost } from '../../testing/measured-runner.ts';
 import { type QueryService, startQuery } from '../../testing/query-service.ts';
-import { parseRetentionRequest } from '../retention/retention-parameters.ts';
-import { parseRetentionPeopleRequest } from '../retention/retention-people-parameters.ts';
-import { retentionPeopleQuery } from '../retention/retention-people-query.ts';
-import { retentionQuery } from '../retention/retention-query.ts';
-import { parseFunnelRequest } from './funnel-parameters.ts';
-import { parseFunnelPeopleRequest } from './funnel-people-parameters.ts';
-import { funnelPeopleQuery } from './funnel-people-query.ts';
-import { funnelQuery } from './funnel-query.ts';
+import { parseRetentionPeopleRequest, parseRetentionRequest } from '../retention/retention-parameters.ts';
+import { retentionPeopleQuery, retentionQuery } from '../retention/retention-query.ts';
+import { parseFunnelPeopleRequest, parseFunnelRequest } from './funnel-parameters.ts';
+import { funnelPeopleQuery, funnelQuery } from './funnel-query.ts';
 
 let query: QueryService;
 let runner: MeasuredRunner;

@@ -2,10 +2,11 @@ import { EVENT_COLUMNS } from '../../records/events/event-columns.ts';
 import { whereSelected } from '../../records/events/event-selection.ts';
 import { eventPropertyCondition } from '../../records/filters/filter-sql.ts';
 import { TIME_MS_MAX } from '../../records/filters/parameter-schemas.ts';
+import { textOfJson } from '../../records/filters/property-value.ts';
 import { BoundParameters, type Sql } from '../../store/sql.ts';
 import type { Tables } from '../../store/tables.ts';
-import { keyOfEvent, keyOrder } from '../group-key.ts';
-import type { FunnelRequest } from './funnel-parameters.ts';
+import { type GroupKey, keyOfEvent, keyOrder } from '../group-key.ts';
+import type { FunnelPeopleRequest, FunnelRequest } from './funnel-parameters.ts';
 
 // How a funnel is computed, for each person (a user or an organization):
 //
@@ -202,4 +203,48 @@ function chosenEvent(index: number): readonly string[] {
   const [place, column] = index === 0 ? ['time', 'times'] : ['place', 'arrayEnumerate(masks)'];
   const fits = index === 0 ? 'time >= completed - {within:Int64}' : `place > at_${index - 1}`;
   return [`arrayFirstIndex((mask, ${place}) -> bitTest(mask, ${index}) AND ${fits}, masks, ${column}) AS at_${index}`];
+}
+
+/** A person, and when the attempt that counts began and got to the step, in milliseconds since 1970. */
+export type FunnelPersonRow = readonly [id: string, startedMs: number, reachedMs: number];
+
+/**
+ * Returns the query for the people behind a step of a funnel. Its rows are {@link FunnelPersonRow}s, one more than the page
+ * has.
+ *
+ * @param hidden the condition that the events of pending deletions meet, if there are any
+ */
+export function funnelPeopleQuery(tables: Tables, request: FunnelPeopleRequest, hidden: Sql | undefined): Sql {
+  const { funnel, stepsMin, stepsMax, page } = request;
+  const after = { sql: `${personColumn(funnel)} > {after:String}`, params: { after: page.afterId } };
+  const attempts = attemptsQuery(tables, funnel, hidden, [after]);
+  const inGroup: Sql = funnel.groupBy ? groupCondition(funnel.groupBy, request.group) : { sql: 'true', params: {} };
+  return {
+    sql: `SELECT person, times[at_0] - ${MS_BEFORE_1970}, times[at_${stepsMin - 1}] - ${MS_BEFORE_1970}
+FROM (
+${attempts.sql}
+)
+WHERE furthest BETWEEN {steps_min:UInt8} AND {steps_max:UInt8} AND (${inGroup.sql})
+ORDER BY person
+LIMIT {rows:UInt64}`,
+    params: {
+      ...{ ...attempts.params, ...inGroup.params },
+      ...{ steps_min: stepsMin, steps_max: stepsMax, rows: page.limit + 1 },
+    },
+  };
+}
+
+/** The condition that an attempt is in a group, whose value is what the report shows: `keyValue` of its key. */
+function groupCondition(groupBy: GroupKey, value: unknown): Sql {
+  if (value === null) return { sql: `${KEY_OF_ATTEMPT} = ''`, params: {} };
+  if (typeof value !== 'string') {
+    // ClickHouse writes large numbers without the plus.
+    return {
+      sql: `${KEY_OF_ATTEMPT} = {key:String}`,
+      params: { key: JSON.stringify(value).replace(/^(-?[\d.]+e)\+/, '$1') },
+    };
+  }
+  const params = { key: value.toWellFormed() };
+  if ('field' in groupBy) return { sql: `${KEY_OF_ATTEMPT} = {key:String}`, params };
+  return { sql: `startsWith(${KEY_OF_ATTEMPT}, '"') AND ${textOfJson(KEY_OF_ATTEMPT)} = {key:String}`, params };
 }

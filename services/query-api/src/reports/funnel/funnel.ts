@@ -1,17 +1,40 @@
-import type { QueryRead, ReadDependencies } from '../../store/read-route.ts';
+import type { OperationDescription } from '@sluice/shared/http/openapi';
+import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
+import { type CommonDescription, once, timeSchema } from '../../http/describe.ts';
+import { PROPERTY_FILTERS_MAX, STEPS_MAX } from '../../http/limits.ts';
+import { DOCUMENT_FIELDS } from '../../records/events/event-columns.ts';
+import { documentFiltersOfEvents, eventFilterable } from '../../records/events/event-selection.ts';
+import { fieldFilters, openParameters, querySchema } from '../../records/filters/parameter-schemas.ts';
+import { type QueryRead, type ReadDependencies, registerRead } from '../../store/read-route.ts';
 import type { Row } from '../../store/row-parser.ts';
 import type { Sql } from '../../store/sql.ts';
 import type { Tables } from '../../store/tables.ts';
 import { keyValue, nameOfKey } from '../group-key.ts';
+import { peopleSchema, sendPeople } from '../people/people-page.ts';
 import { collectingSettings, reportRows } from '../report-runner.ts';
-import { type FunnelRequest, parseFunnelRequest } from './funnel-parameters.ts';
-import { type FunnelRow, funnelQuery } from './funnel-query.ts';
+import { reportEndSchemas } from '../report-selection.ts';
+import {
+  type FunnelRequest,
+  funnelParameters,
+  funnelPeopleParameters,
+  parseFunnelPeopleRequest,
+  parseFunnelRequest,
+} from './funnel-parameters.ts';
+import {
+  FUNNEL_GROUPS_MAX,
+  type FunnelPersonRow,
+  type FunnelRow,
+  funnelPeopleQuery,
+  funnelQuery,
+} from './funnel-query.ts';
 
 /** Returns `GET /events/funnel`: how many get from one event to the next. */
 export function funnelRead({ config, queryRunner }: ReadDependencies): QueryRead<FunnelRequest> {
   const settings = collectingSettings(config);
   return {
     path: '/events/funnel',
+    describe: describeFunnel,
     parse: parseFunnelRequest,
     async respond(request, context, reply) {
       const hiding = (tables: Tables, hidden: Sql | undefined) => funnelQuery(tables, request, hidden);
@@ -90,4 +113,153 @@ function stepCounts(
 
 function inSeconds(ms: number | null | undefined): number | null {
   return ms === null || ms === undefined ? null : Math.round(ms) / 1_000;
+}
+
+/** Registers `GET /events/funnel/people`: who completed a step of a funnel, or dropped out before it. */
+export function registerFunnelPeople(app: FastifyInstance, { config, queryRunner }: ReadDependencies): void {
+  const settings = collectingSettings(config);
+  registerRead(app, {
+    path: '/events/funnel/people',
+    describe: describeFunnelPeople,
+    parse: ({ query, workspace }) => parseFunnelPeopleRequest(query, workspace),
+    async respond(request, context, reply) {
+      const hiding = (tables: Tables, hidden: Sql | undefined) => funnelPeopleQuery(tables, request, hidden);
+      const rows = await reportRows(queryRunner, { kind: 'funnel', hiding, settings, ...context });
+      const recordOf = ([, startedMs, reachedMs]: FunnelPersonRow) => ({
+        startedAt: new Date(startedMs).toISOString(),
+        reachedAt: new Date(reachedMs).toISOString(),
+      });
+      return await sendPeople(reply, request.page, request.funnel.selection, rows, recordOf);
+    },
+  });
+}
+
+/** Returns the schema of the response of `GET /events/funnel`. */
+export const funnelSchema = once(() => {
+  const step = z
+    .object({
+      event: z.string(),
+      count: z.int().min(0).nullable().meta({
+        description: 'How many completed this step and all before it; `null` when `complete` is `false`.',
+      }),
+      medianSecondsFromPrevious: z.number().min(0).nullable().meta({
+        description:
+          'The median time since the previous step, of those who completed this one, to the millisecond; `null` for the first step and for steps nobody reached.',
+      }),
+    })
+    .meta({ id: 'FunnelStep' });
+
+  return z
+    .object({
+      steps: z.array(step),
+      groupBy: z.array(z.string()).max(1).meta({ description: 'The field that `groupBy` named, if it did.' }),
+      groups: z
+        .array(
+          z
+            .object({
+              group: z
+                .array(z.unknown())
+                .length(1)
+                .meta({ description: "The field's value, as JSON; `null` is missing." }),
+              steps: z.array(step),
+            })
+            .meta({ id: 'FunnelGroup' }),
+        )
+        .max(FUNNEL_GROUPS_MAX)
+        .optional()
+        .meta({
+          description: `The ${FUNNEL_GROUPS_MAX} largest groups by their first step, the largest first. Only with \`groupBy\`, and when \`complete\` is \`true\`.`,
+        }),
+      ...reportEndSchemas(),
+    })
+    .meta({ id: 'Funnel' });
+});
+
+function funnelFilters() {
+  return {
+    ...documentFiltersOfEvents(),
+    stepFilters: openParameters(
+      `^step[1-${STEPS_MAX}]\\.(${DOCUMENT_FIELDS.join('|')})\\.`,
+      `\`step<n>.properties.<name>[<operator>]=<value>\`: a filter on the events of one step alone, counted from 1. They count among the ${PROPERTY_FILTERS_MAX} filters on properties.`,
+      { 'step2.properties.plan': 'pro', 'step2.properties.amount[gte]': '10' },
+      PROPERTY_FILTERS_MAX,
+    ),
+    operators: fieldFilters(eventFilterable.fields, { 'userId[in]': 'jane,joe' }),
+  };
+}
+
+/** Describes `GET /events/funnel`. */
+function describeFunnel(common: CommonDescription): OperationDescription {
+  return {
+    ...common,
+    operationId: 'getFunnel',
+    summary: 'How many get from one event to the next',
+    description:
+      'A user (or an organization) completes step n when events of the steps 1 to n happened in this order, by `timestamp`, at equal times in the order of arrival, each strictly after the one before, within the window that begins with the first. Every event of the first step may begin an attempt; each step takes the earliest event that fits. The attempt that gets furthest counts, the earliest of equals. Filters hold for the events of all steps. The dates say when the first step is; the others may be after `endDate`, within the window. A query that runs out of its time is answered with `complete: false` and no counts.',
+    tag: 'events',
+    requestParams: { query: querySchema(funnelParameters, funnelFilters(), ['startDate', 'steps']) },
+    responses: {
+      200: {
+        description: 'The counts of the steps.',
+        content: {
+          'application/json': {
+            schema: funnelSchema(),
+            example: {
+              steps: [
+                { event: 'signed_up', count: 120, medianSecondsFromPrevious: null },
+                { event: 'invoice_paid', count: 45, medianSecondsFromPrevious: 86_400.5 },
+              ],
+              groupBy: [],
+              startDate: '2026-03-01T00:00:00.000Z',
+              endDate: '2026-03-31T23:59:59.999Z',
+              complete: true,
+              exact: true,
+            },
+          },
+        },
+      },
+    },
+  };
+}
+
+/** Describes `GET /events/funnel/people`. */
+function describeFunnelPeople(common: CommonDescription): OperationDescription {
+  const person = z
+    .object({
+      id: z.string().meta({ description: 'The identifier of the user or the organization.' }),
+      startedAt: timeSchema.meta({ description: 'When the attempt that counts began: its first step.' }),
+      reachedAt: timeSchema.meta({
+        description: 'When it got to the step; of those who dropped out, to the step before.',
+      }),
+    })
+    .meta({ id: 'FunnelPerson' });
+
+  return {
+    ...common,
+    operationId: 'listFunnelPeople',
+    summary: 'Who completed a step, or dropped out before it, a page at a time',
+    description:
+      'The users (or with `by=organization` the organizations) behind a number of the funnel of the same parameters: those who completed the step, or with `dropped=true` those who completed only the steps before it. Each page costs as much as the funnel. A query that runs out of its time is answered with `complete: false` and nobody.',
+    tag: 'events',
+    requestParams: { query: querySchema(funnelPeopleParameters, funnelFilters(), ['startDate', 'steps', 'step']) },
+    responses: {
+      200: {
+        description: 'A page of users or organizations.',
+        content: {
+          'application/json': {
+            schema: peopleSchema(person).meta({ id: 'FunnelPeople' }),
+            example: {
+              limit: 100,
+              results: [{ id: 'jane', startedAt: '2026-03-01T12:00:00.000Z', reachedAt: '2026-03-02T08:00:00.000Z' }],
+              nextCursor: null,
+              startDate: '2026-03-01T00:00:00.000Z',
+              endDate: '2026-03-31T23:59:59.999Z',
+              complete: true,
+              exact: true,
+            },
+          },
+        },
+      },
+    },
+  };
 }

@@ -11,8 +11,7 @@ import {
 } from '../../testing/query-service.ts';
 import { meets } from '../../testing/reference.ts';
 import { SAMPLE_CHARACTERS_MAX, SAMPLE_EVENTS_MAX } from './event-sample.ts';
-import { MENU_ENTRIES_MAX } from './menu-entries.ts';
-import { NAME_CHARACTERS_MAX, NAMES_CHARACTERS_MAX } from './property-paths.ts';
+import { MENU_ENTRIES_MAX, NAME_CHARACTERS_MAX, NAMES_CHARACTERS_MAX } from './menu-entries.ts';
 
 const HOUR_MS = 3_600_000;
 const START_MS = Date.UTC(2026, 1, 27, 22);

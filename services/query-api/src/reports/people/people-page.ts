@@ -3,10 +3,11 @@ import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { encodeCursor, readCursor } from '../../http/cursor.ts';
+import { limitSchema, nextCursorSchema } from '../../http/describe.ts';
 import { LIMIT_DEFAULT } from '../../http/limits.ts';
 import { cursorParameter, limitParameter } from '../../records/filters/parameter-schemas.ts';
 import type { Row } from '../../store/row-parser.ts';
-import type { ReportSelection } from '../report-selection.ts';
+import { type ReportSelection, reportEndSchemas } from '../report-selection.ts';
 
 // The people behind a number of a report are found by the report's own query, which lists them in place of counting
 // them. So each page costs as much as the report.
@@ -71,5 +72,17 @@ export async function sendPeople<PersonRow extends readonly [id: string, ...unkn
     endDate: new Date(endMs).toISOString(),
     complete: rows !== undefined,
     exact: true,
+  });
+}
+
+/** Returns the schema of a page of people. */
+export function peopleSchema(person: z.ZodType) {
+  return z.object({
+    limit: limitSchema,
+    results: z.array(person).meta({
+      description: 'In the order of the bytes of their identifiers; empty when `complete` is `false`.',
+    }),
+    nextCursor: nextCursorSchema,
+    ...reportEndSchemas(),
   });
 }

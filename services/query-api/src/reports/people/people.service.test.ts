@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { outOfTime, SLOW_FILTER, storeMany } from '../../testing/load.ts';
 import { allPeople } from '../../testing/people.ts';
 import { anEvent, type QueryService, startQuery } from '../../testing/query-service.ts';
-import { funnelPeopleParameters } from '../funnel/funnel-people-parameters.ts';
-import { retentionPeopleParameters } from '../retention/retention-people-parameters.ts';
+import { funnelPeopleParameters } from '../funnel/funnel-parameters.ts';
+import { retentionPeopleParameters } from '../retention/retention-parameters.ts';
 
 let query: QueryService;
 

@@ -1,21 +1,37 @@
 import type { Reservation } from '@sluice/shared/http/memory-budget';
+import type { OperationDescription } from '@sluice/shared/http/openapi';
 import { Turns } from '@sluice/shared/turns';
+import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
+import { type CommonDescription, once, timeSchema } from '../../http/describe.ts';
 import { sendJson } from '../../http/json-response.ts';
 import { reserve } from '../../http/request-memory.ts';
+import { documentFiltersOfEvents } from '../../records/events/event-selection.ts';
+import { fieldFilters, querySchema } from '../../records/filters/parameter-schemas.ts';
 import type { Query } from '../../store/query.ts';
-import type { QueryRead, ReadDependencies } from '../../store/read-route.ts';
+import { type QueryRead, type ReadDependencies, registerRead } from '../../store/read-route.ts';
 import type { Row } from '../../store/row-parser.ts';
 import type { Sql } from '../../store/sql.ts';
 import type { Tables } from '../../store/tables.ts';
-import { collectingSettings, readReport } from '../report-runner.ts';
-import { parseRetentionRequest, type RetentionRequest } from './retention-parameters.ts';
-import { retentionQuery, WHOLE_COHORT } from './retention-query.ts';
+import { peopleSchema, sendPeople } from '../people/people-page.ts';
+import { collectingSettings, readReport, reportRows } from '../report-runner.ts';
+import { reportEndSchemas } from '../report-selection.ts';
+import {
+  parseRetentionPeopleRequest,
+  parseRetentionRequest,
+  type RetentionRequest,
+  retentionFilterable,
+  retentionParameters,
+  retentionPeopleParameters,
+} from './retention-parameters.ts';
+import { type RetentionUserRow, retentionPeopleQuery, retentionQuery, WHOLE_COHORT } from './retention-query.ts';
 
 /** Returns `GET /events/retention`: how many users come back, and when. */
 export function retentionRead({ config, queryRunner }: ReadDependencies): QueryRead<RetentionRequest> {
   const settings = collectingSettings(config);
   return {
     path: '/events/retention',
+    describe: describeRetention,
     repeats: true,
     parse: parseRetentionRequest,
     async respond(request, context, reply) {
@@ -116,4 +132,129 @@ export async function* retentionJson(
     exact: true,
   };
   yield `${text}],${JSON.stringify(end).slice(1)}`;
+}
+
+/** Registers `GET /events/retention/people`: the users of a cohort, or those of them who came back in one interval. */
+export function registerRetentionPeople(app: FastifyInstance, { config, queryRunner }: ReadDependencies): void {
+  const settings = collectingSettings(config);
+  registerRead(app, {
+    path: '/events/retention/people',
+    describe: describeRetentionPeople,
+    parse: ({ query, workspace }) => parseRetentionPeopleRequest(query, workspace),
+    async respond(request, context, reply) {
+      const hiding = (tables: Tables, hidden: Sql | undefined) => retentionPeopleQuery(tables, request, hidden);
+      const rows = await reportRows(queryRunner, { kind: 'retention', hiding, settings, ...context });
+      const recordOf = ([, startedMs]: RetentionUserRow) => ({ startedAt: new Date(startedMs).toISOString() });
+      return await sendPeople(reply, request.page, request.retention.selection, rows, recordOf);
+    },
+  });
+}
+
+/** Returns the schema of the response of `GET /events/retention`. */
+export const retentionSchema = once(() => {
+  const cohort = z
+    .object({
+      start: timeSchema.meta({ description: 'When the local interval begins, also when the range begins later.' }),
+      size: z.int().min(0).meta({ description: 'Users whose first matching event in the range is in the interval.' }),
+      returned: z.array(z.int().min(0)).meta({
+        description:
+          'For 0, 1, 2, … intervals later: how many of them have a return event then, inside the range; in their own interval one that is not before their first event. Without `returnEvent` the first number is `size`.',
+      }),
+    })
+    .meta({ id: 'Cohort' });
+
+  return z
+    .object({
+      interval: z.string(),
+      timeZone: z.string(),
+      periods: z.int().meta({ description: 'The length of every `returned`.' }),
+      cohorts: z.array(cohort).meta({
+        description: 'One for each interval of the range, the oldest first; none when `complete` is `false`.',
+      }),
+      ...reportEndSchemas(),
+    })
+    .meta({ id: 'Retention' });
+});
+
+function retentionFilters() {
+  return {
+    ...documentFiltersOfEvents(),
+    operators: fieldFilters(retentionFilterable.fields, {
+      'event[in]': 'signed_up,invited',
+      'returnEvent[ne]': 'opened',
+    }),
+  };
+}
+
+/** Describes `GET /events/retention`. */
+function describeRetention(common: CommonDescription): OperationDescription {
+  return {
+    ...common,
+    operationId: 'getRetention',
+    summary: 'How many users come back, and when',
+    description:
+      'A user belongs to the cohort of the interval of its first event in the range that `event` names. Filters on `event` and `returnEvent` may have operators; all other filters, and the dates, hold for both. A query that runs out of its time is answered with `complete: false` and no cohorts: whose first event an event is takes all events of the range to know.',
+    tag: 'events',
+    requestParams: { query: querySchema(retentionParameters, retentionFilters(), ['startDate']) },
+    responses: {
+      200: {
+        description: 'The cohorts.',
+        content: {
+          'application/json': {
+            schema: retentionSchema(),
+            example: {
+              ...{ interval: 'week', timeZone: 'Europe/Berlin', periods: 3 },
+              cohorts: [
+                { start: '2026-03-01T23:00:00.000Z', size: 120, returned: [120, 64, 51] },
+                { start: '2026-03-08T23:00:00.000Z', size: 98, returned: [98, 50, 0] },
+              ],
+              startDate: '2026-03-01T23:00:00.000Z',
+              endDate: '2026-03-15T22:59:59.999Z',
+              complete: true,
+              exact: true,
+            },
+          },
+        },
+      },
+    },
+  };
+}
+
+/** Describes `GET /events/retention/people`. */
+function describeRetentionPeople(common: CommonDescription): OperationDescription {
+  const person = z
+    .object({
+      id: z.string().meta({ description: 'The identifier of the user.' }),
+      startedAt: timeSchema.meta({ description: 'When the first event in the range was that makes the cohort.' }),
+    })
+    .meta({ id: 'RetentionPerson' });
+
+  return {
+    ...common,
+    operationId: 'listRetentionPeople',
+    summary: 'The users of a cohort, or those who came back, a page at a time',
+    description:
+      'The users behind a number of retention with the same parameters. Each page costs as much as retention. A query that runs out of its time is answered with `complete: false` and nobody.',
+    tag: 'events',
+    requestParams: { query: querySchema(retentionPeopleParameters, retentionFilters(), ['startDate', 'cohort']) },
+    responses: {
+      200: {
+        description: 'A page of users.',
+        content: {
+          'application/json': {
+            schema: peopleSchema(person).meta({ id: 'RetentionPeople' }),
+            example: {
+              limit: 100,
+              results: [{ id: 'jane', startedAt: '2026-03-01T12:00:00.000Z' }],
+              nextCursor: null,
+              startDate: '2026-03-01T00:00:00.000Z',
+              endDate: '2026-03-31T23:59:59.999Z',
+              complete: true,
+              exact: true,
+            },
+          },
+        },
+      },
+    },
+  };
 }

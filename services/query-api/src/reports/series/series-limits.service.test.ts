@@ -14,7 +14,7 @@ import {
 } from '../../testing/load.ts';
 import { type QueryService, startQuery } from '../../testing/query-service.ts';
 import type { SeriesReport } from './series.ts';
-import { EXACT_DISTINCT_MAX } from './series-measure.ts';
+import { EXACT_DISTINCT_MAX } from './series-query.ts';
 
 // What a series does when its time, its memory or its slots are used up.
 

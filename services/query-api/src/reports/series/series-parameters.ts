@@ -16,14 +16,51 @@ import {
   weekStartParameter,
 } from '../calendar.ts';
 import { GROUP_KEYS, type GroupKey, groupKeyParameter, nameOfKey } from '../group-key.ts';
+import { PROPERTIES, propertyOfPath } from '../property-parameter.ts';
 import { type ReportSelection, reportBuckets, reportSelection } from '../report-selection.ts';
-import { type Measure, measureParameter } from './series-measure.ts';
 
 const INTERVALS = [...CALENDAR_INTERVALS, 'none'] as const;
 
 type Interval = (typeof INTERVALS)[number];
 
 const GROUPS_DEFAULT = 10;
+
+/** The fields that the distinct counts count. */
+export const DISTINCT = { users: 'userId', organizations: 'groupId' } as const;
+
+/** Measures of a numeric property. */
+const NUMERIC = ['sum', 'avg', 'min', 'max', 'p50', 'p90', 'p95', 'p99'] as const;
+
+/** What a series shows of its events. */
+export type Measure =
+  | { readonly kind: 'count' | keyof typeof DISTINCT }
+  | { readonly kind: (typeof NUMERIC)[number]; readonly property: string };
+
+const MEASURES = ['count', ...Object.keys(DISTINCT), ...NUMERIC.map((kind) => `${kind}:${PROPERTIES}<name>`)].join(
+  ', ',
+);
+
+/** `count`, `users`, `organizations`, or a numeric measure with its property: `sum:properties.amount`. */
+export const measureParameter = z
+  .string()
+  .transform((text, context): Measure => {
+    if (text === 'count' || text === 'users' || text === 'organizations') return { kind: text };
+    const kind = NUMERIC.find((one) => text.startsWith(`${one}:`));
+    const message = `must be one of ${MEASURES}`;
+    if (kind) return { kind, property: propertyOfPath(text.slice(kind.length + 1), context, message) };
+    context.addIssue({ code: 'custom', message });
+    return z.NEVER;
+  })
+  .meta({
+    default: 'count',
+    examples: ['count', 'users', 'sum:properties.amount'],
+    description: `One of ${MEASURES}. \`users\` and \`organizations\` count those that are distinct and not null. Values that are not JSON numbers are left out; numbers are 64-bit floats. Quantiles are interpolated between two values.`,
+  });
+
+/** Returns a measure as a request names it. */
+export function nameOfMeasure(measure: Measure): string {
+  return 'property' in measure ? `${measure.kind}:${PROPERTIES}${measure.property}` : measure.kind;
+}
 
 /** The parameters of `GET /events/series`, except those of properties and operators. */
 export const seriesParameters = {
@@ -112,4 +149,19 @@ function previousRange(
 
 function isStart(unit: CalendarUnit, timeZone: string, ms: number): boolean {
   return bucketStarts(unit, timeZone, ms, ms)[0] === ms;
+}
+
+/** Whether a measure counts things: only then can its numbers be estimates. */
+export function isDistinct({ kind }: Measure): boolean {
+  return kind in DISTINCT;
+}
+
+/** Whether groups are ordered by the measure. Those that do not grow with the group are ordered by their events. */
+export function ranksGroups(measure: Measure): boolean {
+  return !('property' in measure) || measure.kind === 'sum';
+}
+
+/** What a measure is where there are no events. */
+export function emptyValue(measure: Measure): 0 | null {
+  return ranksGroups(measure) ? 0 : null;
 }

@@ -1,10 +1,11 @@
+import { EVENT_COLUMNS } from '../../records/events/event-columns.ts';
 import { whereSelected } from '../../records/events/event-selection.ts';
+import { propertyNumber } from '../../records/filters/property-value.ts';
 import { BoundParameters, type Sql } from '../../store/sql.ts';
 import type { Tables } from '../../store/tables.ts';
 import { type GroupKey, keyOfEvent, keyOrder } from '../group-key.ts';
 import { type CountUnit, DAYS, HOURS, hourCountsQuery, isCountedByHour } from '../hour-counts.ts';
-import { type MeasureSql, measureSql, ranksGroups } from './series-measure.ts';
-import type { SeriesRange, SeriesRequest } from './series-parameters.ts';
+import { DISTINCT, type Measure, ranksGroups, type SeriesRange, type SeriesRequest } from './series-parameters.ts';
 
 // How a series is computed. ClickHouse aggregates the events of each bucket and group into a cell with a state of the
 // measure; the states of cells are merged for totals and for all groups that are not shown. So events are read once.
@@ -201,4 +202,56 @@ function groupOf(names: readonly string[]): string {
 function groupOrder({ request: { measure, groupBy } }: SeriesPart): string {
   const size = ranksGroups(measure) ? 'value' : 'size';
   return [`${size} DESC`, ...groupBy.flatMap((key, index) => keyOrder(key, `key_${index}`))].join(', ');
+}
+
+/** Distinct counts up to this are exact, also where memory does not allow for exact ones of any size. */
+export const EXACT_DISTINCT_MAX = 100_000;
+
+/** Quantiles by their names. Between two values they are interpolated, as `PERCENTILE.INC` of spreadsheets is. */
+const QUANTILES = { p50: 0.5, p90: 0.9, p95: 0.95, p99: 0.99 } as const;
+
+/** A measure in SQL. States of parts are merged, so that no total is a sum of numbers that do not add up. */
+export interface MeasureSql {
+  /** Aggregates events into a state. */
+  readonly state: string;
+  /** Aggregates states, in the column `state`, into the number of all their events. */
+  readonly merged: string;
+}
+
+/**
+ * Returns the SQL of a measure.
+ *
+ * @param approximate whether distinct counts above {@link EXACT_DISTINCT_MAX} may be estimates, which takes less memory
+ */
+export function measureSql(measure: Measure, parameters: BoundParameters, approximate: boolean): MeasureSql {
+  if (measure.kind === 'count') return { state: 'count()', merged: 'sum(state)' };
+  if (!('property' in measure)) return distinctSql(EVENT_COLUMNS[DISTINCT[measure.kind]].column, approximate);
+  const { kind, property } = measure;
+  const number = propertyNumber(EVENT_COLUMNS.properties.column, property, parameters);
+  switch (kind) {
+    case 'sum':
+      return { state: `sumKahanState(${number})`, merged: 'ifNull(sumKahanMerge(state), 0)' };
+    case 'avg':
+    case 'min':
+    case 'max':
+      return { state: `${kind}State(${number})`, merged: `${kind}Merge(state)` };
+    default: {
+      const quantile = (combinator: string) => `quantileExactInclusive${combinator}(${QUANTILES[kind]})`;
+      return { state: `${quantile('State')}(${number})`, merged: `${quantile('Merge')}(state)` };
+    }
+  }
+}
+
+/** Hashes of 64 bits take the memory of a number. Among a million, two are the same once in 37 million times. */
+function distinctSql(column: string, approximate: boolean): MeasureSql {
+  const hashed = `sipHash64(${column}), ${column} != ''`;
+  if (!approximate) return { state: `uniqExactStateIf(${hashed})`, merged: 'uniqExactMerge(state)' };
+  const [exact, estimate] = [`(${EXACT_DISTINCT_MAX + 1})`, '(17)'];
+  const counted = `length(groupUniqArrayMerge${exact}(state.1))`;
+  // An estimate is never shown as a number that would be exact.
+  const estimated = `greatest(uniqCombined64Merge${estimate}(state.2), ${EXACT_DISTINCT_MAX + 1})`;
+  return {
+    state: `(groupUniqArrayStateIf${exact}(${hashed}), uniqCombined64StateIf${estimate}(${hashed}))`,
+    merged: `if(${counted} <= ${EXACT_DISTINCT_MAX}, ${counted}, ${estimated})`,
+  };
 }

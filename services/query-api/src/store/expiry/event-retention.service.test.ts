@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, inject, test, vi } from 'vites
 import { parseEventsRequest } from '../../records/events/events-parameters.ts';
 import { countQuery, pageQuery } from '../../records/events/events-query.ts';
 import { DAYS, HOURS, hourCountsQuery } from '../../reports/hour-counts.ts';
-import { namesQuery } from '../../reports/menus/names-query.ts';
+import { namesQuery } from '../../reports/menus/event-names.ts';
 import { atCut, DAY_MS, keep, NOW, TODAY } from '../../testing/kept-events.ts';
 import { storeMany } from '../../testing/load.ts';
 import { MeasuredRunner } from '../../testing/measured-runner.ts';

@@ -1,3 +1,4 @@
+import type { OperationDescription } from '@sluice/shared/http/openapi';
 import { Problem } from '@sluice/shared/http/problem';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
@@ -20,7 +21,7 @@ const PASSED_ON = ['content-type', 'retry-after'] as const;
 export function registerDeleteUser(app: FastifyInstance, ingestUrls: readonly string[] = []): void {
   const [ingestUrl] = ingestUrls;
   const admission = { pool: 'forwarded', bytes: 0 } as const;
-  app.delete('/users', { config: { scope: 'delete', admission } }, async (request, reply) => {
+  app.delete('/users', { config: { scope: 'delete', admission, describe } }, async (request, reply) => {
     if (ingestUrl === undefined) {
       throw new Problem('deletions_not_available', 'query-api knows no ingest-api: send DELETE /v1/users to that.');
     }
@@ -46,39 +47,41 @@ export function registerDeleteUser(app: FastifyInstance, ingestUrls: readonly st
 }
 
 /** Describes `DELETE /users`. */
-export const DELETE_USER = {
-  operationId: 'deleteUser',
-  summary: 'Delete a user, its properties and its events, or an anonymous visitor and its events',
-  description:
-    'Passed on to ingest-api, whose `DELETE /v1/users` it is: for pages that reach query-api alone, such as the console.',
-  tag: 'users',
-  scope: 'delete',
-  codes: ['event_log_unavailable', 'deletions_not_available'],
-  requestParams: {
-    query: z.object({
-      foreignId: z.string().optional().meta({ description: 'The user. A plus is `%2B`, and a space `%20`.' }),
-      anonymousId: z.string().optional().meta({ description: 'Instead of `foreignId`: the anonymous visitor.' }),
-      before: z
-        .string()
-        .optional()
-        .meta({ format: 'date-time', description: 'Only what was accepted before this time. Default: now.' }),
-    }),
-  },
-  responses: {
-    202: {
-      description: 'The event log has the deletion.',
-      content: {
-        'application/json': {
-          schema: z
-            .object({
-              status: z.literal('accepted'),
-              foreignId: z.string().optional(),
-              anonymousId: z.string().optional(),
-            })
-            .meta({ id: 'AcceptedDeletion', description: 'With the identifier that the request has.' }),
-          example: { status: 'accepted', foreignId: 'jane' },
+function describe(): OperationDescription {
+  return {
+    operationId: 'deleteUser',
+    summary: 'Delete a user, its properties and its events, or an anonymous visitor and its events',
+    description:
+      'Passed on to ingest-api, whose `DELETE /v1/users` it is: for pages that reach query-api alone, such as the console.',
+    tag: 'users',
+    scope: 'delete',
+    codes: ['event_log_unavailable', 'deletions_not_available'],
+    requestParams: {
+      query: z.object({
+        foreignId: z.string().optional().meta({ description: 'The user. A plus is `%2B`, and a space `%20`.' }),
+        anonymousId: z.string().optional().meta({ description: 'Instead of `foreignId`: the anonymous visitor.' }),
+        before: z
+          .string()
+          .optional()
+          .meta({ format: 'date-time', description: 'Only what was accepted before this time. Default: now.' }),
+      }),
+    },
+    responses: {
+      202: {
+        description: 'The event log has the deletion.',
+        content: {
+          'application/json': {
+            schema: z
+              .object({
+                status: z.literal('accepted'),
+                foreignId: z.string().optional(),
+                anonymousId: z.string().optional(),
+              })
+              .meta({ id: 'AcceptedDeletion', description: 'With the identifier that the request has.' }),
+            example: { status: 'accepted', foreignId: 'jane' },
+          },
         },
       },
     },
-  },
-} as const;
+  };
+}

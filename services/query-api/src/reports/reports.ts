@@ -2,11 +2,9 @@ import type { FastifyInstance } from 'fastify';
 import { type ReadDependencies, registerQueryRead } from '../store/read-route.ts';
 import { registerActivities } from './activity/activity.ts';
 import { registerExport } from './export/export.ts';
-import { funnelRead } from './funnel/funnel.ts';
-import { registerFunnelPeople } from './funnel/funnel-people.ts';
+import { funnelRead, registerFunnelPeople } from './funnel/funnel.ts';
 import { registerMenus, valuesRead } from './menus/menus.ts';
-import { retentionRead } from './retention/retention.ts';
-import { registerRetentionPeople } from './retention/retention-people.ts';
+import { registerRetentionPeople, retentionRead } from './retention/retention.ts';
 import { seriesRead } from './series/series.ts';
 
 /** Registers the reads that dashboards draw from. */
@@ -16,8 +14,8 @@ export function registerReports(app: FastifyInstance, deps: ReadDependencies): v
   registerFunnelPeople(app, deps);
   registerQueryRead(app, retentionRead(deps));
   registerRetentionPeople(app, deps);
-  registerExport(app, deps);
   registerMenus(app, deps);
   registerQueryRead(app, valuesRead(deps));
   registerActivities(app, deps);
+  registerExport(app, deps);
 }

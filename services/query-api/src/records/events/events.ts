@@ -1,14 +1,26 @@
+import type { OperationDescription } from '@sluice/shared/http/openapi';
 import { Problem } from '@sluice/shared/http/problem';
 import { requestLog } from '@sluice/shared/http/server';
 import type { Logger } from '@sluice/shared/log';
 import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
 import { encodeCursor } from '../../http/cursor.ts';
+import {
+  type CommonDescription,
+  jsonObjectSchema,
+  limitSchema,
+  nextCursorSchema,
+  timeSchema,
+} from '../../http/describe.ts';
 import { type JsonTail, sendJson } from '../../http/json-response.ts';
 import { type ReadDependencies, registerRead } from '../../store/read-route.ts';
 import type { Row, RowBatches } from '../../store/row-parser.ts';
+import { querySchema } from '../filters/parameter-schemas.ts';
+import { EVENT_EXAMPLE, EVENT_FIELDS, type EventColumnType } from './event-columns.ts';
 import { asEventRow, type EventRow, eventRecord, sortKeyOf } from './event-record.ts';
+import { filtersOfEvents } from './event-selection.ts';
 import { PageReader } from './events-page.ts';
-import { type EventsRequest, parseEventsRequest } from './events-parameters.ts';
+import { type EventsRequest, eventParameters, parseEventsRequest } from './events-parameters.ts';
 import { EventCounter, type Total, totalOfPage } from './events-total.ts';
 import { PagePaces } from './page-paces.ts';
 
@@ -19,6 +31,7 @@ export function registerEvents(app: FastifyInstance, { config, queryRunner }: Re
 
   registerRead(app, {
     path: '/events',
+    describe: describeEvents,
     repeats: true,
     parse: ({ query, workspace }) => parseEventsRequest(query, workspace),
     async respond(request, context, reply) {
@@ -31,6 +44,65 @@ export function registerEvents(app: FastifyInstance, { config, queryRunner }: Re
       return await sendJson(reply, page.chunks(), () => tailOf(request, page, count, () => requestLog(reply.request)));
     },
   });
+}
+
+/** Describes `GET /events`. */
+function describeEvents(common: CommonDescription): OperationDescription {
+  const schemas: Readonly<Record<EventColumnType, z.ZodType>> = {
+    uuid: z.guid(),
+    text: z.string(),
+    identifier: z.string().nullable(),
+    json: jsonObjectSchema,
+    milliseconds: timeSchema,
+    microseconds: timeSchema,
+  };
+
+  const event = z
+    .object(
+      Object.fromEntries(
+        EVENT_FIELDS.map(([field, { type, description }]) => {
+          const schema = schemas[type];
+          return [field, description === undefined ? schema : schema.meta({ description })];
+        }),
+      ),
+    )
+    .meta({ id: 'Event' });
+
+  const eventPage = z
+    .object({
+      limit: limitSchema,
+      offset: z.int().min(0),
+      results: z.array(event),
+      nextCursor: nextCursorSchema,
+      total: z.int().min(0).nullable().meta({
+        description:
+          'The exact number of events on all pages; `null` when it was not requested, when counting exceeded its budget, or when it failed after the results were sent.',
+      }),
+      totalIsLowerBound: z.boolean().optional().meta({
+        description: 'Only with `total=capped`: whether there are more events than `total`.',
+      }),
+    })
+    .meta({ id: 'EventPage' });
+  return {
+    ...common,
+    operationId: 'listEvents',
+    summary: 'Events, a page at a time',
+    description:
+      'All parameters are optional, and all filters have to match. Pages by `nextCursor` cost the same however deep they are, and neither skip nor repeat an event while others arrive.',
+    tag: 'events',
+    requestParams: { query: querySchema(eventParameters, filtersOfEvents()) },
+    responses: {
+      200: {
+        description: 'A page of events.',
+        content: {
+          'application/json': {
+            schema: eventPage,
+            example: { limit: 100, offset: 0, results: [EVENT_EXAMPLE], nextCursor: null, total: 1 },
+          },
+        },
+      },
+    },
+  };
 }
 
 async function* noRows(): AsyncGenerator<readonly Row[], void, undefined> {}

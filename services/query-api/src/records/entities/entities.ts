@@ -1,13 +1,28 @@
+import type { OperationDescription } from '@sluice/shared/http/openapi';
 import type { FastifyInstance, FastifyReply } from 'fastify';
+import { z } from 'zod';
 import { encodeCursor } from '../../http/cursor.ts';
+import {
+  type CommonDescription,
+  jsonObjectSchema,
+  limitSchema,
+  nextCursorSchema,
+  once,
+  timeSchema,
+} from '../../http/describe.ts';
 import { sendJson } from '../../http/json-response.ts';
 import { onResponseEnd } from '../../http/response-end.ts';
 import { type ReadDependencies, type RequestContext, registerRead } from '../../store/read-route.ts';
 import { RequestQueries } from '../../store/request-queries.ts';
 import { TimeBudget } from '../../store/time-budget.ts';
+import { documentFilters, querySchema } from '../filters/parameter-schemas.ts';
 import {
   type EntitiesRequest,
+  entitiesParameters,
+  entityParameters,
+  identifierParameter,
   type ListRequest,
+  membershipsParameters,
   parseEntitiesRequest,
   parseMembershipsRequest,
   parseRecordRequest,
@@ -26,9 +41,11 @@ export function registerEntities(app: FastifyInstance, deps: ReadDependencies): 
   for (const kind of ENTITY_KINDS) {
     const { path, idName } = ENTITY_ROUTES[kind];
     const other = ENTITY_ROUTES[OTHER_KIND[kind]];
+    const schema = once(() => entitySchema(kind));
 
     registerRead(app, {
       path,
+      describe: (common) => describeList(kind, schema(), common),
       parse: ({ query, workspace }) => parseEntitiesRequest(kind, query, workspace),
       async respond(request, context, reply) {
         const queries = await whenHeld(deps, context, reply);
@@ -40,6 +57,7 @@ export function registerEntities(app: FastifyInstance, deps: ReadDependencies): 
 
     registerRead(app, {
       path: `${path}/:id`,
+      describe: (common) => describeOne(kind, schema(), common),
       parse: parseRecordRequest,
       async respond({ id, propertyTimes }, context, reply) {
         const queries = await whenHeld(deps, context, reply);
@@ -51,6 +69,7 @@ export function registerEntities(app: FastifyInstance, deps: ReadDependencies): 
 
     registerRead(app, {
       path: `${path}/:id${other.path}`,
+      describe: (common) => describeMemberships(kind, common),
       parse: ({ params: { id }, query, workspace }) => ({
         id,
         ...parseMembershipsRequest(kind, id, query, workspace),
@@ -66,6 +85,94 @@ export function registerEntities(app: FastifyInstance, deps: ReadDependencies): 
       },
     });
   }
+}
+
+function entitySchema(kind: EntityKind) {
+  const { idName, schema: name } = ENTITY_ROUTES[kind];
+  return z
+    .object({
+      ...{ [idName]: z.string(), properties: jsonObjectSchema, firstSeenAt: timeSchema, lastSeenAt: timeSchema },
+      propertiesSetAt: z.record(z.string(), timeSchema).optional().meta({
+        description:
+          'When each property was set last, also to the same value. Only of one record, with `propertyTimes=true`.',
+      }),
+    })
+    .meta({ id: name });
+}
+
+function entityExample(kind: EntityKind) {
+  const { idName, exampleId } = ENTITY_ROUTES[kind];
+  return { [idName]: exampleId, properties: { plan: 'pro' }, ...EXAMPLE_TIMES };
+}
+
+const EXAMPLE_TIMES = { firstSeenAt: '2026-03-01T12:00:00.000Z', lastSeenAt: '2026-03-02T08:30:00.000Z' };
+
+/** Describes the list of users or organizations. */
+function describeList(kind: EntityKind, entity: z.ZodType, common: CommonDescription): OperationDescription {
+  const { schema: name, tag } = ENTITY_ROUTES[kind];
+  const page = z
+    .object({ limit: limitSchema, results: z.array(entity), nextCursor: nextCursorSchema })
+    .meta({ id: `${name}Page` });
+  const example = { limit: 100, results: [entityExample(kind)], nextCursor: null };
+  return {
+    ...common,
+    operationId: `list${name}s`,
+    summary: `All ${tag}, a page at a time`,
+    tag,
+    requestParams: { query: querySchema(entitiesParameters, { properties: documentFilters('properties') }) },
+    responses: {
+      200: { description: `A page of ${tag}.`, content: { 'application/json': { schema: page, example } } },
+    },
+  };
+}
+
+/** Describes a user or an organization. */
+function describeOne(kind: EntityKind, entity: z.ZodType, common: CommonDescription): OperationDescription {
+  const { idName, schema: name, tag, noun } = ENTITY_ROUTES[kind];
+  return {
+    ...common,
+    codes: ['not_found', ...common.codes],
+    operationId: `get${name}`,
+    summary: `${noun[0]?.toUpperCase()}${noun.slice(1)} as it is now`,
+    tag,
+    requestParams: { path: z.object({ [idName]: identifierParameter }), query: querySchema(entityParameters, {}) },
+    responses: {
+      200: {
+        description: 'As it is now.',
+        content: { 'application/json': { schema: entity, example: entityExample(kind) } },
+      },
+    },
+  };
+}
+
+/** Describes the memberships of a user or an organization. */
+function describeMemberships(kind: EntityKind, common: CommonDescription): OperationDescription {
+  const { idName, schema: name, tag, noun } = ENTITY_ROUTES[kind];
+  const other = ENTITY_ROUTES[OTHER_KIND[kind]];
+  const membership = z
+    .object({ [other.idName]: z.string(), firstSeenAt: timeSchema, lastSeenAt: timeSchema })
+    .meta({ id: `${name}${other.schema}` });
+  const page = z
+    .object({ limit: limitSchema, results: z.array(membership), nextCursor: nextCursorSchema })
+    .meta({ id: `${name}${other.schema}Page` });
+  const example = { limit: 100, results: [{ [other.idName]: other.exampleId, ...EXAMPLE_TIMES }], nextCursor: null };
+  return {
+    ...common,
+    codes: ['not_found', ...common.codes],
+    operationId: `list${name}${other.schema}s`,
+    summary: `The ${other.tag} of ${noun}, ordered by identifier, a page at a time`,
+    tag,
+    requestParams: {
+      path: z.object({ [idName]: identifierParameter }),
+      query: querySchema(membershipsParameters, {}),
+    },
+    responses: {
+      200: {
+        description: `A page of ${other.tag}, with the times of the first and the last submission that names both: of its events, or else of its receipt.`,
+        content: { 'application/json': { schema: page, example } },
+      },
+    },
+  };
 }
 
 /** Waits until the response may be held in memory, and returns what runs its queries. */
