@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { QueryConfig } from '../config.ts';
 import { BODY_CODES, type CommonDescription } from '../http/describe.ts';
 import { acceptJson } from '../http/json-body.ts';
-import { untilStoreAnswers } from '../store/failover.ts';
+import { untilStoreAnswers } from '../store/query-runner.ts';
 import { whileConnected } from '../store/read-route.ts';
 import { SQL_FORMATS, type SqlFormatName } from './sql-formats.ts';
 import { parseSqlRequest, type SqlRequest, sqlRequestSchema } from './sql-request.ts';

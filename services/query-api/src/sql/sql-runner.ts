@@ -1,14 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { Problem } from '@sluice/shared/http/problem';
-import type { QueryConfig } from '../config.ts';
-import { sqlDatabaseOf } from '../config.ts';
+import { type QueryConfig, sqlDatabaseOf } from '../config.ts';
 import { reserve } from '../http/request-memory.ts';
 import type { QueryMetrics } from '../metrics.ts';
 import type { ClickHouseReader, ReadRequest } from '../store/clickhouse-reader.ts';
-import { measured } from '../store/measured-query.ts';
-import type { QueryRunner } from '../store/query-runner.ts';
-import type { QuerySettings } from '../store/query-settings.ts';
-import { budgetSettings, timeLimit } from '../store/query-settings.ts';
+import { measured, type QueryRunner } from '../store/query-runner.ts';
+import { budgetSettings, type QuerySettings, timeLimit } from '../store/query-settings.ts';
 import { AHEAD_BYTES_MAX } from '../store/read-ahead.ts';
 import { ClickHouseException } from '../store/read-failures.ts';
 import type { RequestContext } from '../store/read-route.ts';

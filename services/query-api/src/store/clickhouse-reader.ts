@@ -1,12 +1,13 @@
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import type { Attributes } from '@opentelemetry/api';
 import { loginHeaders, tlsAgent } from '@sluice/shared/clickhouse/connection';
 import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
 import type { ClickHouseConfig } from '@sluice/shared/config';
 import { connectionHint, withHint } from '@sluice/shared/connection-hints';
 import type { Logger } from '@sluice/shared/log';
-import { collectMinorGarbage } from './collect-minor-garbage.ts';
 import { type QuerySettings, SEVERAL_SERVERS_SETTINGS } from './query-settings.ts';
 import { serverAttributes, type TracedQuery, withQuerySpan } from './query-span.ts';
 import { queryStringOf } from './query-string.ts';
@@ -284,4 +285,34 @@ async function failureOf(response: IncomingMessage): Promise<Error> {
 
 function connectionFailure(cause: unknown): ConnectionFailure {
   return new ConnectionFailure(withHint((cause as Error).message, connectionHint(cause)), { cause });
+}
+
+/** How many bytes may pass between two collections. */
+const BYTES_MAX = 4 * 1_024 * 1_024;
+
+type CollectGarbage = (options: { readonly type: 'minor' }) => void;
+
+/** V8 collects young garbage before it has learned that it holds many bytes outside of its heap. */
+function exposed(): CollectGarbage {
+  setFlagsFromString('--expose-gc');
+  return runInNewContext('gc') as CollectGarbage;
+}
+
+let collectGarbage: CollectGarbage | undefined;
+
+/**
+ * Forwards chunks, and collects young garbage every few MiB. Node.js reads each 64 KiB into a buffer of its own, and its
+ * HTTP client copies it into another. V8 lets some 100 MB of them pile up, and then collects its whole heap again and again.
+ */
+async function* collectMinorGarbage(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
+  collectGarbage ??= exposed();
+  let bytes = 0;
+  for await (const chunk of chunks) {
+    bytes += chunk.length;
+    if (bytes > BYTES_MAX) {
+      bytes = 0;
+      collectGarbage({ type: 'minor' });
+    }
+    yield chunk;
+  }
 }

@@ -4,18 +4,15 @@ import type { Logger } from '@sluice/shared/log';
 import type { QueryConfig } from '../config.ts';
 import { RETRY_AFTER_SECONDS } from '../http/overloaded.ts';
 import { reserve } from '../http/request-memory.ts';
-import type { QueryMetrics, QueryPool } from '../metrics.ts';
+import type { QueryKind, QueryMetrics, QueryOutcome, QueryPool } from '../metrics.ts';
 import type { ReadRequest } from './clickhouse-reader.ts';
-import { withFailover } from './failover.ts';
-import { measured } from './measured-query.ts';
 import type { ExportQuery, Query, QueryContext, QueryOptions } from './query.ts';
-import { outcomeOf, queryProblem } from './query-error.ts';
-import { POOL_SETTINGS, type QuerySettings, timeLimit } from './query-settings.ts';
+import { isOutOfMemory, isTimeout, outcomeOf, queryProblem } from './query-error.ts';
+import { POOL_SETTINGS, type QuerySettings, SMALL_BLOCKS_SETTINGS, timeLimit } from './query-settings.ts';
 import { QuerySlots } from './query-slots.ts';
 import { AHEAD_BYTES_MAX } from './read-ahead.ts';
 import { ClickHouseException, ConnectionFailure } from './read-failures.ts';
 import { PACE_MS, ReadingPace } from './reading-pace.ts';
-import { retryInSmallBlocks } from './retry-in-small-blocks.ts';
 import type { Row, RowBatches } from './row-parser.ts';
 import type { Sql } from './sql.ts';
 import { GivenUpStatements, StatementSlot } from './statement-slot.ts';
@@ -23,6 +20,16 @@ import { RequestStore, type Store, type Stores } from './store.ts';
 import type { Tables } from './tables.ts';
 import type { TimeBudget } from './time-budget.ts';
 import type { Visibility } from './visibility.ts';
+
+// What a query goes through, from outside to inside, in the order of this file:
+//
+//   measured            how long it takes and how it ends; its failure becomes a problem. Waiting for a slot counts.
+//   rowsInSlot          it waits for a slot of its pool, and keeps it in whatever store and however often it runs
+//   withFailover        it runs again in another store when its store fails before the first row
+//   rowsOf              its statement is written for the store, and says what is hidden now
+//   retryInSmallBlocks  it runs again within the same time when it ran out of memory
+//   rowsInTime          it ends when its time is up or its client leaves
+//   reader.read         it is sent, and its rows arrive (clickhouse-reader.ts)
 
 /** How long after its time budget a query that has not ended is given up, in milliseconds. */
 const GRACE_MS = 2_000;
@@ -155,20 +162,10 @@ export class QueryRunner {
     const slot = query.urgent ? undefined : await this.#slotFor(query);
     const leftMs = countDown(() => query.timeoutMs ?? query.budget?.leftMs() ?? this.#config.QUERY_TIMEOUT_MS);
     try {
-      yield* withFailover(this.#storeOf(query), (store) => this.#rowsOf(query, store, leftMs, slot), query.onRestart);
+      yield* withFailover(this.#storeOf(query), (store) => rowsOf(query, store, leftMs, slot), query.onRestart);
     } finally {
       slot?.release();
     }
-  }
-
-  async *#rowsOf(query: Query, store: Store, timeLeftMs: () => number, slot: StatementSlot | undefined): RowBatches {
-    let decided: Sql | undefined = await statementOf(query, store);
-    yield* retryInSmallBlocks(query, timeLeftMs(), (one, leftMs) => {
-      // The first run may have taken seconds: for the second one it is decided again what is hidden.
-      const statement = decided ?? statementOf(query, store);
-      decided = undefined;
-      return this.#rowsInTime(one, store, statement, leftMs, slot);
-    });
   }
 
   #storeOf({ store }: QueryContext): RequestStore {
@@ -183,32 +180,6 @@ export class QueryRunner {
 
   #statementSlot(release: () => void, workspace: string): StatementSlot {
     return new StatementSlot(release, workspace, this.#givenUp);
-  }
-
-  /** @param slot is released when the time is up or the client leaves */
-  async *#rowsInTime(
-    query: QueryOptions,
-    { reader, tables, givenUp }: Store,
-    statement: Sql | Promise<Sql>,
-    timeoutMs: number,
-    slot: StatementSlot | undefined,
-  ): RowBatches {
-    const written = { ...query, ...(await statement) };
-    const deadline = AbortSignal.timeout(timeoutMs + (query.graceMs ?? GRACE_MS));
-    const over = query.signal ? AbortSignal.any([query.signal, deadline]) : deadline;
-    // Where the server is given up, the query goes on at another one, in its slot.
-    const end = givenUp ? AbortSignal.any([over, givenUp]) : over;
-    // A reader that has stopped reading does not come back to release the slot.
-    const release = () => slot?.release();
-    over.addEventListener('abort', release);
-    try {
-      const watch = slot?.watch(givenUp);
-      yield* reader.read({ ...this.#requestOf(written, tables, end, timeLimit(timeoutMs)), watch });
-    } catch (error) {
-      throw deadline.aborted && !(error instanceof ClickHouseException) ? deadline.reason : error;
-    } finally {
-      over.removeEventListener('abort', release);
-    }
   }
 
   async *#bytesInSlot(query: ExportQuery): AsyncGenerator<Buffer, void, undefined> {
@@ -229,7 +200,7 @@ export class QueryRunner {
     try {
       reserve(memory, EXPORT_BYTES);
       const store = await this.#storeOf(query).current();
-      const request = this.#requestOf({ ...query, ...(await statementOf(query, store)) }, store.tables, signal, {});
+      const request = requestOf({ ...query, ...(await statementOf(query, store)) }, store.tables, signal, {});
       yield* pace.watch(store.reader.readBytes({ ...request, watch: slot.watch(store.givenUp) }));
     } finally {
       clearInterval(checking);
@@ -238,25 +209,150 @@ export class QueryRunner {
       release();
     }
   }
+}
 
-  #requestOf(
-    query: QueryOptions & Sql,
-    { onSeveralServers }: Tables,
-    signal: AbortSignal,
-    limits: QuerySettings,
-  ): ReadRequest {
-    const { sql, workspace, kind, onText, pool = 'pages', requestId, span } = query;
-    return {
-      ...{ sql, params: { ...query.params, workspace } },
-      ...{ queryId: queryIdOf(query), traced: span && { request: span, name: kind }, signal, onText, onSeveralServers },
-      settings: {
-        ...limits,
-        ...POOL_SETTINGS[pool],
-        ...query.settings,
-        ...(requestId && { log_comment: requestId }),
-      },
-    };
+/**
+ * Measures how long a query takes and how it ends, and turns its failure into a problem.
+ *
+ * @throws {Problem}
+ */
+export async function* measured<Item>(
+  metrics: QueryMetrics,
+  query: QueryOptions,
+  items: AsyncIterable<Item>,
+): AsyncGenerator<Item, void, undefined> {
+  const settle = startTimer(metrics, query.kind);
+  const cancel = () => settle('cancelled');
+  // The reader may never request another batch once its client is gone.
+  query.signal?.addEventListener('abort', cancel);
+  // Holds also when the reader stops before the end.
+  let outcome: QueryOutcome = 'cancelled';
+  try {
+    yield* items;
+    outcome = 'ok';
+  } catch (error) {
+    const failure = query.signal?.aborted ? 'cancelled' : failureOf(error, query);
+    outcome = failure !== 'cancelled' && isProblemOfSql(error) ? 'invalid' : failure;
+    // A problem is that of the query for what is hidden, or of the client's SQL.
+    throw error instanceof Problem ? error : queryProblem(failure, error);
+  } finally {
+    query.signal?.removeEventListener('abort', cancel);
+    settle(outcome);
   }
+}
+
+/** Returns how a query failed. Of a problem the cause decides. */
+function failureOf(error: unknown, { graceMs }: QueryOptions): ReturnType<typeof outcomeOf> {
+  if (error instanceof Problem) return outcomeOf(error.cause);
+  return graceMs === 0 && isTimeout(error) ? 'too_expensive' : outcomeOf(error);
+}
+
+/** Starts the clock of a query. The first call of the returned function stops it. */
+function startTimer({ queryDurationSeconds }: QueryMetrics, kind: QueryKind): (outcome: QueryOutcome) => void {
+  const startedAt = performance.now();
+  let settled = false;
+  return (outcome) => {
+    if (!settled) queryDurationSeconds.observe({ kind, outcome }, (performance.now() - startedAt) / 1_000);
+    settled = true;
+  };
+}
+
+/** Whether a client sent SQL that it must not send, or where it must not send any. */
+function isProblemOfSql(error: unknown): boolean {
+  return error instanceof Problem && (error.code === 'invalid_sql' || error.code === 'sql_not_available');
+}
+
+function slotsOfPools(config: QueryConfig, metrics: QueryMetrics): Readonly<Record<RunnerPool, QuerySlots>> {
+  function slotsOf(pool: RunnerPool, running: number, runningOfWorkspace: number): QuerySlots {
+    const waiting = config.QUERY_PENDING_MAX;
+    const waitingOfWorkspace = Math.ceil(waiting * WAITING_SHARE);
+    return new QuerySlots({ running, runningOfWorkspace, waiting, waitingOfWorkspace }, metrics, pool);
+  }
+  return {
+    pages: slotsOf('pages', config.QUERY_CONNECTIONS_MAX, config.QUERY_CONCURRENCY_PER_WORKSPACE),
+    reports: slotsOf('reports', config.REPORT_CONNECTIONS_MAX, config.REPORT_CONCURRENCY_PER_WORKSPACE),
+    exports: slotsOf('exports', config.EXPORT_CONNECTIONS_MAX, 1),
+    entities: slotsOf('entities', config.QUERY_CONNECTIONS_MAX, config.QUERY_CONCURRENCY_PER_WORKSPACE),
+  };
+}
+
+/** Returns a function that returns the whole time when it is called first, and from then on what is left of it. */
+function countDown(wholeMs: () => number): () => number {
+  let endsAt: number | undefined;
+  return () => {
+    if (endsAt !== undefined) return Math.max(1, Math.floor(endsAt - performance.now()));
+    const timeMs = wholeMs();
+    endsAt = performance.now() + timeMs;
+    return timeMs;
+  };
+}
+
+/**
+ * Runs a query, and again in another store when its store fails before the first row.
+ *
+ * @param onRestart is called when the query begins anew after some rows; without it, it does not then
+ */
+async function* withFailover(
+  requestStore: RequestStore,
+  run: (store: Store) => RowBatches,
+  onRestart?: () => void,
+): RowBatches {
+  for (let store = await requestStore.current(); ; ) {
+    let hasRows = false;
+    try {
+      for await (const batch of run(store)) {
+        hasRows = true;
+        yield batch;
+      }
+      return;
+    } catch (error) {
+      const mayRestart = (!hasRows || onRestart !== undefined) && isStoreAway(error);
+      const other = mayRestart ? await requestStore.otherThan(store) : undefined;
+      if (!other) throw error;
+      store = other;
+      onRestart?.();
+    }
+  }
+}
+
+/** A problem is that of the query for what is hidden. */
+function isStoreAway(error: unknown): boolean {
+  return outcomeOf(error instanceof Problem ? error.cause : error) === 'unavailable';
+}
+
+/**
+ * Runs what reads a store, and again when its store has failed and there is another one.
+ *
+ * @param run has to have sent nothing when it rejects
+ */
+export async function untilStoreAnswers<Result>(
+  requestStore: RequestStore,
+  run: () => Promise<Result>,
+): Promise<Result> {
+  for (;;) {
+    try {
+      return await run();
+    } catch (error) {
+      if (!isStoreAway(error)) throw error;
+      const store = await requestStore.current().catch(() => undefined);
+      if (!store || !(await requestStore.otherThan(store))) throw error;
+    }
+  }
+}
+
+async function* rowsOf(
+  query: Query,
+  store: Store,
+  timeLeftMs: () => number,
+  slot: StatementSlot | undefined,
+): RowBatches {
+  let decided: Sql | undefined = await statementOf(query, store);
+  yield* retryInSmallBlocks(query, timeLeftMs(), (one, leftMs) => {
+    // The first run may have taken seconds: for the second one it is decided again what is hidden.
+    const statement = decided ?? statementOf(query, store);
+    decided = undefined;
+    return rowsInTime(one, store, statement, leftMs, slot);
+  });
 }
 
 /** Writes the statement of a query for a store. @throws {Problem} when it is not known what may be returned */
@@ -278,28 +374,73 @@ async function readableTables(workspace: string, tables: Tables, visibility: Vis
   return elsewhere.length === 0 ? kept : kept.withDeletions(elsewhere);
 }
 
-/** Returns a function that returns the whole time when it is called first, and from then on what is left of it. */
-function countDown(wholeMs: () => number): () => number {
-  let endsAt: number | undefined;
-  return () => {
-    if (endsAt !== undefined) return Math.max(1, Math.floor(endsAt - performance.now()));
-    const timeMs = wholeMs();
-    endsAt = performance.now() + timeMs;
-    return timeMs;
-  };
+/**
+ * Runs a query, and again in small blocks within the same time when it ran out of memory before its first row: blocks of
+ * large events may have been too large (docs/design/decisions/0039-blocks-of-large-events.md).
+ *
+ * @param timeoutMs how long both may take together, in milliseconds
+ */
+async function* retryInSmallBlocks<Query extends Pick<QueryOptions, 'settings' | 'isFollowed'>>(
+  query: Query,
+  timeoutMs: number,
+  run: (query: Query, timeoutMs: number) => RowBatches,
+): RowBatches {
+  const startedAt = performance.now();
+  let hasRows = false;
+  try {
+    for await (const batch of run(query, timeoutMs)) {
+      hasRows = true;
+      yield batch;
+    }
+  } catch (error) {
+    if (hasRows || query.isFollowed || !isOutOfMemory(error)) throw error;
+    const leftMs = Math.max(1, Math.floor(timeoutMs - (performance.now() - startedAt)));
+    yield* run({ ...query, settings: { ...query.settings, ...SMALL_BLOCKS_SETTINGS } }, leftMs);
+  }
 }
 
-function slotsOfPools(config: QueryConfig, metrics: QueryMetrics): Readonly<Record<RunnerPool, QuerySlots>> {
-  function slotsOf(pool: RunnerPool, running: number, runningOfWorkspace: number): QuerySlots {
-    const waiting = config.QUERY_PENDING_MAX;
-    const waitingOfWorkspace = Math.ceil(waiting * WAITING_SHARE);
-    return new QuerySlots({ running, runningOfWorkspace, waiting, waitingOfWorkspace }, metrics, pool);
+/** @param slot is released when the time is up or the client leaves */
+async function* rowsInTime(
+  query: QueryOptions,
+  { reader, tables, givenUp }: Store,
+  statement: Sql | Promise<Sql>,
+  timeoutMs: number,
+  slot: StatementSlot | undefined,
+): RowBatches {
+  const written = { ...query, ...(await statement) };
+  const deadline = AbortSignal.timeout(timeoutMs + (query.graceMs ?? GRACE_MS));
+  const over = query.signal ? AbortSignal.any([query.signal, deadline]) : deadline;
+  // Where the server is given up, the query goes on at another one, in its slot.
+  const end = givenUp ? AbortSignal.any([over, givenUp]) : over;
+  // A reader that has stopped reading does not come back to release the slot.
+  const release = () => slot?.release();
+  over.addEventListener('abort', release);
+  try {
+    const watch = slot?.watch(givenUp);
+    yield* reader.read({ ...requestOf(written, tables, end, timeLimit(timeoutMs)), watch });
+  } catch (error) {
+    throw deadline.aborted && !(error instanceof ClickHouseException) ? deadline.reason : error;
+  } finally {
+    over.removeEventListener('abort', release);
   }
+}
+
+function requestOf(
+  query: QueryOptions & Sql,
+  { onSeveralServers }: Tables,
+  signal: AbortSignal,
+  limits: QuerySettings,
+): ReadRequest {
+  const { sql, workspace, kind, onText, pool = 'pages', requestId, span } = query;
   return {
-    pages: slotsOf('pages', config.QUERY_CONNECTIONS_MAX, config.QUERY_CONCURRENCY_PER_WORKSPACE),
-    reports: slotsOf('reports', config.REPORT_CONNECTIONS_MAX, config.REPORT_CONCURRENCY_PER_WORKSPACE),
-    exports: slotsOf('exports', config.EXPORT_CONNECTIONS_MAX, 1),
-    entities: slotsOf('entities', config.QUERY_CONNECTIONS_MAX, config.QUERY_CONCURRENCY_PER_WORKSPACE),
+    ...{ sql, params: { ...query.params, workspace } },
+    ...{ queryId: queryIdOf(query), traced: span && { request: span, name: kind }, signal, onText, onSeveralServers },
+    settings: {
+      ...limits,
+      ...POOL_SETTINGS[pool],
+      ...query.settings,
+      ...(requestId && { log_comment: requestId }),
+    },
   };
 }
 

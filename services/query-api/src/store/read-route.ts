@@ -4,9 +4,8 @@ import type { Scope } from '@sluice/shared/keys/keys-file';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { QueryConfig } from '../config.ts';
 import type { Describe } from '../http/describe.ts';
-import { untilStoreAnswers } from './failover.ts';
 import type { QueryContext } from './query.ts';
-import type { QueryRunner } from './query-runner.ts';
+import { type QueryRunner, untilStoreAnswers } from './query-runner.ts';
 
 /** What the routes of reads need. */
 export interface ReadDependencies {
