@@ -211,7 +211,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   },
   {
     name: 'servers/longest-retention',
-    file: query('store/servers/kept-from.ts'),
+    file: query('store/servers/server-pool.ts'),
     search: 'Math.min(...days)',
     replacement: 'Math.max(...days)',
     breaks: 'An event that has expired on one server comes back when another one is read.',

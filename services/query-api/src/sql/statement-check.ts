@@ -2,7 +2,7 @@ import { Problem } from '@sluice/shared/http/problem';
 import { callsByName, isAggregateName, isAllowedFunction, isHigherOrder } from './allowed-functions.ts';
 
 // What a statement is, ClickHouse says itself: EXPLAIN AST parses it as it would to run it, with the values of its parameters in
-// place, and returns its nodes (syntax-tree.ts). Nothing here reads the text of a statement. It comes before resolved-check.ts, since
+// place, and returns its nodes (sql-runner.ts). Nothing here reads the text of a statement. It comes before resolved-check.ts, since
 // ClickHouse evaluates constant expressions while it resolves their names.
 
 /** The first line of one SELECT, or of several with UNION, without FORMAT, INTO OUTFILE or SETTINGS behind it. */

@@ -2,14 +2,16 @@ import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request a
 import { request as requestHttps } from 'node:https';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import type { Attributes } from '@opentelemetry/api';
+import { type Attributes, ROOT_CONTEXT, type Span, SpanKind, trace } from '@opentelemetry/api';
 import { loginHeaders, tlsAgent } from '@sluice/shared/clickhouse/connection';
 import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
 import type { ClickHouseConfig } from '@sluice/shared/config';
 import { connectionHint, withHint } from '@sluice/shared/connection-hints';
 import type { Logger } from '@sluice/shared/log';
+import { ATTRIBUTE, QUERY_ID } from '@sluice/shared/tracing/attributes';
+import { markFailed } from '@sluice/shared/tracing/failed-span';
+import { tracer } from '@sluice/shared/tracing/tracer';
 import { type QuerySettings, SEVERAL_SERVERS_SETTINGS } from './query-settings.ts';
-import { serverAttributes, type TracedQuery, withQuerySpan } from './query-span.ts';
 import { queryStringOf } from './query-string.ts';
 import { readAhead } from './read-ahead.ts';
 import { ClickHouseException, ConnectionFailure, exceptionIn, QueryTooLong } from './read-failures.ts';
@@ -314,5 +316,53 @@ async function* collectMinorGarbage(chunks: AsyncIterable<Buffer>): AsyncGenerat
       collectGarbage({ type: 'minor' });
     }
     yield chunk;
+  }
+}
+
+/** What the span of a query needs. */
+export interface TracedQuery {
+  readonly queryId: string;
+  /** The span of its request, and the name of its own, a child of that. Default: it has none. */
+  readonly traced?: { readonly request: Span; readonly name: string } | undefined;
+}
+
+/** Returns the attributes of every query. */
+export function serverAttributes({ CLICKHOUSE_URL, CLICKHOUSE_DATABASE }: ClickHouseConfig): Attributes {
+  const { hostname, port, protocol } = new URL(CLICKHOUSE_URL);
+  return {
+    [ATTRIBUTE.databaseSystem]: 'clickhouse',
+    [ATTRIBUTE.databaseNamespace]: CLICKHOUSE_DATABASE,
+    [ATTRIBUTE.serverAddress]: hostname,
+    [ATTRIBUTE.serverPort]: Number(port) || (protocol === 'https:' ? 443 : 80),
+  };
+}
+
+/** Gives a query a span from its start to its last row, if its request has one. */
+export function withQuerySpan<Item>(
+  query: TracedQuery,
+  server: Attributes,
+  items: AsyncGenerator<Item, void, undefined>,
+): AsyncGenerator<Item, void, undefined> {
+  const { queryId, traced } = query;
+  if (!traced) return items;
+  const attributes = { ...server, [ATTRIBUTE.querySummary]: traced.name, [QUERY_ID]: queryId };
+  return inSpan(traced.request, traced.name, attributes, items);
+}
+
+async function* inSpan<Item>(
+  request: Span,
+  name: string,
+  attributes: Attributes,
+  items: AsyncGenerator<Item, void, undefined>,
+): AsyncGenerator<Item, void, undefined> {
+  const span = tracer.startSpan(name, { kind: SpanKind.CLIENT, attributes }, trace.setSpan(ROOT_CONTEXT, request));
+  try {
+    yield* items;
+  } catch (error) {
+    if (error instanceof ClickHouseException) span.setAttribute(ATTRIBUTE.databaseStatus, String(error.code));
+    markFailed(span, (error as Error).name);
+    throw error;
+  } finally {
+    span.end();
   }
 }

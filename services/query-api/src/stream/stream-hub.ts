@@ -4,8 +4,8 @@ import { backoff, sleep } from '@sluice/shared/retry';
 import type { QueryConfig } from '../config.ts';
 import type { StreamMetrics } from '../metrics.ts';
 import type { QueryRunner } from '../store/query-runner.ts';
-import type { Store, StreamStores } from '../store/store.ts';
-import { PinnedStore } from './pinned-store.ts';
+import { ConnectionFailure } from '../store/read-failures.ts';
+import type { Store, Stores, StreamStores } from '../store/store.ts';
 import type { StreamListener } from './stream-listener.ts';
 import {
   encodePosition,
@@ -305,5 +305,36 @@ export class StreamHub {
       if (first === undefined || turn(listener) < turn(first)) return listener;
       return turn(listener) === turn(first) && isAtLeast(first.position, listener.position) ? listener : first;
     }, undefined);
+  }
+}
+
+/** One of several stores, and only as long as it has the same database and may be read. */
+export class PinnedStore implements Stores {
+  readonly areMirrored = false;
+  readonly #stores: StreamStores;
+  readonly #store: Store;
+
+  constructor(stores: StreamStores, store: Store) {
+    this.#stores = stores;
+    this.#store = store;
+  }
+
+  get name(): string {
+    return this.#store.name;
+  }
+
+  isSameAs({ name, databaseId }: Store): boolean {
+    return name === this.name && databaseId === this.#store.databaseId;
+  }
+
+  get isReadable(): boolean {
+    const store = this.#stores.readable(this.name);
+    return store !== undefined && this.isSameAs(store);
+  }
+
+  async choose(failed: ReadonlySet<string>): Promise<Store> {
+    const store = this.#stores.readable(this.name);
+    if (store && this.isSameAs(store) && !failed.has(this.name)) return store;
+    throw new ConnectionFailure(`${this.name} cannot be read now`);
   }
 }

@@ -1,8 +1,9 @@
-import { Problem } from '@sluice/shared/http/problem';
+import { type InputError, Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { encodeCursor } from '../../http/cursor.ts';
+import type { QueryConfig } from '../../config.ts';
+import { encodeCursor, readCursor } from '../../http/cursor.ts';
 import {
   type Describe,
   jsonResponse,
@@ -12,12 +13,59 @@ import {
   once,
   timeSchema,
 } from '../../http/describe.ts';
-import { refuseParameters } from '../../records/filters/parameters.ts';
+import { LIMIT_DEFAULT } from '../../http/limits.ts';
+import { cursorParameter, limitParameter } from '../../records/filters/parameter-schemas.ts';
+import { parseParameters, refuseErrors, refuseParameters } from '../../records/filters/parameters.ts';
 import type { QueryContext } from '../../store/query.ts';
 import { type ReadDependencies, registerRead } from '../../store/read-route.ts';
-import { deadLettersParameters, parseDeadLettersRequest } from './dead-letters-parameters.ts';
-import { type DeadLetterRow, deadLetterQuery, deadLettersPageQuery } from './dead-letters-query.ts';
-import { replayThrough } from './replay.ts';
+import {
+  type DeadLetterRow,
+  type DeadLettersList,
+  deadLetterQuery,
+  deadLettersPageQuery,
+} from './dead-letters-query.ts';
+
+/** What dead letters are: rows of events, changes of users and organizations, or calls that ingest-api could not take. */
+const KINDS = ['events', 'changes', 'rejected'] as const;
+
+/** The parameters of `GET /dead-letters`. */
+export const deadLettersParameters = {
+  replayed: z.enum(['true', 'false'], 'must be true or false').meta({
+    description: '`false`: those that wait to be replayed; `true`: those that were replayed. Default: both.',
+  }),
+  kind: z.enum(KINDS, `must be one of ${KINDS.join(', ')}`).meta({
+    description:
+      'Rows of events, changes of users and organizations, or `rejected`: calls that ingest-api could not take. Default: all.',
+  }),
+  limit: limitParameter,
+  cursor: cursorParameter('`replayed` and `kind`'),
+} as const;
+
+const sortKey = z.tuple([z.int(), z.string()]);
+
+/** A valid request for a page of dead letters. */
+export interface DeadLettersRequest extends Omit<DeadLettersList, 'rowsMax'> {
+  readonly limit: number;
+  /** What a cursor belongs to. */
+  readonly list: unknown;
+}
+
+/** @throws {Problem} `invalid_request`, naming every error */
+export function parseDeadLettersRequest(query: QueryParameters, workspace: string): DeadLettersRequest {
+  const { values, errors } = parseParameters(deadLettersParameters, { fields: {}, documents: [] }, query);
+  const { replayed, kind, limit = LIMIT_DEFAULT, cursor } = values;
+  const found: InputError[] = [...errors];
+  const list = ['dead-letters', workspace, replayed, kind];
+  const place = readCursor(cursor, { list, sortKey, repeat: 'parameters' }, found);
+  refuseErrors(found);
+  return {
+    replayed: replayed === undefined ? undefined : replayed === 'true',
+    kind,
+    after: place && { recordedMs: place[0], id: place[1] },
+    limit,
+    list,
+  };
+}
 
 interface Parts {
   Querystring: QueryParameters;
@@ -147,3 +195,43 @@ const describeReplay = describing('replayDeadLetter', 'Store a dead letter after
   responses: { 204: { description: 'Kafka has it.' } },
   codes: ['not_found', 'not_replayable', 'replay_not_available'],
 }));
+
+/** A writer waits for Kafka and for ClickHouse, each with retries. */
+const TIMEOUT_MS = 60_000;
+
+/** Seconds. */
+const RETRY_AFTER = 5;
+
+/**
+ * Has a writer send a dead letter to Kafka again: the first one of REPLAY_URL that responds. To do it twice changes nothing, so a
+ * request whose outcome is not known may be sent again.
+ *
+ * @throws {Problem} `replay_not_available` where no writer is known, or there are several ClickHouse servers, each of which
+ * would have to know of it; `not_replayable`, with the reason; `store_unavailable` when it may not have been replayed
+ */
+export async function replayThrough(
+  { REPLAY_URL: urls, CLICKHOUSE_SERVERS_FILE: servers }: Pick<QueryConfig, 'REPLAY_URL' | 'CLICKHOUSE_SERVERS_FILE'>,
+  id: string,
+): Promise<void> {
+  if (!urls || servers !== undefined) {
+    const detail = `This service cannot replay dead letters; the operator can, with "sluice dead-letters replay ${id}".`;
+    throw new Problem('replay_not_available', detail);
+  }
+  for (const url of urls) {
+    const response = await send(`${url.replace(/\/+$/, '')}/dead-letters/${encodeURIComponent(id)}/replay`);
+    if (response?.status === 204) return;
+    if (response?.status === 409) throw new Problem('not_replayable', String(Object(await response.json()).detail));
+  }
+  const detail = 'The dead letter could not be replayed now; send the request again, which never stores a row twice.';
+  throw new Problem('store_unavailable', detail, { retryAfter: RETRY_AFTER });
+}
+
+/** Returns the response of a writer with its body read; undefined without one. */
+async function send(url: string): Promise<Response | undefined> {
+  try {
+    const response = await fetch(url, { method: 'POST', signal: AbortSignal.timeout(TIMEOUT_MS) });
+    return new Response(response.status === 204 ? null : await response.text(), { status: response.status });
+  } catch {
+    return undefined;
+  }
+}

@@ -15,8 +15,7 @@ import {
 import { acceptJson } from '../../http/json-body.ts';
 import { KEYS_PER_WORKSPACE_MAX } from '../../http/limits.ts';
 import { refuseParameters } from '../../records/filters/parameters.ts';
-import { newKeySchema, parseNewKey } from './key-request.ts';
-import { WorkspaceKeys } from './workspace-keys.ts';
+import { newKeySchema, parseNewKey, WorkspaceKeys } from './workspace-keys.ts';
 
 /** The largest body, in bytes. */
 export const KEY_BODY_BYTES_MAX = 16 * 1_024;

@@ -1,7 +1,7 @@
 import { type InputError, invalidRequest, Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { hashKey } from '@sluice/shared/keys/keys-file';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import { z } from 'zod';
 import {
   BODY_CODES,
@@ -15,16 +15,15 @@ import {
 import { acceptJson } from '../../http/json-body.ts';
 import { refuseErrors, refuseParameters } from '../../records/filters/parameters.ts';
 import { PAGE_BYTES, pageMembers, parseWholeList, wholeListParameters } from '../../records/filters/whole-lists.ts';
-import { funnelSchema } from '../../reports/funnel/funnel.ts';
-import { valuesSchema } from '../../reports/menus/menus.ts';
-import { retentionSchema } from '../../reports/retention/retention.ts';
-import { seriesSchema } from '../../reports/series/series.ts';
-import type { ReadDependencies } from '../../store/read-route.ts';
+import { funnelRead, funnelSchema } from '../../reports/funnel/funnel.ts';
+import { valuesRead, valuesSchema } from '../../reports/menus/menus.ts';
+import { retentionRead, retentionSchema } from '../../reports/retention/retention.ts';
+import { seriesRead, seriesSchema } from '../../reports/series/series.ts';
+import { type QueryRead, type ReadDependencies, respondToRead } from '../../store/read-route.ts';
 import type { Admission } from '../../store/request-slots.ts';
 import type { StoredDocument } from './console-documents.ts';
 import { changed, recordOf } from './document-operations.ts';
 import { generateLinkKey } from './link-keys.ts';
-import { type StoredReport, storedReports } from './stored-reports.ts';
 import {
   DASHBOARDS_MAX,
   type Dashboard,
@@ -434,3 +433,32 @@ const describeRevocation = describing('deleteDashboardLink', 'Revoke a link', ()
   responses: gone,
   codes: ['not_found'],
 }));
+
+/** A report whose query is stored. */
+export interface StoredReport {
+  /** @throws {Problem} `invalid_request`, naming every error */
+  readonly parse: (query: QueryParameters) => void;
+  /** Responds as the route of the report does. */
+  readonly respond: (
+    query: QueryParameters,
+    request: Parameters<typeof respondToRead>[2],
+    reply: FastifyReply,
+  ) => Promise<FastifyReply>;
+}
+
+/** Returns the reports that views can be of. */
+export function storedReports(deps: ReadDependencies): Readonly<Record<Report, StoredReport>> {
+  return {
+    series: stored(seriesRead(deps)),
+    funnel: stored(funnelRead(deps)),
+    retention: stored(retentionRead(deps)),
+    values: stored(valuesRead(deps)),
+  };
+}
+
+function stored<Request>(read: QueryRead<Request>): StoredReport {
+  return {
+    parse: (query) => void read.parse(query),
+    respond: (query, request, reply) => respondToRead(read, read.parse(query), request, reply),
+  };
+}

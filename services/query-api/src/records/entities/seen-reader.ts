@@ -10,7 +10,6 @@ import { readEntities, readPage, type StoredEntity } from './entities-reader.ts'
 import type { EntityKind } from './entity-kinds.ts';
 import { compareSortKeys, type EntitySortKey, type SeenOrder, seenSortKeyOf } from './entity-order.ts';
 import type { Entity } from './entity-record.ts';
-import { nextSeenQuery } from './seen-query.ts';
 
 // Pages of users or organizations ordered by when they were seen.
 //
@@ -194,4 +193,37 @@ async function fewMatches(
   const page = { kind, direction: 'ASC', after: undefined, properties, rowsMax: MATCHES_MAX + 1 } as const;
   for await (const { stored } of readPage(queries, page)) sortKeys.push(seenSortKeyOf(stored, order));
   return sortKeys.length > MATCHES_MAX ? undefined : sortKeys;
+}
+
+const COLUMNS = {
+  firstSeenAt: 'first_seen_at',
+  lastSeenAt: 'last_seen_at',
+} as const satisfies Record<SeenOrder['field'], string>;
+
+/**
+ * Returns the query for the next `count` rows of an order: identifier and time in milliseconds. ClickHouse reads them in
+ * the order of a projection of `entities`. Rows of one user that are not merged yet have different times: at most one of
+ * them is that of the user.
+ */
+export function nextSeenQuery(
+  tables: Tables,
+  kind: EntityKind,
+  { field, direction }: SeenOrder,
+  after: EntitySortKey | undefined,
+  count: number,
+): Sql {
+  const column = COLUMNS[field];
+  const compare = direction === 'ASC' ? '>' : '<';
+  const afterTime = 'fromUnixTimestamp64Milli({after_seen:Int64})';
+  // The first comparison adds nothing, but it finds the place in the projection.
+  const isAfter = `${column} ${compare}= ${afterTime}
+  AND (${column} ${compare} ${afterTime} OR id ${compare} {after:String})`;
+  return {
+    sql: `SELECT id, toUnixTimestamp64Milli(${column})
+FROM ${tables.entities}
+WHERE kind = {kind:String}${after ? ` AND ${isAfter}` : ''}
+ORDER BY ${column} ${direction}, id ${direction}
+LIMIT {count:UInt64}`,
+    params: { kind, count, ...(after && { after: after.id, after_seen: after.seenMs }) },
+  };
 }

@@ -2,26 +2,24 @@ import type { Login } from '@sluice/shared/clickhouse/connection';
 import { readMigrations } from '@sluice/shared/clickhouse/migrate';
 import type { Component } from '@sluice/shared/lifecycle';
 import type { Logger } from '@sluice/shared/log';
+import { ALL_OTHERS, keptFromMs } from '@sluice/shared/retention-days';
+import { atMost } from '@sluice/shared/retry';
+import { describeRange } from '@sluice/shared/servers/partition-range';
 import type { Server } from '@sluice/shared/servers/servers-file';
 import type { QueryConfig } from '../../config.ts';
 import type { ClickHouseReader } from '../clickhouse-reader.ts';
 import { ConnectionFailure } from '../read-failures.ts';
 import type { Store, StreamStores } from '../store.ts';
-import { AnySignal } from './any-signal.ts';
 import { type Choice, chooseServer, type ServerStatus } from './choose-server.ts';
 import { serverNames, storeOf } from './chosen-store.ts';
-import { anyAnswers, firstAnswers } from './first-answers.ts';
-import { keptFromOf } from './kept-from.ts';
 import { PolledServer, type PolledServerOptions } from './polled-server.ts';
 import { RecentDeletions, recentMs } from './recent-deletions.ts';
-import { RetiredServers } from './retired-servers.ts';
 import type { ServerReading } from './server-metrics.ts';
-import { whyUnusable } from './why-unusable.ts';
 
 /** How often it is looked for servers that do not respond, in milliseconds. */
 const LOOK_MS = 100;
 
-/** How long who looks at the servers waits for the answer of each, in milliseconds. */
+/** How long a request, and who looks at the servers, waits for the first answer of each, in milliseconds. */
 const ANSWER_MS_MAX = 3_000;
 
 export type PoolConfig = Pick<QueryConfig, 'READ_LAG_MS_MAX' | 'READ_STALE_MS_MAX' | 'READ_SPREAD'>;
@@ -315,4 +313,134 @@ export class ServerPool implements StreamStores, Component {
     else
       this.#options.logger.warn({ server: name, reason, error: server.failure }, 'a ClickHouse server cannot be read');
   }
+}
+
+/**
+ * Waits for servers that have not answered yet, after a start or a change of the file. Nobody is preferred only because it has
+ * answered first. One that does not answer is not waited for long, unless nothing is known of its mirrors either.
+ */
+export async function firstAnswers(ranges: readonly (readonly PolledServer[])[]): Promise<void> {
+  const unknown = ranges.flat().filter((server) => !isKnown(server));
+  if (unknown.length === 0) return;
+  const answers = Promise.allSettled(unknown.map((server) => server.state()));
+  await atMost(
+    ANSWER_MS_MAX,
+    answers.then(() => undefined),
+  );
+  const silent = ranges.filter((mirrors) => !mirrors.some(isKnown));
+  await Promise.all(
+    silent.map((mirrors) => Promise.race(mirrors.map((server) => server.state().catch(() => undefined)))),
+  );
+}
+
+/**
+ * Returns whether any of some servers answers a poll in time, also one that was given up: a busy server may have been silent when
+ * another one fails.
+ */
+export async function anyAnswers(servers: readonly PolledServer[]): Promise<boolean> {
+  let answers = false;
+  // The poll that is under way may have begun before the server came back.
+  const polls = servers.map((server) => server.state().catch(() => server.state()));
+  const any = Promise.any(polls).then(
+    () => {
+      answers = true;
+    },
+    () => undefined,
+  );
+  await atMost(ANSWER_MS_MAX, any);
+  return answers;
+}
+
+function isKnown({ lastState, failure }: PolledServer): boolean {
+  return lastState !== undefined || failure !== undefined;
+}
+
+/** Gives the same signal for the same signals as before: each of these would keep a new one for as long as it lasts. */
+export class AnySignal {
+  #signals: readonly AbortSignal[] = [];
+  #any: AbortSignal | undefined;
+
+  /** Returns a signal that aborts when any of some signals does. */
+  of(signals: readonly AbortSignal[]): AbortSignal {
+    const [first] = signals;
+    if (first && signals.length === 1) return first;
+    const isSame = signals.length === this.#signals.length && signals.every((one, at) => one === this.#signals[at]);
+    this.#any = isSame && this.#any ? this.#any : AbortSignal.any([...signals]);
+    this.#signals = signals;
+    return this.#any;
+  }
+}
+
+/**
+ * Returns from which time on events of a workspace are shown, in milliseconds since 1970; undefined: all. An event has expired
+ * as soon as it has on any server: it must not come back when another one is read.
+ */
+export function keptFromOf(servers: readonly PolledServer[], workspace: string): number | undefined {
+  const days = servers.flatMap(({ lastState }) => {
+    const own = lastState?.retentionDays.get(workspace) ?? lastState?.retentionDays.get(ALL_OTHERS);
+    return own === undefined ? [] : [own];
+  });
+  return days.length === 0 ? undefined : keptFromMs(Math.min(...days), Date.now());
+}
+
+/** For how long requests go on reading a server that is out of the file, in milliseconds. */
+const RETIRED_MS = 60_000;
+
+/** Servers that are out of the file. No request begins to read them; those that have begun go on for a minute at most. */
+export class RetiredServers {
+  readonly #timers = new Map<PolledServer, NodeJS.Timeout>();
+
+  get servers(): readonly PolledServer[] {
+    return [...this.#timers.keys()];
+  }
+
+  add(server: PolledServer): void {
+    this.#timers.set(
+      server,
+      setTimeout(() => void this.#end(server), RETIRED_MS),
+    );
+  }
+
+  /** Ends those that do not respond: nobody waits for them any longer. */
+  look(): void {
+    for (const server of this.servers) if (server.isAway || server.silentSince !== undefined) void this.#end(server);
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.servers.map((server) => this.#end(server)));
+  }
+
+  async #end(server: PolledServer): Promise<void> {
+    clearTimeout(this.#timers.get(server));
+    this.#timers.delete(server);
+    server.giveUp();
+    await server.stop();
+  }
+}
+
+export interface Expected {
+  /** How many migrations this version knows. */
+  readonly migrations: number;
+  /** The last partition of the ranges of all servers; undefined where they have all partitions. */
+  readonly lastPartition: number | undefined;
+}
+
+/** Returns why a server cannot be read; `undefined` when it can. */
+export function whyUnusable(
+  { isAway, failure, lastState, server }: PolledServer,
+  expected: Expected,
+): string | undefined {
+  if (isAway) return 'does not respond';
+  if (!lastState) return failure === undefined ? 'has not answered yet' : 'cannot be reached';
+  const { identity, migrations, isTooNew, partitionCount } = lastState;
+  if (isTooNew) return 'has the tables of a newer version';
+  if (migrations < expected.migrations) return 'does not have the tables of this version yet';
+  if (!identity) return 'no writer has stored into it yet';
+  if (identity.server !== '' && identity.server !== server.name) return `is the server ${identity.server}`;
+  const partitions = describeRange(server.partitions);
+  if (identity.partitions !== partitions) return `stores the partitions ${identity.partitions}, not ${partitions}`;
+  if (identity.state === 'filling') return 'is being filled';
+  const { lastPartition: last } = expected;
+  const isEnd = last === undefined || partitionCount === undefined || partitionCount === last + 1;
+  return isEnd ? undefined : `has ${partitionCount} partitions, and the file those up to ${last}`;
 }
