@@ -119,8 +119,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How many users come back, and when
-         * @description A user belongs to the cohort of the interval of its first event in the range that `event` names. Filters on `event` and `returnEvent` may have operators; all other filters, and the dates, hold for both. A query that runs out of its time is answered with `complete: false` and no cohorts: whose first event an event is takes all events of the range to know.
+         * How many users or organizations come back, and when
+         * @description A user (or an organization) belongs to the cohort of the interval of its first event in the range that `event` names. Filters on `event` and `returnEvent` may have operators; all other filters, and the dates, hold for both. A query that runs out of its time is answered with `complete: false` and no cohorts: whose first event an event is takes all events of the range to know.
          */
         get: operations["getRetention"];
         put?: never;
@@ -738,6 +738,10 @@ export interface components {
             periods: number;
             /** @description One for each interval of the range, the oldest first; none when `complete` is `false`. */
             cohorts: components["schemas"]["Cohort"][];
+            /** @description The field that `groupBy` named, if it did. */
+            groupBy?: string[];
+            /** @description The 10 largest groups by the sizes of their cohorts, the largest first. Only with `groupBy`, and when `complete` is `true`. */
+            groups?: components["schemas"]["RetentionGroup"][];
             /**
              * Format: date-time
              * @description The first time that was applied, in UTC.
@@ -764,6 +768,11 @@ export interface components {
             /** @description For 0, 1, 2, … intervals later: how many of them have a return event then, inside the range; in their own interval one that is not before their first event. Without `returnEvent` the first number is `size`. */
             returned: number[];
         };
+        RetentionGroup: {
+            /** @description The field's value, as JSON; `null` is missing. */
+            group: unknown[];
+            cohorts: components["schemas"]["Cohort"][];
+        };
         RetentionPeople: {
             /** @description The limit that was applied. */
             limit: number;
@@ -787,7 +796,7 @@ export interface components {
             exact: boolean;
         };
         RetentionPerson: {
-            /** @description The identifier of the user. */
+            /** @description The identifier of the user or the organization. */
             id: string;
             /**
              * Format: date-time
@@ -1424,7 +1433,37 @@ export interface operations {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes.
+                 * @description Properties that the event's user has now, also where the event is older. An event without user has none of them. `user.properties.<name>=<value>`, or with an operator in brackets behind the name: `user.properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                userProperties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description Properties that the event's organization has now, also where the event is older. An event without organization has none of them. `organization.properties.<name>=<value>`, or with an operator in brackets behind the name: `organization.properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                organizationProperties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -1547,7 +1586,37 @@ export interface operations {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes.
+                 * @description Properties that the event's user has now, also where the event is older. An event without user has none of them. `user.properties.<name>=<value>`, or with an operator in brackets behind the name: `user.properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                userProperties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description Properties that the event's organization has now, also where the event is older. An event without organization has none of them. `organization.properties.<name>=<value>`, or with an operator in brackets behind the name: `organization.properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                organizationProperties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -1618,7 +1687,7 @@ export interface operations {
                 weekStart?: "monday" | "saturday" | "sunday";
                 /** @description One of count, users, organizations, sum:properties.<name>, avg:properties.<name>, min:properties.<name>, max:properties.<name>, p50:properties.<name>, p90:properties.<name>, p95:properties.<name>, p99:properties.<name>. `users` and `organizations` count those that are distinct and not null. Values that are not JSON numbers are left out; numbers are 64-bit floats. Quantiles are interpolated between two values. */
                 measure?: string;
-                /** @description The fields whose values define the groups: one or two of `type`, `event`, `userId`, `groupId`, `instanceId` and `properties.<name>`, separated by commas. */
+                /** @description The fields whose values define the groups: one or two of `type`, `event`, `userId`, `groupId`, `instanceId`, `properties.<name>`, `user.properties.<name>` and `organization.properties.<name>`, separated by commas. */
                 groupBy?: string;
                 /** @description How many groups: the largest by the measure over the whole range, then by the bytes of their keys; for `avg`, `min`, `max` and quantiles by the number of their events. */
                 groups?: number;
@@ -1670,7 +1739,37 @@ export interface operations {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes.
+                 * @description Properties that the event's user has now, also where the event is older. An event without user has none of them. `user.properties.<name>=<value>`, or with an operator in brackets behind the name: `user.properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                userProperties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description Properties that the event's organization has now, also where the event is older. An event without organization has none of them. `organization.properties.<name>=<value>`, or with an operator in brackets behind the name: `organization.properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                organizationProperties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -1767,7 +1866,7 @@ export interface operations {
                 by?: "user" | "organization";
                 /** @description The window that begins with the first step, inclusive: a number with `s`, `m`, `h` or `d`, at most `36500d`. */
                 within?: string;
-                /** @description The field of the first step whose values define the groups: one of `type`, `event`, `userId`, `groupId`, `instanceId` and `properties.<name>`. */
+                /** @description The field of the first step whose values define the groups: one of `type`, `event`, `userId`, `groupId`, `instanceId`, `properties.<name>`, `user.properties.<name>` and `organization.properties.<name>`. */
                 groupBy?: string;
                 /**
                  * @description `properties.<name>=<value>`, or with an operator in brackets behind the name: `properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
@@ -1814,12 +1913,42 @@ export interface operations {
                 traits?: {
                     [key: string]: string;
                 };
+                /**
+                 * @description Properties that the event's user has now, also where the event is older. An event without user has none of them. `user.properties.<name>=<value>`, or with an operator in brackets behind the name: `user.properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                userProperties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description Properties that the event's organization has now, also where the event is older. An event without organization has none of them. `organization.properties.<name>=<value>`, or with an operator in brackets behind the name: `organization.properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                organizationProperties?: {
+                    [key: string]: string;
+                };
                 /** @description `step<n>.properties.<name>[<operator>]=<value>`: a filter on the events of one step alone, counted from 1. They count among the 20 filters on properties. */
                 stepFilters?: {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes.
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -1899,13 +2028,13 @@ export interface operations {
                 by?: "user" | "organization";
                 /** @description The window that begins with the first step, inclusive: a number with `s`, `m`, `h` or `d`, at most `36500d`. */
                 within?: string;
-                /** @description The field of the first step whose values define the groups: one of `type`, `event`, `userId`, `groupId`, `instanceId` and `properties.<name>`. */
+                /** @description The field of the first step whose values define the groups: one of `type`, `event`, `userId`, `groupId`, `instanceId`, `properties.<name>`, `user.properties.<name>` and `organization.properties.<name>`. */
                 groupBy?: string;
                 /** @description Those who completed this step and all before it. Counted from 1. */
                 step: number;
                 /** @description `true`: those who completed the step before it, and not this one. */
                 dropped?: "true" | "false";
-                /** @description With `groupBy`: the group that they are in, as JSON, as `groups` of the funnel has it. */
+                /** @description With `groupBy`: the group that they are in, as JSON, as `groups` of the report has it. */
                 group?: string;
                 /** @description How many records to return at most. More than 1000 counts as 1000. */
                 limit?: number;
@@ -1956,12 +2085,42 @@ export interface operations {
                 traits?: {
                     [key: string]: string;
                 };
+                /**
+                 * @description Properties that the event's user has now, also where the event is older. An event without user has none of them. `user.properties.<name>=<value>`, or with an operator in brackets behind the name: `user.properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                userProperties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description Properties that the event's organization has now, also where the event is older. An event without organization has none of them. `organization.properties.<name>=<value>`, or with an operator in brackets behind the name: `organization.properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                organizationProperties?: {
+                    [key: string]: string;
+                };
                 /** @description `step<n>.properties.<name>[<operator>]=<value>`: a filter on the events of one step alone, counted from 1. They count among the 20 filters on properties. */
                 stepFilters?: {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes.
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -2041,6 +2200,10 @@ export interface operations {
                 timeZone?: string;
                 /** @description The day that weeks begin on, for `interval=week`. */
                 weekStart?: "monday" | "saturday" | "sunday";
+                /** @description Who comes back: users (`userId`) or organizations (`groupId`). Events without it do not count. */
+                by?: "user" | "organization";
+                /** @description The field of the event that makes the cohort, whose values define the groups: one of `type`, `event`, `userId`, `groupId`, `instanceId`, `properties.<name>`, `user.properties.<name>` and `organization.properties.<name>`. */
+                groupBy?: string;
                 /**
                  * @description `properties.<name>=<value>`, or with an operator in brackets behind the name: `properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
                  *
@@ -2087,7 +2250,37 @@ export interface operations {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `returnEvent`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes.
+                 * @description Properties that the event's user has now, also where the event is older. An event without user has none of them. `user.properties.<name>=<value>`, or with an operator in brackets behind the name: `user.properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                userProperties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description Properties that the event's organization has now, also where the event is older. An event without organization has none of them. `organization.properties.<name>=<value>`, or with an operator in brackets behind the name: `organization.properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                organizationProperties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`, `returnEvent`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -2181,10 +2374,16 @@ export interface operations {
                 timeZone?: string;
                 /** @description The day that weeks begin on, for `interval=week`. */
                 weekStart?: "monday" | "saturday" | "sunday";
+                /** @description Who comes back: users (`userId`) or organizations (`groupId`). Events without it do not count. */
+                by?: "user" | "organization";
+                /** @description The field of the event that makes the cohort, whose values define the groups: one of `type`, `event`, `userId`, `groupId`, `instanceId`, `properties.<name>`, `user.properties.<name>` and `organization.properties.<name>`. */
+                groupBy?: string;
                 /** @description A time in the interval of the cohort, such as its `start`. ISO 8601, in UTC without a zone. */
                 cohort: string;
                 /** @description Those of the cohort who returned so many intervals later: a place in `returned`, less than `periods`. The whole cohort unless given. */
                 period?: number;
+                /** @description With `groupBy`: the group that they are in, as JSON, as `groups` of the report has it. */
+                group?: string;
                 /** @description How many records to return at most. More than 1000 counts as 1000. */
                 limit?: number;
                 /** @description `nextCursor` of the page before, with the same parameters. */
@@ -2235,7 +2434,37 @@ export interface operations {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `returnEvent`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes.
+                 * @description Properties that the event's user has now, also where the event is older. An event without user has none of them. `user.properties.<name>=<value>`, or with an operator in brackets behind the name: `user.properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                userProperties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description Properties that the event's organization has now, also where the event is older. An event without organization has none of them. `organization.properties.<name>=<value>`, or with an operator in brackets behind the name: `organization.properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                organizationProperties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`, `returnEvent`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -2354,7 +2583,37 @@ export interface operations {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes.
+                 * @description Properties that the event's user has now, also where the event is older. An event without user has none of them. `user.properties.<name>=<value>`, or with an operator in brackets behind the name: `user.properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                userProperties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description Properties that the event's organization has now, also where the event is older. An event without organization has none of them. `organization.properties.<name>=<value>`, or with an operator in brackets behind the name: `organization.properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                organizationProperties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -2472,7 +2731,37 @@ export interface operations {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes.
+                 * @description Properties that the event's user has now, also where the event is older. An event without user has none of them. `user.properties.<name>=<value>`, or with an operator in brackets behind the name: `user.properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                userProperties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description Properties that the event's organization has now, also where the event is older. An event without organization has none of them. `organization.properties.<name>=<value>`, or with an operator in brackets behind the name: `organization.properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                organizationProperties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -2594,7 +2883,37 @@ export interface operations {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes.
+                 * @description Properties that the event's user has now, also where the event is older. An event without user has none of them. `user.properties.<name>=<value>`, or with an operator in brackets behind the name: `user.properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                userProperties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description Properties that the event's organization has now, also where the event is older. An event without organization has none of them. `organization.properties.<name>=<value>`, or with an operator in brackets behind the name: `organization.properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                organizationProperties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -3026,7 +3345,37 @@ export interface operations {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes.
+                 * @description Properties that the event's user has now, also where the event is older. An event without user has none of them. `user.properties.<name>=<value>`, or with an operator in brackets behind the name: `user.properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                userProperties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description Properties that the event's organization has now, also where the event is older. An event without organization has none of them. `organization.properties.<name>=<value>`, or with an operator in brackets behind the name: `organization.properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
+                 *
+                 *     | operator | holds when |
+                 *     | --- | --- |
+                 *     | `eq` | it equals the value; the default |
+                 *     | `ne` | it does not, or is not there |
+                 *     | `in` | it equals an item of a list: up to 100, separated by commas; `\,` is a comma inside an item, `\\` a backslash |
+                 *     | `exists` | `true`: it is there; `false`: it is not |
+                 *     | `lt`, `lte`, `gt`, `gte` | it is less than the value, at most, greater, at least |
+                 *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
+                 */
+                organizationProperties?: {
+                    [key: string]: string;
+                };
+                /**
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |

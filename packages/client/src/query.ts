@@ -9,9 +9,11 @@ export type Organization = components['schemas']['Organization'];
 export type UserOrganization = components['schemas']['UserOrganization'];
 export type OrganizationUser = components['schemas']['OrganizationUser'];
 
+type DocumentName = 'properties' | 'context' | 'traits' | `${'user' | 'organization'}.properties`;
+
 /** Filters with open names, as in docs/guide/queries.md: `{ 'properties.plan': 'pro', 'userId[in]': 'jane,joe' }`. */
 export interface PropertyFilters {
-  readonly [filter: `${'properties' | 'context' | 'traits'}.${string}`]: string;
+  readonly [filter: `${DocumentName}.${string}`]: string;
 }
 
 export interface FieldFilters {
@@ -25,7 +27,10 @@ export type EventQuery = Named<operations['listEvents']['parameters']['query']> 
 export type EntityQuery = Named<operations['listUsers']['parameters']['query']> & PropertyFilters;
 
 /** Parameters without those whose names are open. */
-type Named<Query> = Omit<NonNullable<Query>, 'properties' | 'context' | 'traits' | 'operators'>;
+type Named<Query> = Omit<
+  NonNullable<Query>,
+  'properties' | 'context' | 'traits' | 'userProperties' | 'organizationProperties' | 'operators'
+>;
 
 export interface QueryClientOptions {
   /** The address of query-api: `https://queries.example.com`. */

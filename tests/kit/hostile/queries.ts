@@ -108,7 +108,7 @@ interface QueryDoorOptions {
   readonly extra?: Partial<HostileRequest>;
 }
 
-const DOCUMENTS = ['properties', 'context', 'traits'];
+const DOCUMENTS = ['properties', 'context', 'traits', 'user.properties', 'organization.properties'];
 
 const FILTER_LIMITS: readonly LimitId[] = ['propertyFilters', 'dots', 'items'];
 
@@ -157,12 +157,17 @@ const events = queryDoor('/events', {
   ],
 });
 
+/** A property to group by. */
+function groupOf(random: Random): string {
+  return `${pick(random, ['', 'user.', 'organization.'])}properties.${pick(random, STORED_NAMES)}`;
+}
+
 const series = queryDoor('/events/series', {
   limits: [...FILTER_LIMITS, 'buckets', 'groupKeys', 'groups'],
   parameters(values, random) {
     const buckets = values.get('buckets') ?? 24;
     const keys = values.get('groupKeys') ?? (values.has('groups') ? 1 : 0);
-    const names = ['event', `properties.${pick(random, STORED_NAMES)}`, 'userId'].slice(0, keys);
+    const names = ['event', groupOf(random), 'userId'].slice(0, keys);
     return [
       ['interval', 'minute'],
       ['startDate', iso(START_MS)],
@@ -192,19 +197,21 @@ const funnel = queryDoor('/events/funnel', {
       ['steps', names.join(',')],
       ['within', `${values.get('within') ?? 7}d`],
       ['by', pick(random, ['user', 'organization'])],
-      ...(random() < 0.5 ? [['groupBy', `properties.${pick(random, STORED_NAMES)}`] as const] : []),
+      ...(random() < 0.5 ? [['groupBy', groupOf(random)] as const] : []),
     ];
   },
 });
 
 const retention = queryDoor('/events/retention', {
   limits: [...FILTER_LIMITS, 'periods', 'buckets'],
-  parameters(values) {
+  parameters(values, random) {
     const days = values.get('buckets') ?? 30;
     return [
       ['startDate', iso(START_MS - (days - 1) * 1_440 * MINUTE_MS)],
       ['endDate', iso(START_MS + 1_440 * MINUTE_MS - 1)],
       ...(values.has('periods') ? [['periods', String(values.get('periods'))] as const] : []),
+      ['by', pick(random, ['user', 'organization'])],
+      ...(random() < 0.5 ? [['groupBy', groupOf(random)] as const] : []),
     ];
   },
 });

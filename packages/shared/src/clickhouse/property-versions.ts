@@ -50,6 +50,18 @@ export const ROW_ACCEPTED = acceptedSql("tupleElement(register, 'version')", 'on
  */
 export const DECIDING = 'max((if(once_week > 1, 65535 - once_week, 65536), register))';
 
+/**
+ * The JSON that {@link DECIDING} sets a property to; the empty string where it removes it. The register's order is packed
+ * into one number: ClickHouse compares tuples member by member, which costs more than twice as much.
+ */
+export const DECIDING_VALUE = `argMax(
+    if(tupleElement(register, 'operation') = 'set', tupleElement(register, 'value'), ''),
+    bitShiftLeft(toUInt256(if(once_week > 1, 65535 - once_week, 65536)), 193)
+      + bitShiftLeft(toUInt256(tupleElement(register, 'version')), 129)
+      + bitShiftLeft(toUInt256(reinterpretAsUInt128(tupleElement(register, 'change_id'))), 1)
+      + (tupleElement(register, 'operation') = 'remove')
+  )`;
+
 /** When the change in `winner`, which is {@link DECIDING}, was accepted. */
 export const WINNER_ACCEPTED = acceptedSql('winner.2.version', 'if(winner.1 < 65536, toUInt64(65535 - winner.1), 0)');
 

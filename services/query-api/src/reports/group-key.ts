@@ -1,35 +1,64 @@
+import type { InputError } from '@sluice/shared/http/problem';
+import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { parseExactJson } from '@sluice/shared/json';
 import { inCode } from '@sluice/shared/printable';
 import { z } from 'zod';
 import { EVENT_COLUMNS, GROUP_FIELDS, type GroupField } from '../records/events/event-columns.ts';
 import { propertyValue, textOfJson } from '../records/filters/property-value.ts';
-import type { BoundParameters } from '../store/sql.ts';
+import { OWNER_KINDS, type Owner, ownerValue, ownerValueColumn } from '../records/owners/owners.ts';
+import type { BoundParameters, Sql } from '../store/sql.ts';
+import type { Tables } from '../store/tables.ts';
 import { PROPERTIES, propertyOfPath } from './property-parameter.ts';
 
-/** What tells the groups of a report apart: a field of events, or the name of a property. */
-export type GroupKey = { readonly field: GroupField } | { readonly property: string };
+/** What tells the groups of a report apart: a field of events, or the name of a property of theirs or of their owner. */
+export type GroupKey = { readonly field: GroupField } | { readonly property: string; readonly owner?: Owner };
 
-/** One of {@link GROUP_FIELDS} or `properties.<name>`. */
+/** One of {@link GROUP_FIELDS}, or `properties.<name>`, also of the user or the organization. */
 export const groupKeyParameter = z.string().transform((text, context): GroupKey => {
   const field = GROUP_FIELDS.find((one) => one === text);
-  return field ? { field } : { property: propertyOfPath(text, context, UNKNOWN_KEY) };
+  if (field) return { field };
+  const owner = OWNER_KINDS.find((one) => text.startsWith(`${one}.${PROPERTIES}`));
+  const path = owner ? text.slice(owner.length + 1) : text;
+  return { property: propertyOfPath(path, context, UNKNOWN_KEY), ...(owner && { owner }) };
 });
 
 /** The keys that a report can group by, as a description lists them. */
-export const GROUP_KEYS = `${inCode(GROUP_FIELDS)} and \`properties.<name>\``;
+export const GROUP_KEYS = `${inCode(GROUP_FIELDS)}, \`properties.<name>\`, \`user.properties.<name>\` and \`organization.properties.<name>\``;
 
-const UNKNOWN_KEY = `must be one of ${GROUP_FIELDS.join(', ')}, or properties.<name>`;
+const UNKNOWN_KEY = `must be one of ${GROUP_FIELDS.join(', ')}, or properties.<name>, user.properties.<name>, organization.properties.<name>`;
 
 /** Returns a key as a request names it. */
 export function nameOfKey(key: GroupKey): string {
-  return 'field' in key ? key.field : `${PROPERTIES}${key.property}`;
+  if ('field' in key) return key.field;
+  return `${key.owner ? `${key.owner}.` : ''}${PROPERTIES}${key.property}`;
 }
 
-/** Returns SQL of an event's key: the text of a field, or the JSON of a property. A missing one is the empty string. */
-export function keyOfEvent(key: GroupKey, parameters: BoundParameters): string {
-  return 'field' in key
-    ? EVENT_COLUMNS[key.field].column
-    : propertyValue(EVENT_COLUMNS.properties.column, key.property, parameters);
+/**
+ * Returns SQL of an event's key: the text of a field, or the JSON of a property. A missing one is the empty string.
+ *
+ * @param index of the key among those of {@link eventsWithOwners}, which the query reads FROM
+ */
+export function keyOfEvent(key: GroupKey, index: number, parameters: BoundParameters): string {
+  if ('field' in key) return EVENT_COLUMNS[key.field].column;
+  if (key.owner) return ownerValueColumn(prefixOf(index));
+  return propertyValue(EVENT_COLUMNS.properties.column, key.property, parameters);
+}
+
+/** Returns what to read FROM: the events, and beside each what the keys ask of its user or organization. */
+export function eventsWithOwners(tables: Tables, keys: readonly GroupKey[]): Sql {
+  const values = keys.flatMap((key, index) => {
+    if ('field' in key || !key.owner) return [];
+    return [ownerValue(tables, { owner: key.owner, property: key.property }, prefixOf(index))];
+  });
+  if (values.length === 0) return { sql: tables.events, params: {} };
+  return {
+    sql: `${tables.events} AS selected\n${values.map(({ sql }) => sql).join('\n')}`,
+    params: Object.assign({}, ...values.map(({ params }) => params)),
+  };
+}
+
+function prefixOf(index: number): string {
+  return `owner${index}`;
 }
 
 /** Returns the SQL expressions that order keys by the bytes of their text; `column` holds a key of {@link keyOfEvent}. */
@@ -43,4 +72,49 @@ export function keyOrder(key: GroupKey, column: string): readonly string[] {
 export function keyValue(key: GroupKey, text: string): unknown {
   if (text === '') return null;
   return 'field' in key ? text : parseExactJson(text);
+}
+
+/** The group of which people are listed, as JSON. */
+export const groupParameter = z
+  .string()
+  .transform((text, context): unknown => {
+    try {
+      return parseExactJson(text);
+    } catch {
+      context.addIssue({ code: 'custom', message: 'must be JSON, as in groups of the report, such as "pro" or null' });
+      return z.NEVER;
+    }
+  })
+  .meta({
+    description: 'With `groupBy`: the group that they are in, as JSON, as `groups` of the report has it.',
+    examples: ['"pro"'],
+  });
+
+const NO_GROUP: InputError = { path: 'group', code: 'required', message: 'is required with groupBy' };
+const NO_GROUP_BY: InputError = { path: 'groupBy', code: 'required', message: 'is required with group' };
+const NO_TEXT: InputError = {
+  path: 'group',
+  code: 'invalid',
+  message: 'must be a string or null, as all values of this groupBy',
+};
+
+/** Returns what is wrong with `groupBy` and `group` of a request together. */
+export function groupErrors(query: QueryParameters, groupBy: GroupKey | undefined, group: unknown): InputError[] {
+  const errors: InputError[] = [];
+  if (query['groupBy'] !== undefined && query['group'] === undefined) errors.push(NO_GROUP);
+  if (query['group'] !== undefined && query['groupBy'] === undefined) errors.push(NO_GROUP_BY);
+  const isText = group === undefined || group === null || typeof group === 'string';
+  if (groupBy && 'field' in groupBy && !isText) errors.push(NO_TEXT);
+  return errors;
+}
+
+/** Returns the condition that a key is that of a group, whose value is what the report shows: {@link keyValue}. */
+export function groupCondition(groupBy: GroupKey, column: string, value: unknown): Sql {
+  if (value === null) return { sql: `${column} = ''`, params: {} };
+  const sql = `${column} = {key:String}`;
+  // ClickHouse writes large numbers without the plus.
+  if (typeof value !== 'string') return { sql, params: { key: JSON.stringify(value).replace(/^(-?[\d.]+e)\+/, '$1') } };
+  const params = { key: value.toWellFormed() };
+  if ('field' in groupBy) return { sql, params };
+  return { sql: `startsWith(${column}, '"') AND ${textOfJson(column)} = {key:String}`, params };
 }

@@ -1,4 +1,9 @@
-import { type EventSelection, filterConditions, selectionConditions } from '../records/events/event-selection.ts';
+import {
+  type EventSelection,
+  filterConditions,
+  ownersIn,
+  selectionConditions,
+} from '../records/events/event-selection.ts';
 import type { TimeRange } from '../records/filters/filter-sql.ts';
 import { shownConditions } from '../store/deletions/hidden-events.ts';
 import { type Sql, where } from '../store/sql.ts';
@@ -53,8 +58,9 @@ export function hourCountsQuery(
     const counted = `${sign}toInt64(count()) AS counted`;
     return { sql: `SELECT ${[...keys, counted].join(', ')}\nFROM ${events}\n${sql}\n${groupBy}`, params };
   };
-  const filters = filterConditions(selection);
-  const selected = selectionConditions(selection);
+  const owners = ownersIn(tables, hidden);
+  const filters = filterConditions(selection, owners);
+  const selected = selectionConditions(selection, owners);
   // Of other servers, two counts would not see the same state.
   const isOne = hidden !== undefined && tables.onSeveralServers;
   const counts = isOne

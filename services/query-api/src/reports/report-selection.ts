@@ -2,8 +2,13 @@ import type { InputError } from '@sluice/shared/http/problem';
 import { z } from 'zod';
 import { timeSchema } from '../http/describe.ts';
 import { BUCKETS_MAX } from '../http/limits.ts';
-import type { DocumentField, FilterField } from '../records/events/event-columns.ts';
-import { type EventSelection, START_AFTER_END, type selectionParameters } from '../records/events/event-selection.ts';
+import {
+  type EventSelection,
+  type SelectionDocument,
+  type SelectionField,
+  START_AFTER_END,
+  type selectionParameters,
+} from '../records/events/event-selection.ts';
 import type { ParsedParameters } from '../records/filters/parameters.ts';
 import { bucketStarts, type CalendarUnit } from './calendar.ts';
 
@@ -20,7 +25,7 @@ const START_REQUIRED: InputError = { path: 'startDate', code: 'required', messag
  * left out. The errors are those of the parameters and of the range. With an error, the selection must not be used.
  */
 export function reportSelection(
-  parsed: ParsedParameters<typeof selectionParameters, FilterField, DocumentField>,
+  parsed: ParsedParameters<typeof selectionParameters, SelectionField, SelectionDocument>,
   nowMs = Date.now(),
 ): { readonly selection: ReportSelection; readonly errors: InputError[] } {
   const { values, fields, properties } = parsed;

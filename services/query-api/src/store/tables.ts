@@ -9,6 +9,8 @@ import type { Sql } from './sql.ts';
 export interface Tables {
   /** Whether they are on several servers. A statement about them needs rights and settings of its own. */
   readonly onSeveralServers: boolean;
+  /** The placeholder of the workspace, for what compares with it besides the tables. */
+  readonly workspace: string;
   /** Values of parameters that the names below have, besides the workspace. One may be a password. */
   readonly params: Sql['params'];
   readonly events: string;
@@ -152,6 +154,7 @@ function createTables(source: Source, params: Sql['params'], workspace = 'worksp
     ofWorkspace('events', columns, KEPT_FROM in params ? ` AND ${keptSince(KEPT_FROM, time)}` : '');
   return {
     onSeveralServers: source !== onThisServer,
+    workspace: `{${workspace}:String}`,
     params,
     events: source(kept()),
     eventsByUnit: (start) => source(kept('*', start)),

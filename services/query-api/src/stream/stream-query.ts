@@ -1,13 +1,13 @@
 import { EVENT_FIELDS } from '../records/events/event-columns.ts';
 import { EVENT_SELECT, type EventRow, sortKeyOf } from '../records/events/event-record.ts';
-import { type EventSelection, filterConditions } from '../records/events/event-selection.ts';
+import { type EventSelection, filterConditions, ownersIn } from '../records/events/event-selection.ts';
 import { shownConditions } from '../store/deletions/hidden-events.ts';
 import type { Statement } from '../store/query.ts';
 import { queryStringOf } from '../store/query-string.ts';
 import { refuseTooLong } from '../store/request-limits.ts';
 import type { Row } from '../store/row-parser.ts';
 import type { Sql, SqlValue } from '../store/sql.ts';
-import { keptSince, type Tables } from '../store/tables.ts';
+import { keptSince, LOCAL_TABLES, type Tables } from '../store/tables.ts';
 import { newestProgress } from './progress-query.ts';
 import { endOfBlock, isEndOfBlock, type StoredAt, type StreamPosition } from './stream-position.ts';
 
@@ -33,7 +33,7 @@ const SPARE = 32 * 1_024;
  * @throws {QueryTooLong} when ClickHouse would not take a query for this selection alone
  */
 export function weightOf(selection: StreamSelection): number {
-  const { sql, params } = conditionOf(selection, { hidden: undefined, keptFromMs: undefined }, 's0_');
+  const { sql, params } = conditionOf(LOCAL_TABLES, selection, { hidden: undefined, keptFromMs: undefined }, 's0_');
   const address = queryStringOf({}, params);
   refuseTooLong(address, sql, SPARE);
   return sql.length + address.length;
@@ -103,7 +103,7 @@ export function pageQuery(
     const prefix = `s${index}_`;
     const { hidden, keptFromMs } = shown.get(selection.workspace) ?? {};
     const hiddenEvents = hidden?.(tables.ofWorkspaceIn(`${prefix}workspace`));
-    return conditionOf(selection, { hidden: hiddenEvents, keptFromMs }, prefix);
+    return conditionOf(tables, selection, { hidden: hiddenEvents, keptFromMs }, prefix);
   });
   const matches = conditions.map(({ sql }, index) => `if(${sql}, ${index}, -1)`);
   return {
@@ -133,6 +133,7 @@ export function asStreamRow(row: Row): StreamRow {
 
 /** @param prefix begins the names of its parameters, so that conditions of several selections stand in one query */
 function conditionOf(
+  tables: Tables,
   { workspace, ...filters }: StreamSelection,
   { hidden, keptFromMs }: { readonly hidden: Sql | undefined; readonly keptFromMs: number | undefined },
   prefix: string,
@@ -143,7 +144,15 @@ function conditionOf(
   };
   const keptFrom = `${prefix}kept_from`;
   const kept = keptFromMs === undefined ? [] : [{ sql: keptSince(keptFrom), params: { [keptFrom]: keptFromMs } }];
-  const all = [ofWorkspace, ...kept, ...filterConditions(filters, prefix), ...shownConditions(hidden)];
+  const owners = {
+    ...ownersIn(tables.ofWorkspaceIn(`${prefix}workspace`), hidden),
+    // A page has few events, and a stream reads one after the other.
+    identifiers: (column: string): Sql => ({
+      sql: `SELECT ${column} FROM ${tables.eventsOfAllWorkspaces} WHERE ${IN_RANGE} AND ${ofWorkspace.sql}`,
+      params: {},
+    }),
+  };
+  const all = [ofWorkspace, ...kept, ...filterConditions(filters, owners, prefix), ...shownConditions(hidden)];
   return {
     sql: all.map(({ sql }) => `(${sql})`).join(' AND '),
     params: Object.assign({}, ...all.map(({ params }) => params)),

@@ -4,7 +4,7 @@ import { visitorOf } from '@sluice/shared/deleted-person';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
 import { tokenOf } from '../http/cursor.ts';
-import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
+import { anEvent, aRegister, type QueryService, startQuery } from '../testing/query-service.ts';
 import { expectedRecord } from '../testing/reference.ts';
 import { expectEvents, listenTo, PATIENCE, someEvents, type TestStreams } from '../testing/streams.ts';
 import { decodePosition, encodePosition, endOfBlock } from './stream-position.ts';
@@ -42,6 +42,29 @@ test('late events are sent too: the stream follows the order of storage', async 
   for (const event of events) await query.store('a', [event]);
   await expectEvents(stream, events);
   expect(stream.uuids).toEqual(events.map(({ uuid }) => uuid));
+});
+
+test('filters by an organization or a user are decided when the event is read, by what is known of them then', async () => {
+  const set = async (kind: 'user' | 'organization', version: number, value: string) => {
+    const register = aRegister(version, 'set', JSON.stringify(value));
+    await query.insert('entity_properties', [{ workspace_id: 'c', kind, id: 'x', property: 'plan', register }]);
+  };
+  await set('organization', 1, 'pro');
+  await set('user', 1, 'free');
+  const pro = await streams.open('?organization.properties.plan=pro', { workspace: 'c' });
+  const others = await streams.open('?organization.properties.plan[ne]=pro&user.properties.plan[ne]=pro', {
+    workspace: 'c',
+  });
+  const before = anEvent({ groupId: 'x' });
+  const ofUser = anEvent({ userId: 'x' });
+  await query.store('c', [before, ofUser]);
+  await expectEvents(pro, [before]);
+  await expectEvents(others, [ofUser]);
+  await set('organization', 2, 'free');
+  const after = anEvent({ groupId: 'x' });
+  await query.store('c', [after]);
+  await expectEvents(others, [ofUser, after]);
+  expect(pro.uuids).toEqual([before.uuid]);
 });
 
 test('each client gets what its filters select in its workspace', async () => {

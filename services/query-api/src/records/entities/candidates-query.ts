@@ -66,7 +66,12 @@ export function scanQuery(
 ): CandidatesQuery {
   return {
     statement: (tables) =>
-      matchingAll(rowsFrom(tables, start), filters.map(candidateConditions), start, { kind, count }),
+      matchingAll(
+        rowsFrom(tables, start),
+        filters.map((filter, index) => candidateConditions(filter, index)),
+        start,
+        { kind, count },
+      ),
     settings: MANY_ROWS,
   };
 }

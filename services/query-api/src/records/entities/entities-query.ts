@@ -1,5 +1,5 @@
 import { countsSql, DECIDING, WINNER_ACCEPTED } from '@sluice/shared/clickhouse/property-versions';
-import { lastDeletion, lastDeletions } from '../../store/deletions/last-deletions.ts';
+import { lastDeletion, lastDeletionOf } from '../../store/deletions/last-deletions.ts';
 import type { Sql } from '../../store/sql.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { EntityCondition } from '../filters/entity-condition.ts';
@@ -42,7 +42,7 @@ export function propertiesQuery(
 ): Sql {
   return {
     sql: `SELECT id, property, ${values === 'key' ? KEY : 'value'}, version, [${conditions.map(({ matches }) => matches).join(', ')}]
-FROM (${currentProperties(tables, 'id IN {ids:Array(String)}', kind === 'user' && deletionOfIds(tables))})
+FROM (${currentProperties(tables, 'id IN {ids:Array(String)}', kind === 'user' && lastDeletionOf(tables, 'id'))})
 ORDER BY id, property`,
     params: Object.assign({}, ...conditions.map(({ params }) => params), { kind, ids }),
   };
@@ -59,13 +59,6 @@ FROM (${currentProperties(tables, `id = {id:String} AND ${KEY} IN {keys:Array(St
 ORDER BY property`,
     params: { kind, id, keys },
   };
-}
-
-/** SQL for the version of the last deletion of the user `id`, who is one of `ids`; 0 without one. */
-function deletionOfIds(tables: Tables): string {
-  // A scalar, which ClickHouse reads once. The first element is nobody: transform takes no empty arrays.
-  const deletions = `(SELECT (groupArray(id), groupArray(deleted_version)) FROM (${lastDeletions(tables)}))`;
-  return `transform(id, arrayPushFront(${deletions}.1, ''), arrayPushFront(${deletions}.2, 0), toInt64(0))`;
 }
 
 /**

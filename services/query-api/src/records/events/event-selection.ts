@@ -3,8 +3,9 @@ import { endOfDay } from '@sluice/shared/timestamp';
 import { z } from 'zod';
 import { shownConditions } from '../../store/deletions/hidden-events.ts';
 import { type Sql, where } from '../../store/sql.ts';
+import type { Tables } from '../../store/tables.ts';
 import { eventPropertyCondition, fieldCondition, type TimeRange, timeConditions } from '../filters/filter-sql.ts';
-import type { FieldFilter, OperandKind } from '../filters/operators.ts';
+import { COMPARISONS, type FieldFilter, type OperandKind } from '../filters/operators.ts';
 import {
   documentFilters,
   fieldFilters,
@@ -15,6 +16,19 @@ import {
 import type { Filterable } from '../filters/parameters.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
 import {
+  isOwnerDocument,
+  isOwnerTime,
+  OWNER_DOCUMENTS,
+  OWNER_KINDS,
+  OWNER_TIMES,
+  type OwnerDocument,
+  type OwnerSource,
+  type OwnerTime,
+  ownerPropertyCondition,
+  ownerTimeCondition,
+  type TimeCondition,
+} from '../owners/owners.ts';
+import {
   DOCUMENT_FIELDS,
   type DocumentField,
   EVENT_COLUMNS,
@@ -22,10 +36,18 @@ import {
   type FilterField,
 } from './event-columns.ts';
 
+/** A field that events are selected by: their own, or a time of their user or organization. */
+export type SelectionField = FilterField | OwnerTime;
+
+/** What holds the properties that events are selected by: a field of theirs, or their user or organization. */
+export type SelectionDocument = DocumentField | OwnerDocument;
+
+export const SELECTION_DOCUMENTS: readonly SelectionDocument[] = [...DOCUMENT_FIELDS, ...OWNER_DOCUMENTS];
+
 /** Which events a request is about. Times in milliseconds, inclusive. */
 export interface EventSelection extends TimeRange {
-  readonly fields: readonly FieldFilter<FilterField>[];
-  readonly properties: readonly PropertyFilter<DocumentField>[];
+  readonly fields: readonly FieldFilter<SelectionField>[];
+  readonly properties: readonly PropertyFilter<SelectionDocument>[];
 }
 
 /** The parameters that select events, except those of properties and operators. */
@@ -44,14 +66,25 @@ export const selectionParameters = {
   ),
 } as const;
 
+/** A date alone is its first millisecond where the comparison is with its beginning, and else its last one. */
+const OWNER_TIME: OperandKind = {
+  operators: COMPARISONS,
+  item: z.string(),
+  typed: false,
+  compared: (operator) => timestampParameter(operator === 'lt' || operator === 'gte' ? (dayMs) => dayMs : endOfDay, ''),
+};
+
 /** What events can be filtered by. */
-export const eventFilterable: Filterable<FilterField, DocumentField> = {
-  fields: byFilterField((field): OperandKind => {
-    const { type, filter } = EVENT_COLUMNS[field];
-    const item = type === 'uuid' ? uuidParameter(filter.description) : z.string();
-    return { operators: filter.operators, item, typed: false };
-  }),
-  documents: DOCUMENT_FIELDS,
+export const eventFilterable: Filterable<SelectionField, SelectionDocument> = {
+  fields: {
+    ...byFilterField((field): OperandKind => {
+      const { type, filter } = EVENT_COLUMNS[field];
+      const item = type === 'uuid' ? uuidParameter(filter.description) : z.string();
+      return { operators: filter.operators, item, typed: false };
+    }),
+    ...(Object.fromEntries(OWNER_TIMES.map((time) => [time, OWNER_TIME])) as Record<OwnerTime, OperandKind>),
+  },
+  documents: SELECTION_DOCUMENTS,
 };
 
 export const START_AFTER_END: InputError = { path: 'startDate', code: 'invalid', message: 'must not be after endDate' };
@@ -67,31 +100,63 @@ function byFilterField<Value>(create: (field: FilterField) => Value): Readonly<R
  */
 export function filterConditions(
   { fields, properties }: Pick<EventSelection, 'fields' | 'properties'>,
+  owners: OwnerSource,
   prefix = '',
 ): readonly Sql[] {
   return [
-    ...fields.map(({ field, condition }) =>
-      fieldCondition({ field: `${prefix}${field}`, condition }, EVENT_COLUMNS[field]),
+    ...fields.map(({ field, condition }, index) =>
+      isOwnerTime(field)
+        ? ownerTimeCondition(owners, field, condition as TimeCondition, `${prefix}t${index}`)
+        : fieldCondition({ field: `${prefix}${field}`, condition }, EVENT_COLUMNS[field]),
     ),
-    ...properties.map((filter, index) =>
-      eventPropertyCondition(filter, EVENT_COLUMNS[filter.document].column, `${prefix}p${index}`),
-    ),
+    ...properties.map((filter, index) => selectedPropertyCondition(filter, owners, `${prefix}p${index}`)),
   ];
 }
 
+/**
+ * Returns the condition that an event, or its user or organization, matches a property filter.
+ *
+ * @param prefix begins the names of its parameters: it tells the filters of one query apart
+ */
+export function selectedPropertyCondition(
+  { document, ...filter }: PropertyFilter<SelectionDocument>,
+  owners: OwnerSource,
+  prefix: string,
+): Sql {
+  if (isOwnerDocument(document)) return ownerPropertyCondition(owners, { document, ...filter }, prefix);
+  return eventPropertyCondition({ document, ...filter }, EVENT_COLUMNS[document].column, prefix);
+}
+
+/** Returns what the owners of events are read from, in a query that leaves out hidden events, if there are any. */
+export function ownersIn(tables: Tables, hidden: Sql | undefined): OwnerSource {
+  return { tables, hasPendingDeletions: hidden !== undefined };
+}
+
 /** Returns the conditions that the selected events meet, hidden ones among them. */
-export function selectionConditions(selection: EventSelection): readonly Sql[] {
-  return [...filterConditions(selection), ...timeConditions(selection)];
+export function selectionConditions(selection: EventSelection, owners: OwnerSource): readonly Sql[] {
+  return [...filterConditions(selection, owners), ...timeConditions(selection)];
 }
 
 /** Returns the WHERE of the selected events that are not hidden, and `more` conditions. */
-export function whereSelected(selection: EventSelection, hidden: Sql | undefined, more: readonly Sql[] = []): Sql {
-  return where([...selectionConditions(selection), ...more, ...shownConditions(hidden)]);
+export function whereSelected(
+  tables: Tables,
+  selection: EventSelection,
+  hidden: Sql | undefined,
+  more: readonly Sql[] = [],
+): Sql {
+  return where([...selectionConditions(selection, ownersIn(tables, hidden)), ...more, ...shownConditions(hidden)]);
 }
 
-/** Describes the filters on the properties of an event's JSON objects. */
+/** Describes the filters on the properties of an event's JSON objects, its user and its organization. */
 export function documentFiltersOfEvents() {
-  return Object.fromEntries(DOCUMENT_FIELDS.map((document) => [document, documentFilters(document)]));
+  const ofOwners = OWNER_KINDS.map((owner) => [
+    `${owner}Properties`,
+    documentFilters(
+      `${owner}.properties`,
+      `Properties that the event's ${owner} has now, also where the event is older. An event without ${owner} has none of them. `,
+    ),
+  ]);
+  return Object.fromEntries([...DOCUMENT_FIELDS.map((document) => [document, documentFilters(document)]), ...ofOwners]);
 }
 
 /** Describes the filters of all reads of events, except the parameters with fixed names. */

@@ -6,7 +6,7 @@ import { type TimeRange, timeConditions } from '../filters/filter-sql.ts';
 import type { EventSortKey } from './event-order.ts';
 import { afterSortKey, orderBy } from './event-order-sql.ts';
 import { EVENT_SELECT } from './event-record.ts';
-import { filterConditions, selectionConditions, whereSelected } from './event-selection.ts';
+import { filterConditions, ownersIn, selectionConditions, whereSelected } from './event-selection.ts';
 import type { EventsRequest, PageRequest } from './events-parameters.ts';
 
 /** A range of a page's list, and the rows of it that a query returns. */
@@ -36,7 +36,7 @@ export function pageQuery(
 ): Sql {
   const afterLast = slice.after ? [afterSortKey(request.order, slice.after)] : [];
   const { sql, params } = where([
-    ...filterConditions(request),
+    ...filterConditions(request, ownersIn(tables, hidden)),
     ...timeConditions(slice),
     ...afterLast,
     ...shownConditions(hidden),
@@ -63,7 +63,7 @@ const ANY_TIME: Sql = { sql: "timestamp >= '1900-01-01'", params: {} };
  * the table.
  */
 export function countQuery(tables: Tables, request: EventsRequest, hidden: Sql | undefined): Sql {
-  const conditions = selectionConditions(request);
+  const conditions = selectionConditions(request, ownersIn(tables, hidden));
   const counted = conditions.length === 0 ? [ANY_TIME] : conditions;
   if (!hidden) return count(tables.eventsByUuid, counted);
   // Of other servers, the two counts would not see the same state.
@@ -75,7 +75,7 @@ export function countQuery(tables: Tables, request: EventsRequest, hidden: Sql |
 
 /** Returns the query for the same number as {@link countQuery}, which stops one above {@link TOTAL_CAP}. */
 export function cappedCountQuery(tables: Tables, request: EventsRequest, hidden: Sql | undefined): Sql {
-  const { sql, params } = whereSelected(request, hidden);
+  const { sql, params } = whereSelected(tables, request, hidden);
   return {
     sql: `SELECT count() FROM (SELECT 1 FROM ${tables.events}\n${sql}\nLIMIT {counted:UInt64})`,
     params: { ...params, counted: TOTAL_CAP + 1 },

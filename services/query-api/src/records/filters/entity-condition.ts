@@ -11,9 +11,16 @@ import { areTooMany, equalTextsOf, longestPiece } from './property-prefilter.ts'
  */
 const PROPERTY = 'identity(property)';
 
+/** Returns the condition that a row of `entity_properties` is of one of some properties, by placeholders of their names. */
+export function propertyIn(names: readonly string[]): string {
+  return `${PROPERTY} IN (${names.join(', ')})`;
+}
+
 /** A property filter of entities, in its positive form. */
 export interface EntityCondition {
-  /** Placeholders of the properties that can decide it. */
+  /** Placeholders of the names of the properties that can decide it. */
+  readonly names: readonly string[];
+  /** Holds for these properties. */
   readonly properties: string;
   /** Holds for a current property (`property`, `value`) if it matches. */
   readonly matches: string;
@@ -27,12 +34,14 @@ export interface EntityCondition {
  *
  * @param index tells the filters of one query apart
  */
-export function entityCondition(requested: PropertyFilter, index: number): EntityCondition {
+export function entityCondition(requested: PropertyFilter, index: number | string): EntityCondition {
   const { filter, negated } = toPositive(requested);
   const parameters = new BoundParameters(`p${index}`);
   const found = valueConditions(filter, 'value', parameters);
+  const names = found.map(({ property }) => property);
   return {
-    properties: `${PROPERTY} IN (${found.map(({ property }) => property).join(', ')})`,
+    names,
+    properties: propertyIn(names),
     matches: `(${found.map(({ sql }) => sql).join(' OR ')})`,
     negated,
     params: parameters.params,
@@ -50,6 +59,14 @@ export interface CandidateConditions {
   readonly params: Sql['params'];
 }
 
+/** Whose values a search in the index is for, as SQL. */
+interface IndexedBy {
+  readonly workspace: string;
+  readonly kind: string;
+}
+
+const BY_PARAMETERS: IndexedBy = { workspace: '{workspace:String}', kind: '{kind:String}' };
+
 /** The value of a register, as the index has it. */
 const VALUE = "tupleElement(register, 'value')";
 
@@ -61,14 +78,19 @@ const TOKENS = `arrayMap(piece -> hex(toUInt32(sipHash64(workspace_id, kind, pro
  * date, or of a user who was deleted: what it finds are candidates.
  *
  * @param index tells the filters of one query apart
+ * @param indexedBy SQL of the workspace and the kind, which the index has as constants
  */
-export function candidateConditions(filter: PropertyFilter, index: number): CandidateConditions {
+export function candidateConditions(
+  filter: PropertyFilter,
+  index: number | string,
+  indexedBy: IndexedBy = BY_PARAMETERS,
+): CandidateConditions {
   const parameters = new BoundParameters(`c${index}`);
   const exact = valueConditions(filter, VALUE, parameters).map(({ sql }) => sql);
   const tokens = tokensOf(filter);
   const hashes = tokens.map(
     ([property, piece]) =>
-      `hex(toUInt32(sipHash64({workspace:String}, {kind:String}, ${parameters.text(property)}, ${parameters.text(piece)})))`,
+      `hex(toUInt32(sipHash64(${indexedBy.workspace}, ${indexedBy.kind}, ${parameters.text(property)}, ${parameters.text(piece)})))`,
   );
   return {
     indexed: `hasAny(${TOKENS}, [${hashes.join(', ')}])`,
@@ -86,8 +108,8 @@ function valueConditions(filter: PropertyFilter, column: string, parameters: Bou
   });
 }
 
-/** The properties that a name can begin with, each with the places that the rest can mean inside its value. */
-function placesByProperty(name: string): ReadonlyMap<string, readonly Place[]> {
+/** The properties that a name can begin with, longer ones first, each with the places that the rest can mean inside its value. */
+export function placesByProperty(name: string): ReadonlyMap<string, readonly Place[]> {
   const segments = name.split('.');
   const byEnd = Map.groupBy(placesOf(name), ([property]) => property?.to ?? 0);
   return new Map(

@@ -31,6 +31,8 @@ export interface OperandKind {
   readonly item: z.ZodType<string, string>;
   /** Whether numbers are compared as numbers. Otherwise every value is text. */
   readonly typed: boolean;
+  /** Returns what reads the value of a comparison. Default: as `typed` says. */
+  readonly compared?: (operator: Comparison) => z.ZodType<string | number, string>;
 }
 
 /** The name of a filter parameter, split into what it filters and its operator. */
@@ -57,7 +59,7 @@ export const notEmpty = z.string().min(1, 'must not be empty');
 /** Returns the schema that reads the value of a filter with this operator. */
 export function conditionSchema(
   operator: Operator,
-  { item, typed }: Pick<OperandKind, 'item' | 'typed'>,
+  { item, typed, compared }: Pick<OperandKind, 'item' | 'typed' | 'compared'>,
 ): z.ZodType<Condition, string> {
   switch (operator) {
     case 'eq':
@@ -73,7 +75,7 @@ export function conditionSchema(
     case 'contains':
       return notEmpty.transform((value) => ({ operator, value }));
     default:
-      return (typed ? numberOrText : notEmpty).transform((value) => ({ operator, value }));
+      return (compared?.(operator) ?? (typed ? numberOrText : notEmpty)).transform((value) => ({ operator, value }));
   }
 }
 

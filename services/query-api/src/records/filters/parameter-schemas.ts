@@ -118,11 +118,15 @@ export function querySchema(shape: ParameterShape, filters: z.ZodRawShape, requi
   return z.object({ ...Object.fromEntries(parameters), ...filters });
 }
 
-/** Describes the filters on the properties of a JSON object. */
-export function documentFilters(document: string) {
+/**
+ * Describes the filters on the properties of a JSON object.
+ *
+ * @param whose what the object says, if it is not of the record itself
+ */
+export function documentFilters(document: string, whose = '') {
   return openParameters(
-    `^${document}\\.`,
-    `\`${document}.<name>=<value>\`, or with an operator in brackets behind the name: \`${document}.<name>[<operator>]=<value>\`. Equality is with the property written as text, a string as it is, anything else as JSON (\`true\`, \`12\`, \`null\`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most ${PROPERTY_FILTERS_MAX} such filters, all objects taken together.\n\n${OPERATOR_TABLE}`,
+    `^${inPattern(document)}\\.`,
+    `${whose}\`${document}.<name>=<value>\`, or with an operator in brackets behind the name: \`${document}.<name>[<operator>]=<value>\`. Equality is with the property written as text, a string as it is, anything else as JSON (\`true\`, \`12\`, \`null\`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most ${PROPERTY_FILTERS_MAX} such filters, all objects taken together.\n\n${OPERATOR_TABLE}`,
     { [`${document}.plan`]: 'pro', [`${document}.amount[gte]`]: '10' },
     PROPERTY_FILTERS_MAX,
   );
@@ -133,12 +137,19 @@ export function fieldFilters(
   fields: Readonly<Record<string, Pick<OperandKind, 'operators'>>>,
   example: Readonly<Record<string, string>>,
 ) {
-  const patterns = Object.entries(fields).map(([field, { operators }]) => `${field}\\[(${operators.join('|')})\\]`);
+  const patterns = Object.entries(fields).map(
+    ([field, { operators }]) => `${inPattern(field)}\\[(${operators.join('|')})\\]`,
+  );
   return openParameters(
     `^(${patterns.join('|')})$`,
-    `\`<field>[<operator>]=<value>\`, for ${inCode(Object.keys(fields))}. \`uuid\` has \`eq\`, \`ne\` and \`in\` alone; \`event\` and \`type\` are always there and have no \`exists\`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes.\n\n${OPERATOR_TABLE}`,
+    `\`<field>[<operator>]=<value>\`, for ${inCode(Object.keys(fields))}. \`uuid\` has \`eq\`, \`ne\` and \`in\` alone; \`event\` and \`type\` are always there and have no \`exists\`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. \`…SeenAt\` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for \`lt\` and \`gte\`, its last one for \`lte\` and \`gt\`.\n\n${OPERATOR_TABLE}`,
     example,
   );
+}
+
+/** Returns a name as a regular expression. */
+export function inPattern(name: string): string {
+  return name.replaceAll('.', '\\.');
 }
 
 /** Describes parameters with open names: the members of an object, each a parameter. */

@@ -1,6 +1,6 @@
 import type { BoundParameters } from '../../store/sql.ts';
 import { extractRaw, REPAIRED, repaired, repairedKey, unrepairedJson } from './property-condition.ts';
-import { placesOf } from './property-filter.ts';
+import { type Place, placesOf } from './property-filter.ts';
 
 /**
  * Returns SQL of the value that a property has in the JSON text in `column`, as JSON text: a string in quotes, so that
@@ -9,16 +9,25 @@ import { placesOf } from './property-filter.ts';
  *
  * ClickHouse writes the value out again, in the same way for equal values: integers keep up to 19 digits, negative ones
  * 18; other numbers are 64-bit floats, as filters compare them. Objects with another order of their members are others.
+ *
+ * @param places default: all that the name can mean
  */
-export function propertyValue(column: string, name: string, parameters: BoundParameters): string {
-  const fixed = unrepairedJson(valueIn(repaired(column), name, parameters, repairedKey));
+export function propertyValue(
+  column: string,
+  name: string,
+  parameters: BoundParameters,
+  places: readonly Place[] = placesOf(name),
+): string {
+  const fixed = unrepairedJson(valueIn(repaired(column), name, parameters, places, repairedKey));
   if (REPAIRED.test(name)) return withoutNull(fixed);
-  const plain = valueIn(column, name, parameters, (key) => key);
+  const plain = valueIn(column, name, parameters, places, (key) => key);
   const keyEnd = `${JSON.stringify(name.split('.').at(-1)).slice(1)}:`;
   // ClickHouse's parser refuses some texts as a whole, and rounds the long integers of others. Both are rare, so the plain
   // value is computed for every event, and the fixed one for few. A condition around all of it would compute the plain
   // value anew wherever it stands here.
-  const isRefused = `${plain} = '' AND position(${column}, ${parameters.text(keyEnd)}) > 0 AND NOT isValidJSON(${column})`;
+  const isWhole = places.some((place) => place.length === 0);
+  const mayHave = isWhole ? `${column} != ''` : `position(${column}, ${parameters.text(keyEnd)}) > 0`;
+  const isRefused = `${plain} = '' AND ${mayHave} AND NOT isValidJSON(${column})`;
   const isLong = `length(${plain}) >= 19 AND match(${plain}, '[0-9]{19}')`;
   return withoutNull(`if((${isRefused}) OR (${isLong}), ${fixed}, ${plain})`);
 }
@@ -35,9 +44,15 @@ export function textOfJson(json: string): string {
   return `if(startsWith(${json}, '"'), JSONExtractString(concat('[', ${wellFormed}, ']'), 1), ${json})`;
 }
 
-function valueIn(json: string, name: string, parameters: BoundParameters, keyOf: (key: string) => string): string {
+function valueIn(
+  json: string,
+  name: string,
+  parameters: BoundParameters,
+  places: readonly Place[],
+  keyOf: (key: string) => string,
+): string {
   const segments = name.split('.');
-  const values = placesOf(name).map((place) => {
+  const values = places.map((place) => {
     const keys = place.map(({ from, to }) => parameters.text(keyOf(segments.slice(from, to).join('.'))));
     return extractRaw(json, keys);
   });

@@ -96,7 +96,7 @@ export async function readActivity(
 }
 
 function daysQuery(tables: Tables, selection: EventSelection, hidden: Sql | undefined): Sql {
-  const { sql, params } = whereSelected(selection, hidden);
+  const { sql, params } = whereSelected(tables, selection, hidden);
   return {
     sql: `SELECT toString(toDate(timestamp)) AS day, count()
 FROM ${tables.events}
@@ -107,7 +107,7 @@ GROUP BY day`,
 }
 
 function topNamesQuery(tables: Tables, selection: EventSelection, hidden: Sql | undefined): Sql {
-  const { sql, params } = whereSelected(selection, hidden);
+  const { sql, params } = whereSelected(tables, selection, hidden);
   return {
     sql: `SELECT event, count() AS total
 FROM ${tables.events}

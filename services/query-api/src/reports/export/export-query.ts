@@ -2,6 +2,7 @@ import { Problem } from '@sluice/shared/http/problem';
 import { EVENT_FIELDS, type EventColumnType } from '../../records/events/event-columns.ts';
 import { afterSortKey, orderBy } from '../../records/events/event-order-sql.ts';
 import { whereSelected } from '../../records/events/event-selection.ts';
+import { isOwnerTime } from '../../records/owners/owners.ts';
 import type { QueryContext } from '../../store/query.ts';
 import type { QueryRunner } from '../../store/query-runner.ts';
 import {
@@ -56,7 +57,7 @@ export function exportQuery(
 ): Sql {
   const order = { field: 'timestamp', direction } as const;
   const afterLast = after ? [afterSortKey(order, { ...after, value: after.timestampMs })] : [];
-  const { sql, params } = whereSelected(selection, hidden, afterLast);
+  const { sql, params } = whereSelected(tables, selection, hidden, afterLast);
   const columns =
     format === 'ndjson'
       ? RECORD
@@ -86,7 +87,8 @@ const BLOCK_ROWS_MAX = Number(POOL_SETTINGS.exports['max_block_size']);
  * Returns the settings by which the blocks of an export stay within {@link BLOCK_BYTES_MAX}: those of every export when
  * its events are small, else blocks of as few rows as its largest event allows for.
  *
- * Looking for the largest one reads the sizes alone. Filters on properties are left out, since they read the texts. When
+ * Looking for the largest one reads the sizes alone. Filters on properties are left out, since they read the texts, and those
+ * on users and organizations. When
  * it takes too long, events count as large.
  *
  * @throws {Problem} as {@link QueryRunner.rows} does, except `query_too_expensive`
@@ -111,11 +113,15 @@ async function largestEvent(
   selection: ExportRequest['selection'],
   context: QueryContext,
 ): Promise<number | undefined> {
-  const { sql, params } = whereSelected({ ...selection, properties: [] }, undefined);
+  const fields = selection.fields.filter(({ field }) => !isOwnerTime(field));
+  const statement = (tables: Tables): Sql => {
+    const { sql, params } = whereSelected(tables, { ...selection, fields, properties: [] }, undefined);
+    return { sql: `SELECT max(json_bytes) FROM ${tables.eventSizes}\n${sql}`, params };
+  };
   try {
     const [row] = await queryRunner.all({
       kind: 'event_sizes',
-      statement: (tables) => ({ sql: `SELECT max(json_bytes) FROM ${tables.eventSizes}\n${sql}`, params }),
+      statement,
       ...context,
       ...REPORT,
     });

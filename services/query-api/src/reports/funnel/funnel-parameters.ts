@@ -1,10 +1,14 @@
 import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
-import { parseExactJson } from '@sluice/shared/json';
 import { z } from 'zod';
 import { STEPS_MAX, STEPS_MIN, WITHIN_DAYS_MAX } from '../../http/limits.ts';
-import { DOCUMENT_FIELDS, type DocumentField, type FilterField } from '../../records/events/event-columns.ts';
-import { eventFilterable, selectionParameters } from '../../records/events/event-selection.ts';
+import {
+  eventFilterable,
+  SELECTION_DOCUMENTS,
+  type SelectionDocument,
+  type SelectionField,
+  selectionParameters,
+} from '../../records/events/event-selection.ts';
 import { listOf, notEmpty } from '../../records/filters/operators.ts';
 import {
   type Filterable,
@@ -13,8 +17,9 @@ import {
   refuseErrors,
 } from '../../records/filters/parameters.ts';
 import type { PropertyFilter } from '../../records/filters/property-filter.ts';
-import { GROUP_KEYS, type GroupKey, groupKeyParameter } from '../group-key.ts';
+import { GROUP_KEYS, type GroupKey, groupErrors, groupKeyParameter, groupParameter } from '../group-key.ts';
 import { type PeoplePage, pageOf, pageParameters } from '../people/people-page.ts';
+import { type Person, personParameter } from '../people/person.ts';
 import { type ReportSelection, reportSelection } from '../report-selection.ts';
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -28,9 +33,6 @@ const withinParameter = z
 
 const WITHIN_MS_DEFAULT = 7 * 86_400_000;
 
-/** Who goes through a funnel. */
-const PERSONS = ['user', 'organization'] as const;
-
 /** The parameters of `GET /events/funnel`, except those of properties and operators. */
 export const funnelParameters = {
   ...selectionParameters,
@@ -42,11 +44,7 @@ export const funnelParameters = {
     .meta({
       description: `${STEPS_MIN} to ${STEPS_MAX} event names in their order, separated by commas; \`\\,\` is a comma inside a name.`,
     }),
-  by: z.enum(PERSONS, `must be one of ${PERSONS.join(', ')}`).meta({
-    default: 'user',
-    description:
-      'Who goes through the steps: users (`userId`) or organizations (`groupId`). Events without it do not count.',
-  }),
+  by: personParameter('Who goes through the steps'),
   within: withinParameter.meta({
     override: { default: '7d' },
     description: `The window that begins with the first step, inclusive: a number with \`s\`, \`m\`, \`h\` or \`d\`, at most \`${WITHIN_DAYS_MAX}d\`.`,
@@ -60,7 +58,7 @@ export const funnelParameters = {
 /** A step of a funnel: an event name, and filters that only its events have to match. */
 export interface FunnelStep {
   readonly event: string;
-  readonly properties: readonly PropertyFilter<DocumentField>[];
+  readonly properties: readonly PropertyFilter<SelectionDocument>[];
 }
 
 /** A valid request for a funnel. */
@@ -68,25 +66,28 @@ export interface FunnelRequest {
   /** The events of all steps. */
   readonly selection: ReportSelection;
   readonly steps: readonly FunnelStep[];
-  readonly by: (typeof PERSONS)[number];
+  readonly by: Person;
   readonly withinMs: number;
   /** What the first step is grouped by. */
   readonly groupBy: GroupKey | undefined;
 }
 
 /** A document of the events of one step, counted from 1: `step2.properties`. */
-type StepDocument = `step${number}.${DocumentField}`;
+type StepDocument = `step${number}.${SelectionDocument}`;
 
-type AnyFilter = PropertyFilter<DocumentField | StepDocument>;
+type AnyFilter = PropertyFilter<SelectionDocument | StepDocument>;
 
 /** What events of a funnel can be filtered by, those of one step among them. */
-export const funnelFilterable: Filterable<FilterField, DocumentField | StepDocument> = {
+export const funnelFilterable: Filterable<SelectionField, SelectionDocument | StepDocument> = {
   fields: eventFilterable.fields,
-  documents: [...DOCUMENT_FIELDS, ...Array.from({ length: STEPS_MAX }, (_, index) => stepDocuments(index + 1)).flat()],
+  documents: [
+    ...SELECTION_DOCUMENTS,
+    ...Array.from({ length: STEPS_MAX }, (_, index) => stepDocuments(index + 1)).flat(),
+  ],
 };
 
 function stepDocuments(step: number): readonly StepDocument[] {
-  return DOCUMENT_FIELDS.map((document): StepDocument => `step${step}.${document}`);
+  return SELECTION_DOCUMENTS.map((document): StepDocument => `step${step}.${document}`);
 }
 
 const STEPS_REQUIRED: InputError = { path: 'steps', code: 'required', message: 'is required' };
@@ -103,7 +104,7 @@ export function parseFunnelRequest(query: QueryParameters): FunnelRequest {
 }
 
 /** The parameters of a funnel as they are parsed, others among them. */
-type ParsedFunnel = ParsedParameters<typeof funnelParameters, FilterField, DocumentField | StepDocument>;
+type ParsedFunnel = ParsedParameters<typeof funnelParameters, SelectionField, SelectionDocument | StepDocument>;
 
 /** Returns the request for a funnel. With an error it must not be used. */
 export function readFunnel(
@@ -120,9 +121,9 @@ export function readFunnel(
 }
 
 /** Returns the filter if it is of this step; of all steps when it is `undefined`. */
-function withoutStep({ document, ...rest }: AnyFilter, step: number | undefined): PropertyFilter<DocumentField>[] {
+function withoutStep({ document, ...rest }: AnyFilter, step: number | undefined): PropertyFilter<SelectionDocument>[] {
   const prefix = step === undefined ? '' : `step${step}.`;
-  const found = DOCUMENT_FIELDS.find((field) => document === `${prefix}${field}`);
+  const found = SELECTION_DOCUMENTS.find((field) => document === `${prefix}${field}`);
   return found === undefined ? [] : [{ document: found, ...rest }];
 }
 
@@ -149,23 +150,7 @@ export const funnelPeopleParameters = {
     default: 'false',
     description: '`true`: those who completed the step before it, and not this one.',
   }),
-  group: z
-    .string()
-    .transform((text, context): unknown => {
-      try {
-        return parseExactJson(text);
-      } catch {
-        context.addIssue({
-          code: 'custom',
-          message: 'must be JSON, as in groups of the funnel, such as "pro" or null',
-        });
-        return z.NEVER;
-      }
-    })
-    .meta({
-      description: 'With `groupBy`: the group that they are in, as JSON, as `groups` of the funnel has it.',
-      examples: ['"pro"'],
-    }),
+  group: groupParameter,
   ...pageParameters,
 } as const;
 
@@ -182,13 +167,6 @@ export interface FunnelPeopleRequest {
 }
 
 const STEP_REQUIRED: InputError = { path: 'step', code: 'required', message: 'is required' };
-const NO_GROUP: InputError = { path: 'group', code: 'required', message: 'is required with groupBy' };
-const NO_GROUP_BY: InputError = { path: 'groupBy', code: 'required', message: 'is required with group' };
-const NO_TEXT: InputError = {
-  path: 'group',
-  code: 'invalid',
-  message: 'must be a string or null, as all values of this groupBy',
-};
 const NOT_BEFORE_FIRST: InputError = {
   path: 'dropped',
   code: 'invalid',
@@ -211,10 +189,7 @@ export function parseFunnelPeopleRequest(query: QueryParameters, workspace: stri
   if (step > count && count > 0) {
     errors.push({ path: 'step', code: 'invalid', message: `there is no step ${step}; steps names ${count}` });
   }
-  if (query['groupBy'] !== undefined && query['group'] === undefined) errors.push(NO_GROUP);
-  if (query['group'] !== undefined && query['groupBy'] === undefined) errors.push(NO_GROUP_BY);
-  const isText = group === undefined || group === null || typeof group === 'string';
-  if (request.groupBy && 'field' in request.groupBy && !isText) errors.push(NO_TEXT);
+  errors.push(...groupErrors(query, request.groupBy, group));
   const route = { name: 'funnel-people', workspace, query };
   const { page, selection } = pageOf(route, { limit, cursor }, request.selection, errors);
   refuseErrors(errors);

@@ -1,11 +1,10 @@
-import { EVENT_COLUMNS } from '../../records/events/event-columns.ts';
-import { whereSelected } from '../../records/events/event-selection.ts';
-import { eventPropertyCondition } from '../../records/filters/filter-sql.ts';
+import { ownersIn, selectedPropertyCondition, whereSelected } from '../../records/events/event-selection.ts';
 import { TIME_MS_MAX } from '../../records/filters/parameter-schemas.ts';
-import { textOfJson } from '../../records/filters/property-value.ts';
+import type { OwnerSource } from '../../records/owners/owners.ts';
 import { BoundParameters, type Sql } from '../../store/sql.ts';
 import type { Tables } from '../../store/tables.ts';
-import { type GroupKey, keyOfEvent, keyOrder } from '../group-key.ts';
+import { eventsWithOwners, groupCondition, keyOfEvent, keyOrder } from '../group-key.ts';
+import { EVENT_PLACE, MS_BEFORE_1970, PLACE_TIME_SHIFT, personColumn } from '../people/person.ts';
 import type { FunnelPeopleRequest, FunnelRequest } from './funnel-parameters.ts';
 
 // How a funnel is computed, for each person (a user or an organization):
@@ -24,19 +23,8 @@ import type { FunnelPeopleRequest, FunnelRequest } from './funnel-parameters.ts'
 /** The start of no attempt: so long ago that no window includes it. */
 const NO_START = 'toInt64(-4611686018427387904)';
 
-/** The earliest time that can be stored, the beginning of 1900, is this many milliseconds before 1970. */
-export const MS_BEFORE_1970 = '2208988800000';
-
-/** The bits of a position behind the time: 53 of microseconds, 128 of a uuid, 8 of steps. */
-const TIME_SHIFT = 189;
-
-/**
- * An event as one number: its time, when it was received, its uuid, and the steps that it is an event of. The numbers are in the
- * order of the events.
- */
-const POSITION = `bitShiftLeft(toUInt256(toUnixTimestamp64Milli(timestamp) + ${MS_BEFORE_1970}), ${TIME_SHIFT})
-      + bitShiftLeft(toUInt256(toUnixTimestamp64Micro(received_at)), 136)
-      + bitShiftLeft(toUInt256(toUInt128(uuid)), 8) + matched`;
+/** {@link EVENT_PLACE} with the steps that the event is an event of. */
+const POSITION = `${EVENT_PLACE} + matched`;
 
 /** How many groups a funnel has at most. */
 export const FUNNEL_GROUPS_MAX = 10;
@@ -110,27 +98,23 @@ export function attemptsQuery(
   return { sql, params: { ...persons.params, within: request.withinMs } };
 }
 
-/** The column of the persons who go through a funnel. */
-export function personColumn({ by }: FunnelRequest): string {
-  return EVENT_COLUMNS[by === 'user' ? 'userId' : 'groupId'].column;
-}
-
 /** The query for the persons with an event of the first step: their events in order, and the keys of the first steps. */
 function personsQuery(tables: Tables, request: FunnelRequest, hidden: Sql | undefined, more: readonly Sql[]): Sql {
   const { selection, steps, groupBy, withinMs } = request;
   const person = personColumn(request);
-  const matched = matchedSteps(request);
+  const matched = matchedSteps(request, ownersIn(tables, hidden));
   const parameters = new BoundParameters('g');
   // Of the events of other steps the key is not computed.
-  const key = groupBy && `if(bitTest(matched, 0), ${keyOfEvent(groupBy, parameters)}, '')`;
+  const key = groupBy && `if(bitTest(matched, 0), ${keyOfEvent(groupBy, 0, parameters)}, '')`;
   // Who begins at the end of the range has the whole window.
   const endMs = Math.min(selection.endMs + withinMs, TIME_MS_MAX);
-  const selected = whereSelected({ ...selection, endMs }, hidden, [
+  const selected = whereSelected(tables, { ...selection, endMs }, hidden, [
     { sql: 'event IN {step_events:Array(String)}', params: { step_events: steps.map(({ event }) => event) } },
     { sql: `${person} != ''`, params: {} },
     { sql: 'matched != 0', params: {} },
     ...more,
   ]);
+  const events = eventsWithOwners(tables, groupBy ? [groupBy] : []);
   return {
     sql: `    WITH
       ${matched.sql} AS matched,
@@ -139,11 +123,11 @@ function personsQuery(tables: Tables, request: FunnelRequest, hidden: Sql | unde
       ${person} AS person,
       ${key ? `groupArrayIf(position, bitTest(matched, 0)) AS firsts, groupArrayIf(${key}, bitTest(matched, 0)) AS keys,` : ''}
       arraySort(groupArray(position)) AS positions
-    FROM ${tables.events}
+    FROM ${events.sql}
     ${selected.sql}
     GROUP BY ${person}
     HAVING max(bitTest(matched, 0)) = 1`,
-    params: { ...selected.params, ...matched.params, ...parameters.params },
+    params: { ...events.params, ...selected.params, ...matched.params, ...parameters.params },
   };
 }
 
@@ -151,12 +135,12 @@ function personsQuery(tables: Tables, request: FunnelRequest, hidden: Sql | unde
 const IN_RANGE = 'timestamp <= fromUnixTimestamp64Milli({range_end:Int64})';
 
 /** The steps that an event is an event of, a bit each. */
-function matchedSteps({ selection, steps }: FunnelRequest): Sql {
+function matchedSteps({ selection, steps }: FunnelRequest, owners: OwnerSource): Sql {
   let filters = selection.properties.length;
   const bits = steps.map(({ event, properties }, index): Sql => {
     const conditions = properties.map((filter) => {
       filters += 1;
-      return eventPropertyCondition(filter, EVENT_COLUMNS[filter.document].column, `p${filters}`);
+      return selectedPropertyCondition(filter, owners, `p${filters}`);
     });
     const sql = [
       `event = {step_${index}:String}`,
@@ -187,7 +171,7 @@ function furthestStep(indexes: readonly number[]): readonly (readonly string[])[
   return [
     [
       'arrayMap(position -> toUInt8(position), positions) AS masks',
-      `arrayMap(position -> toInt64(bitShiftRight(position, ${TIME_SHIFT})), positions) AS times`,
+      `arrayMap(position -> toInt64(bitShiftRight(position, ${PLACE_TIME_SHIFT})), positions) AS times`,
     ],
     ...steps,
     [
@@ -218,7 +202,9 @@ export function funnelPeopleQuery(tables: Tables, request: FunnelPeopleRequest, 
   const { funnel, stepsMin, stepsMax, page } = request;
   const after = { sql: `${personColumn(funnel)} > {after:String}`, params: { after: page.afterId } };
   const attempts = attemptsQuery(tables, funnel, hidden, [after]);
-  const inGroup: Sql = funnel.groupBy ? groupCondition(funnel.groupBy, request.group) : { sql: 'true', params: {} };
+  const inGroup: Sql = funnel.groupBy
+    ? groupCondition(funnel.groupBy, KEY_OF_ATTEMPT, request.group)
+    : { sql: 'true', params: {} };
   return {
     sql: `SELECT person, times[at_0] - ${MS_BEFORE_1970}, times[at_${stepsMin - 1}] - ${MS_BEFORE_1970}
 FROM (
@@ -232,19 +218,4 @@ LIMIT {rows:UInt64}`,
       ...{ steps_min: stepsMin, steps_max: stepsMax, rows: page.limit + 1 },
     },
   };
-}
-
-/** The condition that an attempt is in a group, whose value is what the report shows: `keyValue` of its key. */
-function groupCondition(groupBy: GroupKey, value: unknown): Sql {
-  if (value === null) return { sql: `${KEY_OF_ATTEMPT} = ''`, params: {} };
-  if (typeof value !== 'string') {
-    // ClickHouse writes large numbers without the plus.
-    return {
-      sql: `${KEY_OF_ATTEMPT} = {key:String}`,
-      params: { key: JSON.stringify(value).replace(/^(-?[\d.]+e)\+/, '$1') },
-    };
-  }
-  const params = { key: value.toWellFormed() };
-  if ('field' in groupBy) return { sql: `${KEY_OF_ATTEMPT} = {key:String}`, params };
-  return { sql: `startsWith(${KEY_OF_ATTEMPT}, '"') AND ${textOfJson(KEY_OF_ATTEMPT)} = {key:String}`, params };
 }

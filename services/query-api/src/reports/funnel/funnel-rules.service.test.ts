@@ -303,6 +303,8 @@ test('responses and parameters are as documented', async () => {
     'properties',
     'context',
     'traits',
+    'userProperties',
+    'organizationProperties',
     'stepFilters',
     'operators',
   ]);

@@ -3,9 +3,8 @@ import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { type CommonDescription, once, timeSchema } from '../../http/describe.ts';
 import { PROPERTY_FILTERS_MAX, STEPS_MAX } from '../../http/limits.ts';
-import { DOCUMENT_FIELDS } from '../../records/events/event-columns.ts';
-import { documentFiltersOfEvents, eventFilterable } from '../../records/events/event-selection.ts';
-import { fieldFilters, openParameters, querySchema } from '../../records/filters/parameter-schemas.ts';
+import { documentFiltersOfEvents, eventFilterable, SELECTION_DOCUMENTS } from '../../records/events/event-selection.ts';
+import { fieldFilters, inPattern, openParameters, querySchema } from '../../records/filters/parameter-schemas.ts';
 import { type QueryRead, type ReadDependencies, registerRead } from '../../store/read-route.ts';
 import type { Row } from '../../store/row-parser.ts';
 import type { Sql } from '../../store/sql.ts';
@@ -179,7 +178,7 @@ function funnelFilters() {
   return {
     ...documentFiltersOfEvents(),
     stepFilters: openParameters(
-      `^step[1-${STEPS_MAX}]\\.(${DOCUMENT_FIELDS.join('|')})\\.`,
+      `^step[1-${STEPS_MAX}]\\.(${inPattern(SELECTION_DOCUMENTS.join('|'))})\\.`,
       `\`step<n>.properties.<name>[<operator>]=<value>\`: a filter on the events of one step alone, counted from 1. They count among the ${PROPERTY_FILTERS_MAX} filters on properties.`,
       { 'step2.properties.plan': 'pro', 'step2.properties.amount[gte]': '10' },
       PROPERTY_FILTERS_MAX,

@@ -2,6 +2,7 @@ import { groupsOf } from '../../records/entities/candidates.ts';
 import {
   type EventSelection,
   filterConditions,
+  ownersIn,
   selectionConditions,
   whereSelected,
 } from '../../records/events/event-selection.ts';
@@ -111,16 +112,19 @@ export function namesQuery(
 ): Sql {
   // Of other servers, two counts would not see the same state.
   const byHour = isCountedByHour(selection) && !(hidden && tables.onSeveralServers);
+  const owners = ownersIn(tables, hidden);
   const begins = startsWith(columns[0], prefix);
   const shown = byHour
     ? countedRanges(tables, selection, [DAYS, HOURS]).map(({ events, within }) => ({
         events,
-        conditions: [...filterConditions(selection), within],
+        conditions: [...filterConditions(selection, owners), within],
       }))
-    : [{ events: tables.events, conditions: [...selectionConditions(selection), ...shownConditions(hidden)] }];
+    : [{ events: tables.events, conditions: [...selectionConditions(selection, owners), ...shownConditions(hidden)] }];
   const counts = shown.map(({ events, conditions }) => countedNames(events, columns, [...conditions, ...begins], ''));
   if (byHour && hidden)
-    counts.push(countedNames(tables.events, columns, [...selectionConditions(selection), ...begins, hidden], '-'));
+    counts.push(
+      countedNames(tables.events, columns, [...selectionConditions(selection, owners), ...begins, hidden], '-'),
+    );
   return {
     sql: `SELECT ${columns.join(', ')}, sum(counted) AS total,
   toUnixTimestamp64Milli(minIf(first, counted > 0)), toUnixTimestamp64Milli(maxIf(last, counted > 0)),
@@ -144,7 +148,7 @@ export function shownTimesQuery(
   hidden: Sql | undefined,
 ): Sql {
   const named: Sql = { sql: 'event IN {names:Array(String)}', params: { names } };
-  const { sql, params } = whereSelected(selection, hidden, [named]);
+  const { sql, params } = whereSelected(tables, selection, hidden, [named]);
   return {
     sql: `SELECT event, type, toUnixTimestamp64Milli(min(timestamp)), toUnixTimestamp64Milli(max(timestamp))
 FROM ${tables.eventsByUuid}

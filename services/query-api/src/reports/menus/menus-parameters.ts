@@ -3,15 +3,14 @@ import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { inCode } from '@sluice/shared/printable';
 import { z } from 'zod';
 import { LIMIT_DEFAULT, LIMIT_MAX } from '../../http/limits.ts';
+import { EVENT_COLUMNS, EVENT_FIELDS, type EventField, type FieldsLike } from '../../records/events/event-columns.ts';
 import {
-  type DocumentField,
-  EVENT_COLUMNS,
-  EVENT_FIELDS,
-  type EventField,
-  type FieldsLike,
-  type FilterField,
-} from '../../records/events/event-columns.ts';
-import { eventFilterable, START_AFTER_END, selectionParameters } from '../../records/events/event-selection.ts';
+  eventFilterable,
+  type SelectionDocument,
+  type SelectionField,
+  START_AFTER_END,
+  selectionParameters,
+} from '../../records/events/event-selection.ts';
 import { numberParameter } from '../../records/filters/parameter-schemas.ts';
 import { type ParsedParameters, parseParameters, refuseErrors } from '../../records/filters/parameters.ts';
 import { propertyOfPath } from '../property-parameter.ts';
@@ -87,7 +86,7 @@ export function parseValuesRequest(query: QueryParameters): ValuesRequest {
   return { ...requestOf(parsed), source: source as ValueSource };
 }
 
-type ParsedMenu = ParsedParameters<typeof namesParameters, FilterField, DocumentField>;
+type ParsedMenu = ParsedParameters<typeof namesParameters, SelectionField, SelectionDocument>;
 
 function errorsOf({ values: { startDate, endDate }, errors }: ParsedMenu): readonly InputError[] {
   const isReversed = startDate !== undefined && endDate !== undefined && startDate > endDate;

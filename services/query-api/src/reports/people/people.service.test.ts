@@ -139,7 +139,7 @@ test('responses and parameters are as documented', async () => {
     const parameters = checker.operations.get(`GET ${path}`)?.value['parameters'] as { in?: string; name?: string }[];
     expect(parameters.filter((one) => one.in === 'query').map(({ name }) => name)).toEqual([
       ...Object.keys(own),
-      ...['properties', 'context', 'traits'],
+      ...['properties', 'context', 'traits', 'userProperties', 'organizationProperties'],
       ...filters,
       'operators',
     ]);

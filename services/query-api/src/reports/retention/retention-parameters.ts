@@ -2,8 +2,12 @@ import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
 import { PERIODS_MAX } from '../../http/limits.ts';
-import type { DocumentField, FilterField } from '../../records/events/event-columns.ts';
-import { eventFilterable, selectionParameters } from '../../records/events/event-selection.ts';
+import {
+  eventFilterable,
+  type SelectionDocument,
+  type SelectionField,
+  selectionParameters,
+} from '../../records/events/event-selection.ts';
 import type { FieldFilter } from '../../records/filters/operators.ts';
 import { numberParameter, textParameter, timestampParameter } from '../../records/filters/parameter-schemas.ts';
 import {
@@ -13,7 +17,9 @@ import {
   refuseErrors,
 } from '../../records/filters/parameters.ts';
 import { calendarUnit, timeZoneParameter, weekStartParameter } from '../calendar.ts';
+import { GROUP_KEYS, type GroupKey, groupErrors, groupKeyParameter, groupParameter } from '../group-key.ts';
 import { type PeoplePage, pageOf, pageParameters } from '../people/people-page.ts';
+import { type Person, personParameter } from '../people/person.ts';
 import { BUCKET_PARAMETERS, type ReportSelection, reportBuckets, reportSelection } from '../report-selection.ts';
 
 const RETENTION_INTERVALS = ['day', 'week', 'month'] as const;
@@ -36,6 +42,11 @@ export const retentionParameters = {
   ),
   timeZone: timeZoneParameter,
   weekStart: weekStartParameter,
+  by: personParameter('Who comes back'),
+  groupBy: groupKeyParameter.meta({
+    description: `The field of the event that makes the cohort, whose values define the groups: one of ${GROUP_KEYS}.`,
+    examples: ['organization.properties.plan'],
+  }),
 } as const;
 
 /** A valid request for retention. */
@@ -43,16 +54,19 @@ export interface RetentionRequest {
   /** The events of cohorts and of returns. */
   readonly selection: ReportSelection;
   /** What an event that makes a cohort has to match; nothing if it is empty. */
-  readonly cohortFilters: readonly FieldFilter<FilterField>[];
-  readonly returnFilters: readonly FieldFilter<FilterField>[];
+  readonly cohortFilters: readonly FieldFilter<SelectionField>[];
+  readonly returnFilters: readonly FieldFilter<SelectionField>[];
   readonly interval: (typeof RETENTION_INTERVALS)[number];
   readonly periods: number;
   readonly timeZone: string;
+  readonly by: Person;
+  /** What the event that makes the cohort is grouped by. */
+  readonly groupBy: GroupKey | undefined;
   /** When the local intervals of the range begin, in milliseconds since 1970. */
   readonly starts: readonly number[];
 }
 
-export const retentionFilterable: Filterable<FilterField | 'returnEvent', DocumentField> = {
+export const retentionFilterable: Filterable<SelectionField | 'returnEvent', SelectionDocument> = {
   fields: { ...eventFilterable.fields, returnEvent: eventFilterable.fields.event },
   documents: eventFilterable.documents,
 };
@@ -69,17 +83,17 @@ export function parseRetentionRequest(query: QueryParameters): RetentionRequest 
 }
 
 /** The parameters of retention as they are parsed, others among them. */
-type ParsedRetention = ParsedParameters<typeof retentionParameters, FilterField | 'returnEvent', DocumentField>;
+type ParsedRetention = ParsedParameters<typeof retentionParameters, SelectionField | 'returnEvent', SelectionDocument>;
 
 /** Returns the request for retention. With an error it must not be used. */
 export function readRetention(parsed: ParsedRetention): {
   readonly request: RetentionRequest;
   readonly errors: InputError[];
 } {
-  const { interval = 'day', periods = PERIODS_DEFAULT, timeZone = 'UTC' } = parsed.values;
-  const cohortFilters: FieldFilter<FilterField>[] = [];
-  const returnFilters: FieldFilter<FilterField>[] = [];
-  const fields: FieldFilter<FilterField>[] = [];
+  const { interval = 'day', periods = PERIODS_DEFAULT, timeZone = 'UTC', by = 'user', groupBy } = parsed.values;
+  const cohortFilters: FieldFilter<SelectionField>[] = [];
+  const returnFilters: FieldFilter<SelectionField>[] = [];
+  const fields: FieldFilter<SelectionField>[] = [];
   for (const { field, condition } of parsed.fields) {
     if (field === 'event') cohortFilters.push({ field, condition });
     else if (field === 'returnEvent') returnFilters.push({ field: 'event', condition });
@@ -91,7 +105,7 @@ export function readRetention(parsed: ParsedRetention): {
     selection,
     cohortFilters,
     returnFilters: returnFilters.length === 0 ? cohortFilters : returnFilters,
-    ...{ interval, periods, timeZone, starts },
+    ...{ interval, periods, timeZone, by, groupBy, starts },
   };
   return { request, errors };
 }
@@ -114,6 +128,7 @@ export const retentionPeopleParameters = {
       description:
         'Those of the cohort who returned so many intervals later: a place in `returned`, less than `periods`. The whole cohort unless given.',
     }),
+  group: groupParameter,
   ...pageParameters,
 } as const;
 
@@ -124,6 +139,8 @@ export interface RetentionPeopleRequest {
   readonly cohort: number;
   /** `undefined`: the whole cohort. */
   readonly period: number | undefined;
+  /** Of retention with `groupBy`: the value of their group. */
+  readonly group: unknown;
   readonly page: PeoplePage;
 }
 
@@ -138,7 +155,7 @@ const OUTSIDE: InputError = { path: 'cohort', code: 'invalid', message: 'must be
 export function parseRetentionPeopleRequest(query: QueryParameters, workspace: string): RetentionPeopleRequest {
   const parsed = parseParameters(retentionPeopleParameters, retentionFilterable, query);
   const { request, errors } = readRetention(parsed);
-  const { cohort: cohortMs, period, limit, cursor } = parsed.values;
+  const { cohort: cohortMs, period, group, limit, cursor } = parsed.values;
   const { starts, periods } = request;
   const cohort =
     cohortMs === undefined || cohortMs > request.selection.endMs
@@ -150,8 +167,9 @@ export function parseRetentionPeopleRequest(query: QueryParameters, workspace: s
   if (period !== undefined && period >= periods && !errors.some(({ path }) => path === 'periods')) {
     errors.push({ path: 'period', code: 'invalid', message: `must be less than periods, which is ${periods}` });
   }
+  errors.push(...groupErrors(query, request.groupBy, group));
   const route = { name: 'retention-people', workspace, query };
   const { page, selection } = pageOf(route, { limit, cursor }, request.selection, errors);
   refuseErrors(errors);
-  return { retention: { ...request, selection }, cohort, period, page };
+  return { retention: { ...request, selection }, cohort, period, group, page };
 }

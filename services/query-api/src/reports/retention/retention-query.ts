@@ -2,8 +2,10 @@ import { EVENT_COLUMNS } from '../../records/events/event-columns.ts';
 import { whereSelected } from '../../records/events/event-selection.ts';
 import { fieldCondition } from '../../records/filters/filter-sql.ts';
 import type { FieldFilter } from '../../records/filters/operators.ts';
-import type { Sql } from '../../store/sql.ts';
+import { BoundParameters, type Sql } from '../../store/sql.ts';
 import type { Tables } from '../../store/tables.ts';
+import { eventsWithOwners, groupCondition, keyOfEvent, keyOrder } from '../group-key.ts';
+import { EVENT_PLACE, personColumn } from '../people/person.ts';
 import type { RetentionPeopleRequest, RetentionRequest } from './retention-parameters.ts';
 
 const STARTS = '{starts:Array(Int64)}';
@@ -11,6 +13,15 @@ const STARTS = '{starts:Array(Int64)}';
 /** The number of an event's interval, counted from 0. It is found by halving, and its number by hashing. */
 const INTERVAL = `toUInt16(transform(
       roundDown(toUnixTimestamp64Milli(timestamp), ${STARTS}), ${STARTS}, range(length(${STARTS})), 0))`;
+
+/** How many groups retention has at most. */
+export const RETENTION_GROUPS_MAX = 10;
+
+/**
+ * A row of retention: the place of its group, 0 for all together, and its key; the number of a cohort's interval, a number of
+ * intervals, and how many users of the cohort returned so many intervals later; {@link WHOLE_COHORT}: how many there are.
+ */
+export type RetentionRow = readonly [place: number, key: string, cohort: number, later: number, users: number];
 
 /** Stands for no number of intervals: the whole cohort, whether they returned or not. */
 export const WHOLE_COHORT = -1;
@@ -22,17 +33,19 @@ export const WHOLE_COHORT = -1;
 export const RETURNED_AT_ONCE = 'has(returns, cohort) AND returned_last[indexOf(returns, cohort)] >= started';
 
 /**
- * Returns the query for retention. A row has the number of a cohort's interval, a number of intervals, and how many users
- * of the cohort returned so many intervals later; {@link WHOLE_COHORT}: how many there are. What is 0 has no row.
+ * Returns the query for retention. Its rows are {@link RetentionRow}s. What is 0 has no row.
  *
  * @param hidden the condition that the events of pending deletions meet, if there are any
  */
 export function retentionQuery(tables: Tables, request: RetentionRequest, hidden: Sql | undefined): Sql {
+  const { groupBy } = request;
   const users = usersQuery(tables, request, hidden);
-  return {
-    sql: `SELECT cohort, later, count() AS users
+  const key = groupBy ? 'key' : "''";
+  const laters = {
+    sql: `SELECT ${key} AS key, cohort, later
 FROM (
   SELECT
+    ${groupBy ? 'key,' : ''}
     cohort,
     arrayConcat(
       [${WHOLE_COHORT}],
@@ -43,29 +56,63 @@ FROM (
 ${users.sql}
   )
 )
-ARRAY JOIN laters AS later
-GROUP BY cohort, later`,
+ARRAY JOIN laters AS later`,
     params: { ...users.params, later_max: request.periods - 1 },
+  };
+  if (!groupBy) {
+    return {
+      ...laters,
+      sql: `SELECT 0 AS place, '' AS key, cohort, later, count() FROM (\n${laters.sql}\n) GROUP BY cohort, later`,
+    };
+  }
+  return {
+    sql: `SELECT place, part, cell.1, cell.2, cell.3
+FROM (
+SELECT
+  row_number() OVER (ORDER BY whole DESC, size DESC, ${keyOrder(groupBy, 'part').join(', ')}) - 1 AS place,
+  part,
+  cells
+FROM (
+SELECT whole, part, sumIf(users, later = ${WHOLE_COHORT}) AS size, groupArray((cohort, later, users)) AS cells
+FROM (
+SELECT grouping(key) = 1 AS whole, if(whole, '', key) AS part, cohort, later, count() AS users
+FROM (
+${laters.sql}
+)
+GROUP BY GROUPING SETS ((cohort, later), (key, cohort, later))
+)
+GROUP BY whole, part
+)
+)
+ARRAY JOIN cells AS cell
+WHERE place <= {groups:UInt8}`,
+    params: { ...laters.params, groups: RETENTION_GROUPS_MAX },
   };
 }
 
 /**
- * Returns the query for the users of all cohorts: the number of the cohort's interval, when the user's first event was, the
- * numbers of the intervals that the user had return events in, and when the last of each was.
+ * Returns the query for the persons of all cohorts: the number of the cohort's interval, when the person's first event was and the
+ * key of its group, the numbers of the intervals that the person had return events in, and when the last of each was.
  *
  * @param more conditions that the events meet
  */
 export function usersQuery(
   tables: Tables,
-  { selection, cohortFilters, returnFilters, starts }: RetentionRequest,
+  request: RetentionRequest,
   hidden: Sql | undefined,
   more: readonly Sql[] = [],
 ): Sql {
+  const { selection, cohortFilters, returnFilters, starts, groupBy } = request;
+  const person = personColumn(request);
+  const parameters = new BoundParameters('g');
+  const events = eventsWithOwners(tables, groupBy ? [groupBy] : []);
+  // Of all events that may be the first one, the first in the order of those of a funnel is.
+  const key = groupBy ? `argMinIf(${keyOfEvent(groupBy, 0, parameters)}, ${EVENT_PLACE}, begins) AS key,` : '';
   const begins = nameCondition(cohortFilters, 'cohort_event');
   const returns = nameCondition(returnFilters, 'return_event');
   const params = { ...begins.params, ...returns.params };
-  const selected = whereSelected(selection, hidden, [
-    { sql: "user_id != ''", params: {} },
+  const selected = whereSelected(tables, selection, hidden, [
+    { sql: `${person} != ''`, params: {} },
     { sql: `(${begins.sql}) OR (${returns.sql})`, params },
     ...more,
   ]);
@@ -75,17 +122,18 @@ export function usersQuery(
       toUnixTimestamp64Milli(timestamp) AS time,
       (${begins.sql}) AS begins
     SELECT
-      user_id,
+      ${person} AS person,
+      ${key}
       minIf(interval, begins) AS cohort,
       minIf(time, begins) AS started,
       maxMapIf([interval], [time], ${returns.sql}) AS last_returns,
       tupleElement(last_returns, 1) AS returns,
       tupleElement(last_returns, 2) AS returned_last
-    FROM ${tables.events}
+    FROM ${events.sql}
     ${selected.sql}
-    GROUP BY user_id
+    GROUP BY ${person}
     HAVING max(begins) = 1`,
-    params: { ...selected.params, starts },
+    params: { ...events.params, ...selected.params, ...parameters.params, starts },
   };
 }
 
@@ -98,7 +146,7 @@ function nameCondition(filters: readonly FieldFilter[], name: string): Sql {
   };
 }
 
-/** A user, and when its first event was that makes the cohort, in milliseconds since 1970. */
+/** A person, and when its first event was that makes the cohort, in milliseconds since 1970. */
 export type RetentionUserRow = readonly [id: string, startedMs: number];
 
 /**
@@ -108,19 +156,22 @@ export type RetentionUserRow = readonly [id: string, startedMs: number];
  * @param hidden the condition that the events of pending deletions meet, if there are any
  */
 export function retentionPeopleQuery(tables: Tables, request: RetentionPeopleRequest, hidden: Sql | undefined): Sql {
-  const { retention, cohort, period, page } = request;
-  const after = { sql: 'user_id > {after:String}', params: { after: page.afterId } };
+  const { retention, cohort, period, group, page } = request;
+  const after = { sql: `${personColumn(retention)} > {after:String}`, params: { after: page.afterId } };
   const users = usersQuery(tables, retention, hidden, [after]);
   const returned = returnedCondition(period);
+  const inGroup: Sql = retention.groupBy
+    ? groupCondition(retention.groupBy, 'key', group)
+    : { sql: 'true', params: {} };
   return {
-    sql: `SELECT user_id, started
+    sql: `SELECT person, started
 FROM (
 ${users.sql}
 )
-WHERE cohort = {cohort:UInt16} AND (${returned.sql})
-ORDER BY user_id
+WHERE cohort = {cohort:UInt16} AND (${returned.sql}) AND (${inGroup.sql})
+ORDER BY person
 LIMIT {rows:UInt64}`,
-    params: { ...users.params, ...returned.params, cohort, rows: page.limit + 1 },
+    params: { ...users.params, ...returned.params, ...inGroup.params, cohort, rows: page.limit + 1 },
   };
 }
 

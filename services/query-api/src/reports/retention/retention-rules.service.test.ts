@@ -68,6 +68,63 @@ test('who came back in the interval of the cohort is counted, with the return ev
   expect(await idsOf('')).toEqual(['ada', 'bob', 'cem', 'dee', 'eve']);
 });
 
+test('organizations come back as users do, and groups are those of the event that makes the cohort', async () => {
+  const did = (userId: string, groupId: string, plan: string, time: string) =>
+    anEvent({ userId, groupId, properties: `{"plan":${plan}}`, timestampMs: Date.parse(`2026-06-0${time}:00:00Z`) });
+  await query.store('d', [
+    ...[did('ada', 'acme', '"pro"', '1T10'), did('bob', 'acme', '"free"', '2T10')],
+    ...[did('cem', 'bolt', 'null', '2T09'), did('cem', '', '"pro"', '3T09')],
+  ]);
+  const range = 'startDate=2026-06-01&endDate=2026-06-03&periods=2';
+  const found = async (more: string) => {
+    const { body } = await query.get(`/events/retention?${range}${more}`, 'd');
+    return body as unknown as RetentionReport;
+  };
+  const sized = ({ cohorts }: Pick<RetentionReport, 'cohorts'>) =>
+    cohorts.map(({ size, returned }) => [size, returned[1]]);
+  expect(sized(await found('&by=organization'))).toEqual([
+    [1, 1],
+    [1, 0],
+    [0, 0],
+  ]);
+  const grouped = await found('&groupBy=properties.plan');
+  expect(grouped).toMatchObject({ groupBy: ['properties.plan'], cohorts: (await found('')).cohorts });
+  expect(grouped.groups?.map((group) => [group.group, sized(group)])).toEqual([
+    [
+      ['free'],
+      [
+        [0, 0],
+        [1, 0],
+        [0, 0],
+      ],
+    ],
+    [
+      [null],
+      [
+        [0, 0],
+        [1, 1],
+        [0, 0],
+      ],
+    ],
+    [
+      ['pro'],
+      [
+        [1, 0],
+        [0, 0],
+        [0, 0],
+      ],
+    ],
+  ]);
+  const people = async (more: string) => {
+    const { body } = await query.get(`/events/retention/people?${range}&cohort=2026-06-02${more}`, 'd');
+    return body.results?.map(({ id }) => id) ?? body.errors.map(({ path }) => path);
+  };
+  expect(await people('&groupBy=properties.plan&group=null&period=1')).toEqual(['cem']);
+  expect(await people('&groupBy=properties.plan&group="free"&by=organization')).toEqual([]);
+  expect(await people('&by=organization')).toEqual(['bolt']);
+  expect(await people('&groupBy=properties.plan')).toEqual(['group']);
+});
+
 test('the return event is the same as the first unless given, and any event makes a cohort unless given', async () => {
   expect(await cohorts('event=signed_up&periods=3')).toEqual([
     ['03-02', 1, [1, 0, 0]],
@@ -120,10 +177,7 @@ test.each([
   ['startDate=2010-01-01&endDate=2026-03-01&periods=0', ['interval', 'periods']],
   ['startDate=2026-03-02&endDate=2026-03-01&interval=hour&periods=61', ['interval', 'periods', 'startDate']],
   ['startDate=2026-03-01&periods=0&timeZone=Berlin&returnEvent=', ['periods', 'returnEvent', 'timeZone']],
-  [
-    'startDate=2026-03-01&by=organization&returnEvent[exists]=true&groupBy=type',
-    ['by', 'groupBy', 'returnEvent[exists]'],
-  ],
+  ['startDate=2026-03-01&by=team&returnEvent[exists]=true&groupBy=user.plan', ['by', 'groupBy', 'returnEvent[exists]']],
   ['startDate=2026-03-01&timeZone=%2B01:00&weekStart=Monday', ['timeZone', 'weekStart']],
 ])('refuses %s', async (parameters, paths) => {
   const { status, body } = await query.get(`/events/retention?${parameters}`);
@@ -147,6 +201,8 @@ test('responses and parameters are as documented', async () => {
     'properties',
     'context',
     'traits',
+    'userProperties',
+    'organizationProperties',
 
     'operators',
   ]);

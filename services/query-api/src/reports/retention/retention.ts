@@ -13,6 +13,7 @@ import { type QueryRead, type ReadDependencies, registerRead } from '../../store
 import type { Row } from '../../store/row-parser.ts';
 import type { Sql } from '../../store/sql.ts';
 import type { Tables } from '../../store/tables.ts';
+import { keyValue, nameOfKey } from '../group-key.ts';
 import { peopleSchema, sendPeople } from '../people/people-page.ts';
 import { collectingSettings, readReport, reportRows } from '../report-runner.ts';
 import { reportEndSchemas } from '../report-selection.ts';
@@ -24,7 +25,14 @@ import {
   retentionParameters,
   retentionPeopleParameters,
 } from './retention-parameters.ts';
-import { type RetentionUserRow, retentionPeopleQuery, retentionQuery, WHOLE_COHORT } from './retention-query.ts';
+import {
+  RETENTION_GROUPS_MAX,
+  type RetentionRow,
+  type RetentionUserRow,
+  retentionPeopleQuery,
+  retentionQuery,
+  WHOLE_COHORT,
+} from './retention-query.ts';
 
 /** Returns `GET /events/retention`: how many users come back, and when. */
 export function retentionRead({ config, queryRunner }: ReadDependencies): QueryRead<RetentionRequest> {
@@ -37,7 +45,7 @@ export function retentionRead({ config, queryRunner }: ReadDependencies): QueryR
     async respond(request, context, reply) {
       const hiding = (tables: Tables, hidden: Sql | undefined) => retentionQuery(tables, request, hidden);
       const query: Query = { kind: 'retention', hiding, settings, ...context };
-      const returns = new Returns(request, context.memory);
+      const returns = new GroupedReturns(request, context.memory);
       const isWhole = await readReport(queryRunner, query, (row) => returns.add(row));
       return await sendJson(reply, retentionJson(request, isWhole ? returns : undefined));
     },
@@ -60,6 +68,10 @@ export interface RetentionReport {
   readonly periods: number;
   /** One for each interval of the range; none when the query ran out of its time. */
   readonly cohorts: readonly Cohort[];
+  /** What `groupBy` named; left out without it. */
+  readonly groupBy?: readonly string[];
+  /** The largest groups; left out without `groupBy`, and when the query ran out of its time. */
+  readonly groups?: readonly { readonly group: readonly unknown[]; readonly cohorts: readonly Cohort[] }[];
   readonly startDate: string;
   readonly endDate: string;
   readonly complete: boolean;
@@ -69,10 +81,7 @@ export interface RetentionReport {
 /** A longer report is sent in chunks. */
 const CHUNK_CHARACTERS = 64 * 1_024;
 
-/** A row of the query for retention. */
-type ReturnsRow = readonly [cohort: number, later: number, users: number];
-
-/** Collects the rows of retention. */
+/** Collects the rows of one group of retention. */
 export class Returns {
   readonly #periods: number;
   /** By cohort. */
@@ -88,8 +97,7 @@ export class Returns {
     this.#users = new Float64Array(starts.length * periods);
   }
 
-  add(row: Row): void {
-    const [cohort, later, users] = row as ReturnsRow;
+  add(cohort: number, later: number, users: number): void {
     if (later === WHOLE_COHORT) this.#sizes[cohort] = users;
     else this.#users[cohort * this.#periods + later] = users;
   }
@@ -103,6 +111,40 @@ export class Returns {
   }
 }
 
+/** Collects the rows of retention. */
+export class GroupedReturns {
+  /** All groups together. */
+  readonly all: Returns;
+  /** By place, from 1 on. */
+  readonly #groups = new Map<number, { readonly key: string; readonly returns: Returns }>();
+  readonly #request: RetentionRequest;
+  readonly #memory: Reservation | undefined;
+
+  /** @throws {Problem} `overloaded` */
+  constructor(request: RetentionRequest, memory: Reservation | undefined) {
+    this.#request = request;
+    this.#memory = memory;
+    this.all = new Returns(request, memory);
+  }
+
+  /** The largest group first. */
+  get groups(): readonly { readonly key: string; readonly returns: Returns }[] {
+    return [...this.#groups].sort(([one], [other]) => one - other).map(([, group]) => group);
+  }
+
+  /** @throws {Problem} `overloaded` */
+  add(row: Row): void {
+    const [place, key, ...numbers] = row as unknown as RetentionRow;
+    if (place === 0) {
+      this.all.add(...numbers);
+      return;
+    }
+    const group = this.#groups.get(place) ?? { key, returns: new Returns(this.#request, this.#memory) };
+    this.#groups.set(place, group);
+    group.returns.add(...numbers);
+  }
+}
+
 /**
  * Returns the JSON of a {@link RetentionReport}, in chunks.
  *
@@ -111,11 +153,37 @@ export class Returns {
  */
 export async function* retentionJson(
   request: RetentionRequest,
+  returns: GroupedReturns | undefined,
+): AsyncGenerator<string, void, undefined> {
+  const { selection, interval, timeZone, periods, groupBy } = request;
+  yield `${JSON.stringify({ interval, timeZone, periods }).slice(0, -1)},`;
+  yield* cohortsJson(request, returns?.all);
+  if (groupBy) yield `,"groupBy":${JSON.stringify([nameOfKey(groupBy)])}`;
+  if (groupBy && returns) {
+    yield ',"groups":[';
+    for (const [index, group] of returns.groups.entries()) {
+      const { key, returns: ofGroup } = group;
+      yield `${index === 0 ? '' : ','}{"group":${JSON.stringify([keyValue(groupBy, key)])},`;
+      yield* cohortsJson(request, ofGroup);
+      yield '}';
+    }
+    yield ']';
+  }
+  const end = {
+    startDate: new Date(selection.startMs).toISOString(),
+    endDate: new Date(selection.endMs).toISOString(),
+    complete: returns !== undefined,
+    exact: true,
+  };
+  yield `,${JSON.stringify(end).slice(1)}`;
+}
+
+async function* cohortsJson(
+  { starts }: RetentionRequest,
   returns: Returns | undefined,
 ): AsyncGenerator<string, void, undefined> {
-  const { selection, interval, timeZone, periods, starts } = request;
   const turns = new Turns();
-  let text = `${JSON.stringify({ interval, timeZone, periods }).slice(0, -1)},"cohorts":[`;
+  let text = '"cohorts":[';
   for (const [index, start] of (returns ? starts : []).entries()) {
     const returned = returns?.of(index) ?? [];
     const cohort: Cohort = { start: new Date(start).toISOString(), size: returns?.sizeOf(index) ?? 0, returned };
@@ -125,13 +193,7 @@ export async function* retentionJson(
     text = '';
     await turns.next();
   }
-  const end = {
-    startDate: new Date(selection.startMs).toISOString(),
-    endDate: new Date(selection.endMs).toISOString(),
-    complete: returns !== undefined,
-    exact: true,
-  };
-  yield `${text}],${JSON.stringify(end).slice(1)}`;
+  yield `${text}]`;
 }
 
 /** Registers `GET /events/retention/people`: the users of a cohort, or those of them who came back in one interval. */
@@ -171,6 +233,28 @@ export const retentionSchema = once(() => {
       cohorts: z.array(cohort).meta({
         description: 'One for each interval of the range, the oldest first; none when `complete` is `false`.',
       }),
+      groupBy: z
+        .array(z.string())
+        .max(1)
+        .optional()
+        .meta({ description: 'The field that `groupBy` named, if it did.' }),
+      groups: z
+        .array(
+          z
+            .object({
+              group: z
+                .array(z.unknown())
+                .length(1)
+                .meta({ description: "The field's value, as JSON; `null` is missing." }),
+              cohorts: z.array(cohort),
+            })
+            .meta({ id: 'RetentionGroup' }),
+        )
+        .max(RETENTION_GROUPS_MAX)
+        .optional()
+        .meta({
+          description: `The ${RETENTION_GROUPS_MAX} largest groups by the sizes of their cohorts, the largest first. Only with \`groupBy\`, and when \`complete\` is \`true\`.`,
+        }),
       ...reportEndSchemas(),
     })
     .meta({ id: 'Retention' });
@@ -191,9 +275,9 @@ function describeRetention(common: CommonDescription): OperationDescription {
   return {
     ...common,
     operationId: 'getRetention',
-    summary: 'How many users come back, and when',
+    summary: 'How many users or organizations come back, and when',
     description:
-      'A user belongs to the cohort of the interval of its first event in the range that `event` names. Filters on `event` and `returnEvent` may have operators; all other filters, and the dates, hold for both. A query that runs out of its time is answered with `complete: false` and no cohorts: whose first event an event is takes all events of the range to know.',
+      'A user (or an organization) belongs to the cohort of the interval of its first event in the range that `event` names. Filters on `event` and `returnEvent` may have operators; all other filters, and the dates, hold for both. A query that runs out of its time is answered with `complete: false` and no cohorts: whose first event an event is takes all events of the range to know.',
     tag: 'events',
     requestParams: { query: querySchema(retentionParameters, retentionFilters(), ['startDate']) },
     responses: {
@@ -224,7 +308,7 @@ function describeRetention(common: CommonDescription): OperationDescription {
 function describeRetentionPeople(common: CommonDescription): OperationDescription {
   const person = z
     .object({
-      id: z.string().meta({ description: 'The identifier of the user.' }),
+      id: z.string().meta({ description: 'The identifier of the user or the organization.' }),
       startedAt: timeSchema.meta({ description: 'When the first event in the range was that makes the cohort.' }),
     })
     .meta({ id: 'RetentionPerson' });

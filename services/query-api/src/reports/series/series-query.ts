@@ -3,7 +3,7 @@ import { whereSelected } from '../../records/events/event-selection.ts';
 import { propertyNumber } from '../../records/filters/property-value.ts';
 import { BoundParameters, type Sql } from '../../store/sql.ts';
 import type { Tables } from '../../store/tables.ts';
-import { type GroupKey, keyOfEvent, keyOrder } from '../group-key.ts';
+import { eventsWithOwners, type GroupKey, keyOfEvent, keyOrder } from '../group-key.ts';
 import { type CountUnit, DAYS, HOURS, hourCountsQuery, isCountedByHour } from '../hour-counts.ts';
 import { DISTINCT, type Measure, ranksGroups, type SeriesRange, type SeriesRequest } from './series-parameters.ts';
 
@@ -141,15 +141,16 @@ function cellsQuery(
       params: { ...counts.params, ...parameters.params, ...params },
     };
   }
-  const selected = whereSelected(selection, hidden);
+  const events = eventsWithOwners(tables, request.groupBy);
+  const selected = whereSelected(tables, selection, hidden);
   const expressions = Object.entries(columns(EVENT_MS)).map(([name, sql]) => `${sql} AS ${name}`);
   return {
     sql: `SELECT
   ${[...expressions, 'count() AS events', `${state} AS state`].join(',\n  ')}
-FROM ${tables.events}
+FROM ${events.sql}
 ${selected.sql}
 GROUP BY ${Object.keys(columns('')).join(', ')}`,
-    params: { ...selected.params, ...parameters.params, ...params },
+    params: { ...events.params, ...selected.params, ...parameters.params, ...params },
   };
 }
 
@@ -192,7 +193,7 @@ function columnsOf(groupBy: readonly GroupKey[]): readonly string[] {
 }
 
 function keysOf(groupBy: readonly GroupKey[], parameters: BoundParameters): Readonly<Record<string, string>> {
-  return Object.fromEntries(groupBy.map((key, index) => [`key_${index}`, keyOfEvent(key, parameters)]));
+  return Object.fromEntries(groupBy.map((key, index) => [`key_${index}`, keyOfEvent(key, index, parameters)]));
 }
 
 function groupOf(names: readonly string[]): string {

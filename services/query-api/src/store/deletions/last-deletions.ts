@@ -56,13 +56,28 @@ async function readDeletions(queries: RequestQueries, users: readonly string[]):
   return new LastDeletions((await queries.all('entity_deletions', query)) as [string, number][]);
 }
 
-/** Returns SQL for the last deletion of those of `ids` that were ever deleted: `id` and `deleted_version`. */
-export function lastDeletions(tables: Tables): string {
+const AMONG_IDS = 'user_id IN {ids:Array(String)}';
+
+/**
+ * Returns SQL for the last deletion of those who were ever deleted and meet a condition on `user_id`: `id` and
+ * `deleted_version`. Default: those of `ids`.
+ */
+export function lastDeletions(tables: Tables, condition = AMONG_IDS): string {
   return `
   SELECT user_id AS id, toInt64(max(version)) AS deleted_version
   FROM ${tables.userDeletions}
-  WHERE user_id IN {ids:Array(String)}
+  WHERE ${condition}
   GROUP BY user_id`;
+}
+
+/**
+ * Returns SQL for the version of the last deletion of the user in `column`, who meets a condition on `user_id`; 0 without
+ * one. Default: one of `ids`.
+ */
+export function lastDeletionOf(tables: Tables, column: string, condition = AMONG_IDS): string {
+  // A scalar, which ClickHouse reads once. The first element is nobody: transform takes no empty arrays.
+  const deletions = `(SELECT (groupArray(id), groupArray(deleted_version)) FROM (${lastDeletions(tables, condition)}))`;
+  return `transform(${column}, arrayPushFront(${deletions}.1, ''), arrayPushFront(${deletions}.2, 0), toInt64(0))`;
 }
 
 /** Returns SQL for the version of the last deletion of the user `id`; 0 without one. */

@@ -1,0 +1,71 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { entityHash, eventHash } from '@sluice/shared/row-hashes';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ask, comparable, OWNER_TABLES, type OwnersWorld, ownerQuestions, ownersWorld } from '../../testing/owners.ts';
+import { DELETIONS_FORGOTTEN_MS, type QueryService, startQuery, type TestEvent } from '../../testing/query-service.ts';
+import { type Shards, startShards } from '../../testing/shards.ts';
+
+const PARTITIONS = 48;
+const OF_A = { first: 0, last: 31 };
+const OF_B = { first: 32, last: PARTITIONS - 1 };
+
+/** One server with all rows. */
+let single: QueryService;
+/** Two ranges with the same rows; one of them has two mirrors. */
+let sharded: Shards;
+let world: OwnersWorld;
+
+beforeAll(async () => {
+  sharded = await startShards({ a1: OF_A, b1: OF_B, b2: OF_B });
+  single = await startQuery(String(sharded.shards[0]?.url));
+  world = ownersWorld(200);
+  await store('a', world.events);
+  await store('b', world.reference);
+  for (const table of OWNER_TABLES) await storeRows(table);
+  await wait(DELETIONS_FORGOTTEN_MS);
+});
+afterAll(async () => {
+  await single?.stop();
+  await sharded?.stop();
+});
+
+/** Whether a server of a range has what has a hash. */
+function has({ first, last }: typeof OF_A, hash: number): boolean {
+  return hash % PARTITIONS >= first && hash % PARTITIONS <= last;
+}
+
+async function store(workspace: string, events: readonly TestEvent[]): Promise<void> {
+  await single.store(workspace, events);
+  for (const shard of sharded.shards) {
+    await shard.store(
+      workspace,
+      events.filter(({ uuid }) => has(shard.partitions, eventHash(uuid))),
+    );
+  }
+}
+
+async function storeRows(table: (typeof OWNER_TABLES)[number]): Promise<void> {
+  const rows = world.rows.filter((row) => row.table === table);
+  const ofWorkspace = (some: typeof rows) => some.map(({ row }) => ({ workspace_id: 'a', ...row }));
+  const half = Math.ceil(rows.length / 2);
+  for (const some of [rows.slice(0, half), rows.slice(half)]) {
+    await single.insert(table, ofWorkspace(some));
+    for (const shard of sharded.shards) {
+      // Each server has all deletions.
+      const isOn = ({ kind, id }: (typeof rows)[number]) =>
+        table.endsWith('deletions') || has(shard.partitions, entityHash('a', kind, id));
+      await shard.insert(table, ofWorkspace(some.filter(isOn)));
+    }
+  }
+}
+
+test('300 random questions are answered as those about events that hold all of it, by one server and by two ranges', async () => {
+  for (const { asked, expected } of ownerQuestions(300)) {
+    const reference = await ask(single, expected, 'b');
+    for (const service of [single, sharded]) {
+      const answer = await ask(service, asked, 'a');
+      expect(answer.status, `${asked} ${answer.text}`).toBe(200);
+      expect(comparable(answer), asked).toEqual(comparable(reference));
+    }
+  }
+});

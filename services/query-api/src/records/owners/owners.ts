@@ -1,0 +1,264 @@
+import { countsSql, DECIDING_VALUE } from '@sluice/shared/clickhouse/property-versions';
+import { lastDeletionOf } from '../../store/deletions/last-deletions.ts';
+import { BoundParameters, type Sql } from '../../store/sql.ts';
+import type { Tables } from '../../store/tables.ts';
+import { candidateConditions, entityCondition, placesByProperty, propertyIn } from '../filters/entity-condition.ts';
+import type { Comparison } from '../filters/operators.ts';
+import { COMPARISON_SQL } from '../filters/property-condition.ts';
+import { type PropertyFilter, toPositive } from '../filters/property-filter.ts';
+import { propertyValue } from '../filters/property-value.ts';
+
+// Whose events: the user and the organization of an event, and what is known about them now.
+//
+// A filter asks whether the owner of an event is in a set, which ClickHouse computes once for a statement: the owners whose
+// property matches. Where few owners can match, the index of values names these candidates, and only their registers are
+// folded; their events are found by an index as well. Where many can, the registers of all owners that have the property are
+// folded, and each event is looked up in the set. A group is the value in a table of all owners, which is joined to the
+// events.
+//
+// Events and their owners lie on different servers, so sets and tables are GLOBAL: computed once, and sent to each server.
+
+/** The owners of an event: the column of events that has their identifier. The kind is that of their rows. */
+export const OWNERS = {
+  user: { column: 'user_id' },
+  organization: { column: 'group_id' },
+} as const;
+
+export type Owner = keyof typeof OWNERS;
+
+export const OWNER_KINDS = Object.keys(OWNERS) as readonly Owner[];
+
+/** The properties of an owner, as filters and groups name them: `organization.properties.<name>`. */
+export type OwnerDocument = `${Owner}.properties`;
+
+export const OWNER_DOCUMENTS = OWNER_KINDS.map((owner): OwnerDocument => `${owner}.properties`);
+
+/** When an owner was seen, as filters name it: `user.firstSeenAt`. */
+export type OwnerTime = `${Owner}.${'firstSeenAt' | 'lastSeenAt'}`;
+
+export const OWNER_TIMES = OWNER_KINDS.flatMap((owner): OwnerTime[] => [`${owner}.firstSeenAt`, `${owner}.lastSeenAt`]);
+
+/** Returns the owner that a document or a time is of. */
+export function ownerOf(name: OwnerDocument | OwnerTime): Owner {
+  return name.startsWith('user.') ? 'user' : 'organization';
+}
+
+export function isOwnerDocument(document: string): document is OwnerDocument {
+  return (OWNER_DOCUMENTS as readonly string[]).includes(document);
+}
+
+export function isOwnerTime(field: string): field is OwnerTime {
+  return (OWNER_TIMES as readonly string[]).includes(field);
+}
+
+/** What owners are read from. */
+export interface OwnerSource {
+  readonly tables: Tables;
+  /** Whether the workspace has pending deletions. */
+  readonly hasPendingDeletions: boolean;
+  /** Returns SQL of the identifiers in a column of the events that are read, where these are few. Default: they may be all. */
+  readonly identifiers?: (column: string) => Sql;
+}
+
+/**
+ * Returns the condition that the owner of an event matches a property filter. Events without owner match `ne` and
+ * `exists=false`.
+ *
+ * @param prefix begins the names of its parameters: it tells the filters of one query apart
+ */
+export function ownerPropertyCondition(
+  source: OwnerSource,
+  requested: PropertyFilter<OwnerDocument>,
+  prefix: string,
+): Sql {
+  const owner = ownerOf(requested.document);
+  const { column } = OWNERS[owner];
+  const { filter, negated } = toPositive(requested);
+  const condition = entityCondition(filter, prefix);
+  const candidates = candidatesOf(source, owner, filter, prefix);
+  const current = currentValues(source.tables, owner, condition.names, candidates);
+  const owners = `SELECT id FROM (${current}) WHERE value != '' AND ${condition.matches}`;
+  return {
+    sql: negated
+      ? `identity(${column}) GLOBAL NOT IN (${owners})`
+      : `${candidates.searched(column)} GLOBAL IN (${owners})`,
+    params: { ...condition.params, ...candidates.params },
+  };
+}
+
+/** The owners that can match a filter, or of whom the values are wanted. */
+interface Candidates {
+  /** Names that the conditions have, each with the SQL that it stands for. */
+  readonly names: readonly string[];
+  /** Returns the condition that an identifier is one of them. */
+  among(column: string): string;
+  /** Returns the column of events in the form in which a set of them is searched fastest. */
+  searched(column: string): string;
+  readonly params: Sql['params'];
+}
+
+/** ClickHouse uses no index for this. */
+const withoutIndex = (column: string) => `identity(${column})`;
+
+const EVERYONE: Candidates = { names: [], among: () => 'true', searched: withoutIndex, params: {} };
+
+/** Up to so many rows that can match, the index names candidates. */
+const FEW = 1_000;
+
+function candidatesOf(
+  { tables, identifiers }: OwnerSource,
+  owner: Owner,
+  filter: PropertyFilter,
+  prefix: string,
+): Candidates {
+  if (identifiers) {
+    const { sql, params } = identifiers(OWNERS[owner].column);
+    return { names: [], among: (column) => `${column} GLOBAL IN (${sql})`, searched: withoutIndex, params };
+  }
+  const { indexed, exact, params } = candidateConditions(filter, prefix, {
+    workspace: tables.workspace,
+    kind: `'${owner}'`,
+  });
+  // A scalar, which ClickHouse reads once: before it plans the rest, so that one of the two branches is all that it plans.
+  // The condition of the index comes last: it is for the index alone, and few rows reach it.
+  const found = `(
+    SELECT (count(), groupArray(id))
+    FROM (
+      SELECT id FROM ${tables.entityProperties}
+      WHERE kind = '${owner}' AND ${exact} AND ${indexed}
+      LIMIT ${FEW + 1}
+    )
+  )`;
+  return {
+    names: [`${found} AS found`],
+    among: (column) => `(found.1 > ${FEW} OR ${column} IN tupleElement(found, 2))`,
+    // By an index, ClickHouse looks for each identifier of a set by itself, which is slow for many.
+    searched: (column) => `if(${found}.1 > ${FEW}, ${withoutIndex(column)}, ${column})`,
+    params,
+  };
+}
+
+/**
+ * Returns SQL for the JSON of some properties of candidates: `id`, `property` and `value`, which is the empty string where a
+ * property was removed. What a deleted user had before the deletion does not count.
+ *
+ * @param names placeholders of the names of the properties
+ */
+function currentValues(tables: Tables, owner: Owner, names: readonly string[], candidates: Candidates): string {
+  const isOne = names.length === 1;
+  const deleted = owner === 'user' ? [`${lastDeletionOf(tables, 'id', candidates.among('user_id'))} AS deleted`] : [];
+  const aliases = [...candidates.names, ...deleted];
+  const conditions = [
+    `kind = '${owner}'`,
+    propertyIn(names),
+    candidates.among('id'),
+    ...(owner === 'user' ? [countsSql('deleted')] : []),
+  ];
+  const folded = `
+    ${aliases.length === 0 ? '' : `WITH ${aliases.join(',\n    ')}`}
+    SELECT id,${isOne ? '' : ' property,'} ${DECIDING_VALUE} AS value
+    FROM ${tables.entityProperties}
+    WHERE ${conditions.join(' AND ')}
+    GROUP BY id${isOne ? '' : ', property'}
+  `;
+  // Groups of one text are cheaper than groups of two.
+  return isOne ? `SELECT id, ${names[0]} AS property, value FROM (${folded})` : folded;
+}
+
+/** The columns of `entities` with the times of an owner, and how the rows of one are put together. */
+const TIMES = {
+  firstSeenAt: { column: 'first_seen_at', aggregate: 'min' },
+  lastSeenAt: { column: 'last_seen_at', aggregate: 'max' },
+} as const;
+
+/** A comparison of a time, in milliseconds. */
+export interface TimeCondition {
+  readonly operator: Comparison;
+  readonly value: number;
+}
+
+/**
+ * Returns the condition that the owner of an event was seen first or last at a time that meets a comparison. Events without
+ * owner never match.
+ *
+ * @param name of its parameter
+ */
+export function ownerTimeCondition(
+  source: OwnerSource,
+  time: OwnerTime,
+  { operator, value }: TimeCondition,
+  name: string,
+): Sql {
+  const owner = ownerOf(time);
+  const { aggregate, column } = TIMES[time.endsWith('.firstSeenAt') ? 'firstSeenAt' : 'lastSeenAt'];
+  const compared = `${aggregate}(seen) ${COMPARISON_SQL[operator]} fromUnixTimestamp64Milli({${name}:Int64})`;
+  const owners = `SELECT id FROM (${seenTimes(source, owner, column)}) GROUP BY id HAVING ${compared}`;
+  return { sql: `${withoutIndex(OWNERS[owner].column)} GLOBAL IN (${owners})`, params: { [name]: value } };
+}
+
+/**
+ * SQL for when owners were seen, several times for each: `id` and `seen`. A user who came back after a deletion was seen since
+ * then: rows that begin after the last deletion say when, and until the erasure also the events and sightings themselves
+ * (returned-times.ts).
+ */
+function seenTimes({ tables, hasPendingDeletions }: OwnerSource, owner: Owner, column: string): string {
+  const stored = `SELECT id, ${column} AS seen FROM ${tables.entities} WHERE kind = '${owner}'`;
+  if (owner === 'organization') return stored;
+  const lastOf = (id: string) => lastDeletionOf(tables, id, 'true');
+  const begin = 'toInt64(toUInt64OrZero(other_id))';
+  const current = `
+    WITH ${lastOf('id')} AS deleted
+    ${stored} AND (deleted = 0 OR version > deleted AND ${begin} >= deleted)`;
+  if (!hasPendingDeletions) return current;
+  const mixed = `
+      WITH ${lastOf('id')} AS deleted
+      SELECT id FROM ${tables.entities} WHERE kind = 'user' AND deleted > 0 AND version > deleted AND ${begin} < deleted`;
+  return `${current}
+    UNION ALL
+    SELECT user_id AS id, timestamp AS seen FROM ${tables.events}
+    WHERE user_id GLOBAL IN (${mixed}) AND toUnixTimestamp64Micro(received_at) > ${lastOf('user_id')}
+    UNION ALL
+    SELECT user_id AS id, fromUnixTimestamp64Milli(toInt64(intDiv(version, 1000)), 'UTC') AS seen FROM ${tables.userSightings}
+    WHERE user_id GLOBAL IN (${mixed}) AND version > ${lastOf('user_id')}`;
+}
+
+/** A property of the owner of an event. */
+export interface OwnerProperty {
+  readonly owner: Owner;
+  readonly property: string;
+}
+
+/** Returns the column of {@link ownerValue}: as {@link propertyValue} of a property of events. */
+export function ownerValueColumn(prefix: string): string {
+  return `${prefix}_value`;
+}
+
+/**
+ * Returns SQL that puts the value of a property of its owner beside each event. It follows the table of events in a FROM,
+ * which needs an alias.
+ *
+ * @param prefix begins the names of its parameters and columns: it tells the values of one query apart
+ */
+export function ownerValue(tables: Tables, { owner, property }: OwnerProperty, prefix: string): Sql {
+  const parameters = new BoundParameters(prefix);
+  const places = [...placesByProperty(property)];
+  const names = places.map(([name]) => parameters.text(name));
+  const found = places.map(([, inside]) => propertyValue('value', property, parameters, inside));
+  const current = currentValues(tables, owner, names, EVERYONE);
+  const [id, column] = [`${prefix}_id`, ownerValueColumn(prefix)];
+  // Where a name can mean several properties, the first one that has a value counts, longer names first.
+  const values =
+    names.length === 1
+      ? `SELECT id AS ${id}, ${found[0]} AS ${column} FROM (${current})`
+      : `SELECT id AS ${id}, argMin(found, place) AS ${column}
+      FROM (
+        SELECT id, indexOf([${names.join(', ')}], property) AS place, [${found.join(', ')}][place] AS found
+        FROM (${current})
+      )
+      WHERE found != ''
+      GROUP BY id`;
+  return {
+    sql: `GLOBAL ANY LEFT JOIN (${values}) AS ${prefix}_owners ON ${id} = ${OWNERS[owner].column}`,
+    params: parameters.params,
+  };
+}
