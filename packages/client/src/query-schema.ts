@@ -2681,10 +2681,12 @@ export interface operations {
                 startDate?: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
                 endDate?: string;
-                /** @description Paths that begin with this, with or without `properties.`. Upper and lower case differ. */
+                /** @description Paths that begin with this, with or without `properties.` and what comes before it. Upper and lower case differ. */
                 prefix?: string;
                 /** @description How many results to return at most. */
                 limit?: number;
+                /** @description Whose properties: those of the events, or those that the events' users or organizations have now. */
+                of?: "event" | "user" | "organization";
                 /**
                  * @description `properties.<name>=<value>`, or with an operator in brackets behind the name: `properties.<name>[<operator>]=<value>`. Equality is with the property written as text, a string as it is, anything else as JSON (`true`, `12`, `null`). An array equals a value also when one of its items does. A value that is a JSON number is compared with numbers, any other with strings by their bytes; one in double quotes is text. A dot in the name reaches into nested objects, and also matches a name with a dot. At most 20 such filters, all objects taken together.
                  *
@@ -2813,7 +2815,7 @@ export interface operations {
     listEventValues: {
         parameters: {
             query?: {
-                /** @description Required. `properties.<name>`, where a dot means what it means in a filter, or one of `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`. */
+                /** @description Required. `properties.<name>`, where a dot means what it means in a filter, also of the event's user or organization as they are now: `organization.properties.<name>`; or one of `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`. */
                 property?: string;
                 /** @description Events with this uuid. */
                 uuid?: string;

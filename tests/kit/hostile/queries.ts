@@ -355,9 +355,11 @@ export const QUERY_DOORS: Doors = {
   'GET /events/retention': retention,
   'GET /events/retention/people': retentionPeople,
   'GET /events/names': menu('/events/names'),
-  'GET /events/properties': menu('/events/properties'),
+  'GET /events/properties': menu('/events/properties', (random) => [
+    ['of', pick(random, ['event', 'user', 'organization'])],
+  ]),
   'GET /events/values': menu('/events/values', (random) => [
-    ['property', pick(random, ['event', 'userId', ...STORED_NAMES.map((name) => `properties.${name}`)])],
+    ['property', pick(random, ['event', 'userId', groupOf(random)])],
   ]),
   'GET /events/stream': stream,
   'GET /events/export': exported,

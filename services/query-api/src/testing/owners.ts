@@ -263,7 +263,7 @@ const READS = [
   '/events?limit=7&total=capped&orderByField=uuid',
   '/events/names?',
   '/events/values?property=groupId',
-  '/events/properties?',
+  '/events/properties?prefix=pl',
 ] as const;
 
 const RANGE = 'startDate=2026-03-01&endDate=2026-03-07';
@@ -289,23 +289,40 @@ const anyGroup = fc.tuple(anyKind, fc.constantFrom('plan', 'n', 'a', 'a.b', 'a.b
   return { asked: ['groupBy', value], expected: ['groupBy', `properties.${value}`] };
 });
 
+/** What is asked of the properties of owners, and the same of the reference. */
+const MENUS = [
+  [
+    '/events/values?property=organization.properties.plan',
+    '/events/values?property=properties.organization.properties.plan',
+  ],
+  ['/events/values?property=user.properties.a.b', '/events/values?property=properties.user.properties.a.b'],
+  ['/events/properties?of=user', '/events/properties?prefix=user.properties.'],
+  ['/events/properties?of=organization&prefix=a', '/events/properties?prefix=organization.properties.a'],
+] as const;
+
 const anyQuestion = fc
-  .tuple(fc.constantFrom(...READS, ...REPORTS, ...GROUPED_REPORTS), anyFilters, fc.nat(3), fc.option(anyGroup))
-  .map(([read, filters, step, group]): Question => {
-    const isGrouped = (GROUPED_REPORTS as readonly string[]).includes(read);
-    const [path = '', query] = read.split('?');
-    const isOfStep = path === '/events/funnel' && step === 0;
+  .tuple(
+    fc.constantFrom(...[...READS, ...REPORTS, ...GROUPED_REPORTS].map((read) => [read, read] as const), ...MENUS),
+    anyFilters,
+    fc.nat(3),
+    fc.option(anyGroup),
+  )
+  .map(([[asked, expected], filters, step, group]): Question => {
+    const isGrouped = (GROUPED_REPORTS as readonly string[]).includes(asked);
+    const isOfStep = asked.startsWith('/events/funnel?') && step === 0;
     const parts = [
-      ...[...new URLSearchParams(query)].map(([name, value]) => same(name, value)),
       ...filters.map((filter) => (isOfStep ? ofStep(filter) : filter)),
       ...(isGrouped && group ? [group] : []),
     ];
-    const urlOf = (side: 'asked' | 'expected') => {
-      const parameters = new Map(parts.map((one) => one[side]));
-      return `${path}?${new URLSearchParams([...parameters])}`;
-    };
-    return { asked: urlOf('asked'), expected: urlOf('expected') };
+    return { asked: withParts(asked, parts, 'asked'), expected: withParts(expected, parts, 'expected') };
   });
+
+/** A parameter is given once: the first one counts. */
+function withParts(read: string, parts: readonly Part[], side: 'asked' | 'expected'): string {
+  const [path, query] = read.split('?');
+  const given = [...parts.map((one) => one[side]).toReversed(), ...new URLSearchParams(query)];
+  return `${path}?${new URLSearchParams([...new Map(given.map(([name, value]) => [name, value]))])}`;
+}
 
 /** Returns random questions: other ones with each call. */
 export function ownerQuestions(count: number): readonly Question[] {
@@ -354,9 +371,11 @@ export function comparable({ status, text }: Answer): unknown {
   const records = (results as readonly Record<string, unknown>[] | undefined)?.map(
     ({ properties: _properties, ...record }) => record,
   );
-  // The menu of properties lists those of the reference too.
-  const kept = records?.filter(
-    ({ path }) => path === undefined || !/^properties\.(user|organization)\b/.test(String(path)),
+  // The reference has what is known of owners inside the properties of its events.
+  const kept = records?.map(({ path, ...record }) =>
+    path === undefined
+      ? record
+      : { ...record, path: String(path).replace(/^properties\.(?=user\.|organization\.)/, '') },
   );
   return { status, ...rest, results: kept };
 }

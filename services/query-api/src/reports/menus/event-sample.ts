@@ -1,13 +1,19 @@
 import { Turns } from '@sluice/shared/turns';
+import { groupsOf } from '../../records/entities/candidates.ts';
+import { readEntities } from '../../records/entities/entities-reader.ts';
+import type { Entity } from '../../records/entities/entity-record.ts';
 import type { EventField } from '../../records/events/event-columns.ts';
 import { asEventRow, selectOf, sortKeyOf, textOf } from '../../records/events/event-record.ts';
 import type { EventSelection } from '../../records/events/event-selection.ts';
 import { PageReader } from '../../records/events/events-page.ts';
 import { listKeyOf } from '../../records/events/events-parameters.ts';
 import { PagePaces } from '../../records/events/page-paces.ts';
+import type { Owner } from '../../records/owners/owners.ts';
 import type { QueryContext } from '../../store/query.ts';
 import type { QueryRunner } from '../../store/query-runner.ts';
 import { LARGE_ROWS_SETTINGS } from '../../store/query-settings.ts';
+import { RequestQueries } from '../../store/request-queries.ts';
+import { TimeBudget } from '../../store/time-budget.ts';
 import { REPORT } from '../report-runner.ts';
 
 /** How many events a sample has at most. */
@@ -63,6 +69,60 @@ export class SampleReader {
         const isFull = visit(text, sortKeyOf(row, 'timestamp').timestampMs);
         if (isFull || characters >= SAMPLE_CHARACTERS_MAX) return events;
         await turns.next();
+      }
+    }
+    return events;
+  }
+}
+
+/** A user or an organization of sampled events. */
+export interface SampledOwner {
+  /** As it is now. */
+  readonly entity: Entity;
+  /** How many of the events are of it. */
+  readonly events: number;
+  /** When the last of them was, in milliseconds. */
+  readonly lastMs: number;
+}
+
+interface OwnersRequest {
+  readonly selection: EventSelection;
+  readonly owner: Owner;
+  /** Looks at one owner, and returns whether it is the last one that the menu can hold. */
+  readonly visit: (owner: SampledOwner) => Promise<boolean>;
+}
+
+/** Reads the users or organizations of a sample of events. */
+export class SampledOwners {
+  readonly #queryRunner: Pick<QueryRunner, 'all'>;
+  readonly #samples: SampleReader;
+  readonly #timeoutMs: number;
+
+  /** @param timeoutMs how long reading the owners may take */
+  constructor(queryRunner: Pick<QueryRunner, 'all'>, samples: SampleReader, timeoutMs: number) {
+    this.#queryRunner = queryRunner;
+    this.#samples = samples;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  /** Reads the owners of the newest of the selected events, and returns how many events these are. */
+  async read({ selection, owner, visit }: OwnersRequest, context: QueryContext): Promise<number> {
+    const sampled = new Map<string, { events: number; lastMs: number }>();
+    const count = (id: string, timestampMs: number) => {
+      const { events, lastMs } = sampled.get(id) ?? { events: 0, lastMs: timestampMs };
+      if (id !== '') sampled.set(id, { events: events + 1, lastMs: Math.max(lastMs, timestampMs) });
+      return false;
+    };
+    const field = owner === 'user' ? 'userId' : 'groupId';
+    const events = await this.#samples.read({ selection, field, visit: count }, context);
+    const queries = new RequestQueries(this.#queryRunner, context, new TimeBudget(this.#timeoutMs));
+    for (const ids of groupsOf([...sampled.keys()])) {
+      const items = ids.map((id) => ({ id }));
+      for await (const { found } of readEntities(queries, { kind: owner, properties: [] }, items)) {
+        for (const entity of found) {
+          const known = sampled.get(entity.id);
+          if (known && (await visit({ entity, ...known }))) return events;
+        }
       }
     }
     return events;

@@ -98,13 +98,20 @@ interface Found {
 export class PropertyPaths {
   readonly #found = new Map<string, Found>();
   readonly #prefix: string;
+  readonly #root: string;
   readonly #memory: Reservation | undefined;
   #events = 0;
+  /** How many events the properties are of that are added now. */
+  #count = 1;
   #characters = 0;
 
-  /** @param prefix what the paths begin with, with or without `properties.`; empty for all */
-  constructor(prefix: string, memory?: Reservation) {
+  /**
+   * @param prefix what the paths begin with, with or without `root`; empty for all
+   * @param root what a path has before the name, such as `properties.`
+   */
+  constructor(prefix: string, memory?: Reservation, root = PROPERTIES) {
     this.#prefix = prefix;
+    this.#root = root;
     this.#memory = memory;
   }
 
@@ -115,7 +122,18 @@ export class PropertyPaths {
 
   /** Adds the properties of one event. @throws {Problem} `overloaded` */
   add(json: string, timestampMs: number): void {
+    this.begin(1);
+    this.addPart(json, timestampMs);
+  }
+
+  /** Begins with properties that some events have in common. */
+  begin(count: number): void {
     this.#events += 1;
+    this.#count = count;
+  }
+
+  /** Adds some of the properties that were begun with. @throws {Problem} `overloaded` */
+  addPart(json: string, timestampMs: number): void {
     const document = parseJson(json);
     if (typeOf(document) === 'object') this.#addObject(document as object, '', 0, timestampMs);
   }
@@ -126,7 +144,7 @@ export class PropertyPaths {
       .entries()
       .map(([text, { count, types, lastSeenMs }]) => ({ text, count, types, lastSeenMs }));
     return (await firstEntries(entries, limit)).map(({ text, types, count, lastSeenMs }) => ({
-      path: `${PROPERTIES}${text}`,
+      path: `${this.#root}${text}`,
       types: JSON_TYPES.filter((_, index) => types & (1 << index)),
       count,
       lastSeenMs,
@@ -147,7 +165,7 @@ export class PropertyPaths {
   }
 
   #isListed(name: string): boolean {
-    return name.startsWith(this.#prefix) || `${PROPERTIES}${name}`.startsWith(this.#prefix);
+    return name.startsWith(this.#prefix) || `${this.#root}${name}`.startsWith(this.#prefix);
   }
 
   #addName(name: string, type: JsonType, timestampMs: number): void {
@@ -160,7 +178,7 @@ export class PropertyPaths {
     found.types |= 1 << JSON_TYPES.indexOf(type);
     if (found.event === this.#events) return;
     found.event = this.#events;
-    found.count += 1;
+    found.count += this.#count;
     found.lastSeenMs = Math.max(found.lastSeenMs, timestampMs);
   }
 }
@@ -202,13 +220,13 @@ export class CountedValues {
     return this.#counts.size >= MENU_ENTRIES_MAX;
   }
 
-  /** Adds the values of one event. @throws {Problem} `overloaded` */
-  add(values: readonly unknown[]): void {
+  /** Adds the values of one event, or of some that have them in common. @throws {Problem} `overloaded` */
+  add(values: readonly unknown[], events = 1): void {
     for (const json of new Set(values.map((value) => JSON.stringify(value)))) {
       if (!textOfJson(json).startsWith(this.#prefix)) continue;
       const count = this.#counts.get(json) ?? 0;
       if (count === 0) reserve(this.#memory, VALUE_BYTES + MEMORY_PER_CHARACTER * json.length);
-      this.#counts.set(json, count + 1);
+      this.#counts.set(json, count + events);
     }
   }
 

@@ -13,6 +13,7 @@ import {
 } from '../../records/events/event-selection.ts';
 import { numberParameter } from '../../records/filters/parameter-schemas.ts';
 import { type ParsedParameters, parseParameters, refuseErrors } from '../../records/filters/parameters.ts';
+import { OWNER_KINDS, type OwnerProperty } from '../../records/owners/owners.ts';
 import { propertyOfPath } from '../property-parameter.ts';
 import type { MenuRequest } from './event-names.ts';
 
@@ -22,7 +23,11 @@ type TextField = FieldsLike<{ readonly type: 'text' | 'identifier' }>;
 /** What values can be listed of: a field, or a property by its name. */
 export type ValueSource =
   | { readonly field: TextField; readonly property?: never }
-  | { readonly field: 'properties'; readonly property: string };
+  | { readonly field: 'properties'; readonly property: string }
+  | (OwnerProperty & { readonly field?: never });
+
+/** Whose properties a menu can list. */
+const PROPERTY_HOLDERS = ['event', ...OWNER_KINDS] as const;
 
 const TEXT_FIELDS = EVENT_FIELDS.map(([field]) => field).filter(isTextField);
 
@@ -39,7 +44,18 @@ function menuParameters(prefixDescription: string) {
 export const namesParameters = menuParameters('Names that begin with this.');
 
 /** The parameters of `GET /events/properties`. */
-export const propertiesParameters = menuParameters('Paths that begin with this, with or without `properties.`.');
+export const propertiesParameters = {
+  ...menuParameters('Paths that begin with this, with or without `properties.` and what comes before it.'),
+  of: z.enum(PROPERTY_HOLDERS, `must be one of ${PROPERTY_HOLDERS.join(', ')}`).meta({
+    default: 'event',
+    description: "Whose properties: those of the events, or those that the events' users or organizations have now.",
+  }),
+};
+
+/** A valid request for the names of properties. */
+export interface PropertiesRequest extends MenuRequest {
+  readonly of: (typeof PROPERTY_HOLDERS)[number];
+}
 
 /** The parameters of `GET /events/values`. */
 export const valuesParameters = {
@@ -47,11 +63,14 @@ export const valuesParameters = {
     .string()
     .transform((text, context): ValueSource => {
       if (isTextField(text)) return { field: text };
-      const message = `must be one of ${TEXT_FIELDS.join(', ')}, or properties.<name>`;
-      return { field: 'properties', property: propertyOfPath(text, context, message) };
+      const paths = 'properties.<name>, user.properties.<name>, organization.properties.<name>';
+      const message = `must be one of ${TEXT_FIELDS.join(', ')}, or ${paths}`;
+      const owner = OWNER_KINDS.find((one) => text.startsWith(`${one}.`));
+      if (!owner) return { field: 'properties', property: propertyOfPath(text, context, message) };
+      return { owner, property: propertyOfPath(text.slice(owner.length + 1), context, message) };
     })
     .meta({
-      description: `Required. \`properties.<name>\`, where a dot means what it means in a filter, or one of ${inCode(TEXT_FIELDS)}.`,
+      description: `Required. \`properties.<name>\`, where a dot means what it means in a filter, also of the event's user or organization as they are now: \`organization.properties.<name>\`; or one of ${inCode(TEXT_FIELDS)}.`,
     }),
   ...menuParameters('Values that begin with this: a string as it is, any other value as JSON.'),
 };
@@ -64,14 +83,25 @@ export interface ValuesRequest extends MenuRequest {
 const PROPERTY_REQUIRED: InputError = { path: 'property', code: 'required', message: 'is required' };
 
 /**
- * Parses the query of `GET /events/names` or `GET /events/properties`.
+ * Parses the query of `GET /events/names`.
  *
  * @throws {Problem} `invalid_request`, naming every error
  */
-export function parseMenuRequest(parameters: typeof namesParameters, query: QueryParameters): MenuRequest {
-  const parsed = parseParameters(parameters, eventFilterable, query);
+export function parseNamesRequest(query: QueryParameters): MenuRequest {
+  const parsed = parseParameters(namesParameters, eventFilterable, query);
   refuseErrors(errorsOf(parsed));
   return requestOf(parsed);
+}
+
+/**
+ * Parses the query of `GET /events/properties`.
+ *
+ * @throws {Problem} `invalid_request`, naming every error
+ */
+export function parsePropertiesRequest(query: QueryParameters): PropertiesRequest {
+  const parsed = parseParameters(propertiesParameters, eventFilterable, query);
+  refuseErrors(errorsOf(parsed));
+  return { ...requestOf(parsed), of: parsed.values.of ?? 'event' };
 }
 
 /**

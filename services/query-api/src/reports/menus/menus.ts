@@ -10,8 +10,15 @@ import { type ParameterShape, querySchema } from '../../records/filters/paramete
 import type { QueryContext } from '../../store/query.ts';
 import type { QueryRunner } from '../../store/query-runner.ts';
 import { type QueryRead, type ReadDependencies, registerQueryRead } from '../../store/read-route.ts';
+import { PROPERTIES } from '../property-parameter.ts';
 import { type MenuRequest, readEventNames, readNameValues } from './event-names.ts';
-import { SAMPLE_CHARACTERS_MAX, SAMPLE_EVENTS_MAX, SampleReader } from './event-sample.ts';
+import {
+  SAMPLE_CHARACTERS_MAX,
+  SAMPLE_EVENTS_MAX,
+  type SampledOwner,
+  SampledOwners,
+  SampleReader,
+} from './event-sample.ts';
 import {
   CountedValues,
   type FoundValue,
@@ -24,7 +31,9 @@ import {
 } from './menu-entries.ts';
 import {
   namesParameters,
-  parseMenuRequest,
+  type PropertiesRequest,
+  parseNamesRequest,
+  parsePropertiesRequest,
   parseValuesRequest,
   propertiesParameters,
   type ValuesRequest,
@@ -40,14 +49,14 @@ export function registerMenus(app: FastifyInstance, deps: ReadDependencies): voi
   registerQueryRead(app, {
     path: '/events/names',
     describe: describeNames,
-    parse: (query) => parseMenuRequest(namesParameters, query),
+    parse: parseNamesRequest,
     ...respondWith((request, context) => reader.names(request, context)),
   });
   registerQueryRead(app, {
     path: '/events/properties',
     describe: describeProperties,
-    parse: (query) => parseMenuRequest(propertiesParameters, query),
-    ...respondWith((request, context) => reader.properties(request, context)),
+    parse: parsePropertiesRequest,
+    ...respondWith((request: PropertiesRequest, context) => reader.properties(request, context)),
   });
 }
 
@@ -103,11 +112,13 @@ export interface Menu {
 export class MenuReader {
   readonly #queryRunner: Pick<QueryRunner, 'all'>;
   readonly #samples: SampleReader;
+  readonly #owners: SampledOwners;
 
   /** @param timeoutMs how long a sample may take */
   constructor(queryRunner: Pick<QueryRunner, 'rows' | 'all'>, timeoutMs: number) {
     this.#queryRunner = queryRunner;
     this.#samples = new SampleReader(queryRunner, timeoutMs);
+    this.#owners = new SampledOwners(queryRunner, this.#samples, timeoutMs);
   }
 
   /** Reads names and types of events. */
@@ -120,13 +131,15 @@ export class MenuReader {
   }
 
   /** Reads the names of properties. */
-  async properties({ selection, prefix, limit }: MenuRequest, context: QueryContext): Promise<Menu> {
-    const paths = new PropertyPaths(prefix, context.memory);
+  async properties({ selection, prefix, limit, of }: PropertiesRequest, context: QueryContext): Promise<Menu> {
+    const paths = new PropertyPaths(prefix, context.memory, of === 'event' ? PROPERTIES : `${of}.${PROPERTIES}`);
     const visit = (text: string, timestampMs: number) => {
       paths.add(text, timestampMs);
       return paths.isFull;
     };
-    const sampledEvents = await this.#samples.read({ selection, field: 'properties', visit }, context);
+    const sampledEvents = await (of === 'event'
+      ? this.#samples.read({ selection, field: 'properties', visit }, context)
+      : this.#owners.read({ selection, owner: of, visit: (one) => addPaths(paths, one) }, context));
     const results = (await paths.first(limit)).map(({ path, types, count, lastSeenMs }) =>
       JSON.stringify({ path, types, share: count / sampledEvents, lastSeenAt: isoTime(lastSeenMs) }),
     );
@@ -136,12 +149,17 @@ export class MenuReader {
   /** Reads the values of a field or a property. */
   async values(request: ValuesRequest, context: QueryContext): Promise<Menu> {
     const { selection, source, prefix, limit } = request;
+    const counted = new CountedValues(prefix, context.memory);
+    if ('owner' in source) {
+      const visit = (one: SampledOwner) => addValues(counted, source.property, one);
+      const sampledEvents = await this.#owners.read({ selection, owner: source.owner, visit }, context);
+      return { results: (await counted.first(limit)).map(valueJson), sampledEvents };
+    }
     const { field, property } = source;
     if (field === 'event' || field === 'type') {
       const values = await readNameValues(this.#queryRunner, field, request, context);
       return { results: values.map((value) => JSON.stringify(value)), sampledEvents: null };
     }
-    const counted = new CountedValues(prefix, context.memory);
     const visit = (text: string) => {
       // An identifier that is missing is empty.
       const values = text === '' ? [] : [text];
@@ -151,6 +169,28 @@ export class MenuReader {
     const sampledEvents = await this.#samples.read({ selection, field, visit }, context);
     return { results: (await counted.first(limit)).map(valueJson), sampledEvents };
   }
+}
+
+/** Adds the names of an owner's properties, and returns whether the menu is full. */
+async function addPaths(paths: PropertyPaths, { entity, events, lastMs }: SampledOwner): Promise<boolean> {
+  paths.begin(events);
+  for await (const properties of entity.properties) {
+    for (const [name, json] of properties) paths.addPart(`{${JSON.stringify(name)}:${json}}`, lastMs);
+  }
+  return paths.isFull;
+}
+
+/** Adds the values of an owner's property, and returns whether the menu is full. */
+async function addValues(counted: CountedValues, name: string, { entity, events }: SampledOwner): Promise<boolean> {
+  const values: unknown[] = [];
+  for await (const properties of entity.properties) {
+    for (const [property, json] of properties) {
+      if (name !== property && !name.startsWith(`${property}.`)) continue;
+      values.push(...valuesOfProperty(`{${JSON.stringify(property)}:${json}}`, name));
+    }
+  }
+  counted.add(values, events);
+  return counted.isFull;
 }
 
 function valueJson({ json, count }: FoundValue): string {
