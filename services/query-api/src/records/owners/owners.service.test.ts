@@ -95,3 +95,35 @@ test('as many filters as there may be are answered together', async () => {
   const { status, text } = await query.get(`/events?limit=10&${filters.join('&')}`, 'c');
   expect(status, text).toBe(200);
 });
+
+test('a user who came back was seen first since the deletion, whether or not its erasure has put that right', async () => {
+  const [deletedUs, janMs, marchMs] = [Date.UTC(2026, 1, 15) * 1_000, Date.UTC(2026, 0, 1), Date.UTC(2026, 2, 1)];
+  for (const user_id of ['sure', 'mixed']) {
+    await query.insert('user_deletions', [{ workspace_id: 'f', user_id, version: deletedUs }]);
+    await query.insert('pending_deletions', [{ workspace_id: 'f', user_id, version: deletedUs, stored_at: 1 }]);
+  }
+  const row = (id: string, other_id: string, firstMs: number, version: number) => ({
+    ...{ workspace_id: 'f', kind: 'user', id, other_id, first_seen_at: firstMs, last_seen_at: marchMs, version },
+  });
+  await query.insert('entities', [
+    row('sure', '', janMs, deletedUs - 1),
+    row('sure', String(deletedUs), marchMs, deletedUs + 1),
+    row('mixed', '', janMs, deletedUs + 1),
+  ]);
+  const at = (userId: string) => anEvent({ userId, timestampMs: marchMs, receivedAtUs: deletedUs + 1 });
+  await query.store('f', [at('sure'), at('mixed')]);
+  await wait(DELETIONS_FORGOTTEN_MS);
+  const total = async (filter: string) => (await query.get(`/events?limit=0&${filter}`, 'f')).body.total;
+  expect(await total('user.firstSeenAt[lt]=2026-03-01')).toBe(0);
+  expect(await total('user.firstSeenAt[gte]=2026-03-01')).toBe(2);
+});
+
+test('where a name means several properties, groups are those of the longest', async () => {
+  const property = (name: string, value: string) => ({
+    ...{ workspace_id: 'g', kind: 'user', id: 'x', property: name, register: aRegister(1, 'set', value) },
+  });
+  await query.insert('entity_properties', [property('a', '{"b":"inside"}'), property('a.b', '"whole"')]);
+  await query.store('g', [anEvent({ userId: 'x' })]);
+  const { body } = await query.get('/events/series?startDate=2026-03-01&groupBy=user.properties.a.b', 'g');
+  expect(body).toMatchObject({ series: [{ group: ['whole'], total: 1 }] });
+});
