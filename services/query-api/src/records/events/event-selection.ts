@@ -127,6 +127,11 @@ export function selectedPropertyCondition(
   return eventPropertyCondition({ document, ...filter }, EVENT_COLUMNS[document].column, prefix);
 }
 
+/** Whether events are selected by what is known of their user or organization. */
+export function isByOwners({ fields, properties }: Pick<EventSelection, 'fields' | 'properties'>): boolean {
+  return fields.some(({ field }) => isOwnerTime(field)) || properties.some(({ document }) => isOwnerDocument(document));
+}
+
 /** Returns what the owners of events are read from, in a query that leaves out hidden events, if there are any. */
 export function ownersIn(tables: Tables, hidden: Sql | undefined): OwnerSource {
   return { tables, hasPendingDeletions: hidden !== undefined };

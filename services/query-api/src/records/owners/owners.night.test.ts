@@ -2,7 +2,13 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { entityHash, eventHash } from '@sluice/shared/row-hashes';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ask, comparable, OWNER_TABLES, type OwnersWorld, ownerQuestions, ownersWorld } from '../../testing/owners.ts';
-import { DELETIONS_FORGOTTEN_MS, type QueryService, startQuery, type TestEvent } from '../../testing/query-service.ts';
+import {
+  anEvent,
+  DELETIONS_FORGOTTEN_MS,
+  type QueryService,
+  startQuery,
+  type TestEvent,
+} from '../../testing/query-service.ts';
 import { type Shards, startShards } from '../../testing/shards.ts';
 
 const PARTITIONS = 48;
@@ -58,6 +64,26 @@ async function storeRows(table: (typeof OWNER_TABLES)[number]): Promise<void> {
     }
   }
 }
+
+test('users who are more than a series may have cells are filtered and grouped by', async () => {
+  const users = 250_000;
+  await single.clickHouse.command({
+    query: `INSERT INTO entity_properties (workspace_id, kind, id, property, register)
+      SELECT 'c', 'user', toString(number), 'plan', (1, generateUUIDv4(), 'set', if(number % 2 = 0, '"pro"', '"free"'))
+      FROM numbers({users:UInt64})`,
+    query_params: { users },
+  });
+  await single.store('c', [anEvent({ userId: '0' }), anEvent({ userId: '1' }), anEvent()]);
+  const series = '/events/series?interval=none&startDate=2026-03-01&endDate=2026-03-01';
+  const { body } = await single.get(`${series}&groupBy=user.properties.plan&user.properties.plan[ne]=free`, 'c');
+  expect(body).toMatchObject({
+    series: [
+      { group: [null], total: 1 },
+      { group: ['pro'], total: 1 },
+    ],
+    total: 2,
+  });
+});
 
 test('300 random questions are answered as those about events that hold all of it, by one server and by two ranges', async () => {
   for (const { asked, expected } of ownerQuestions(300)) {

@@ -2,6 +2,7 @@ import type { Reservation } from '@sluice/shared/http/memory-budget';
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryConfig } from '../../config.ts';
 import { reserve } from '../../http/request-memory.ts';
+import { isByOwners } from '../../records/events/event-selection.ts';
 import type { HidingStatement, QueryContext } from '../../store/query.ts';
 import { isOutOfSpace } from '../../store/query-error.ts';
 import type { QueryRunner } from '../../store/query-runner.ts';
@@ -174,7 +175,8 @@ class SeriesReading {
   }
 
   async #once(part: SeriesPart, options: RunOptions): Promise<Found | undefined> {
-    const settings = { max_rows_to_group_by: String(CELLS_MAX) };
+    // Where owners are folded, they are groups of the same query, and may be more: then only memory limits the cells.
+    const settings = readsOwners(part.request) ? {} : { max_rows_to_group_by: String(CELLS_MAX) };
     const lines = await this.#lines(part, (tables, hidden) => seriesQuery({ ...part, tables, hidden }), {
       ...options,
       settings,
@@ -215,6 +217,11 @@ class SeriesReading {
       if (!isWhole) memory?.release();
     }
   }
+}
+
+/** Whether a series depends on what is known of users or organizations. */
+function readsOwners({ selection, groupBy }: SeriesRequest): boolean {
+  return isByOwners(selection) || groupBy.some((key) => !('field' in key) && key.owner !== undefined);
 }
 
 type Groups = SeriesNumbers['groups'];
