@@ -147,10 +147,13 @@ function conditionOf(
   const owners = {
     ...ownersIn(tables.ofWorkspaceIn(`${prefix}workspace`), hidden),
     // A page has few events, and a stream reads one after the other.
-    identifiers: (column: string): Sql => ({
-      sql: `SELECT ${column} FROM ${tables.eventsOfAllWorkspaces} WHERE ${IN_RANGE} AND ${ofWorkspace.sql}`,
-      params: {},
-    }),
+    within: {
+      areFew: true,
+      identifiers: (column: string): Sql => ({
+        sql: `SELECT ${column} FROM ${tables.eventsOfAllWorkspaces} WHERE ${IN_RANGE} AND ${ofWorkspace.sql}`,
+        params: {},
+      }),
+    },
   };
   const all = [ofWorkspace, ...kept, ...filterConditions(filters, owners, prefix), ...shownConditions(hidden)];
   return {

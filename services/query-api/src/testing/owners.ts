@@ -260,6 +260,8 @@ const anyFilters = fc.array(
 /** What is asked, besides filters and groups; reports have a range. */
 const READS = [
   '/events?limit=1000',
+  '/events?limit=5',
+  '/events?limit=3&orderByDirection=ASC',
   '/events?limit=7&total=capped&orderByField=uuid',
   '/events/names?',
   '/events/values?property=groupId',

@@ -79,7 +79,7 @@ export class PageReader {
     const slices: PageSlice[] = [];
     let rest = wholePage(request);
     for (const end of ends) {
-      slices.push(descending ? { ...rest, startMs: end } : { ...rest, endMs: end });
+      slices.push({ ...rest, ...(descending ? { startMs: end } : { endMs: end }), isWindow: true });
       // Beyond the first window every event comes after the cursor.
       rest = { ...rest, after: undefined, ...(descending ? { endMs: end - 1 } : { startMs: end + 1 }) };
     }
@@ -125,6 +125,7 @@ function spanning(one: PageSlice, other: PageSlice): PageSlice {
     ...one,
     startMs: lower(one.startMs, other.startMs),
     endMs: higher(one.endMs, other.endMs),
+    isWindow: other.isWindow ?? false,
   };
 }
 

@@ -81,5 +81,10 @@ function widths(request: PageRequest, { list, workspace }: KnownPaces, rows: num
 function isSparse({ fields, properties }: PageRequest): boolean {
   const isEquality = ({ condition }: { readonly condition: { readonly operator: string } }) =>
     condition.operator === 'eq' || condition.operator === 'in';
-  return fields.some((filter) => SPARSE_FIELDS.has(filter.field) && isEquality(filter)) || properties.some(isEquality);
+  // What many users have, such as a country, is read of those in a window alone.
+  const isSparseProperty = (filter: PageRequest['properties'][number]) =>
+    filter.document !== 'user.properties' && isEquality(filter);
+  return (
+    fields.some((filter) => SPARSE_FIELDS.has(filter.field) && isEquality(filter)) || properties.some(isSparseProperty)
+  );
 }

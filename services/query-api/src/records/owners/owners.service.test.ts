@@ -28,6 +28,8 @@ beforeAll(async () => {
 afterAll(() => query.stop());
 
 test('random questions about users and organizations are answered as those about events that hold all of it', async () => {
+  // From then on pages are read in windows.
+  for (const workspace of ['a', 'b']) await query.get('/events', workspace);
   for (const { asked, expected } of ownerQuestions(60)) {
     const [answer, reference] = await Promise.all([ask(query, asked, 'a'), ask(query, expected, 'b')]);
     expect(answer.status, `${asked} ${answer.text}`).toBe(200);
@@ -67,6 +69,17 @@ test('more owners than the index names are found as well', async () => {
   );
   const { body } = await query.get('/events?limit=0&user.properties.plan=pro', 'e');
   expect(body.total).toBe(count / 2);
+  // From then on pages are read in windows, and the owners of their events alone.
+  await query.get('/events', 'e');
+  for (const [filter, remainder] of [
+    ['user.properties.plan=pro', 0],
+    ['user.properties.plan[ne]=pro', 1],
+  ] as const) {
+    const page = await query.get(`/events?limit=1000&total=none&${filter}`, 'e');
+    expect(page.body.results.map(({ userId }) => Number(userId) % 2)).toEqual(
+      Array.from({ length: 1_000 }, () => remainder),
+    );
+  }
 });
 
 test.each([

@@ -56,8 +56,16 @@ export interface OwnerSource {
   readonly tables: Tables;
   /** Whether the workspace has pending deletions. */
   readonly hasPendingDeletions: boolean;
-  /** Returns SQL of the identifiers in a column of the events that are read, where these are few. Default: they may be all. */
-  readonly identifiers?: (column: string) => Sql;
+  /** The events that are read, where they are not all of a range without end. Default: they may be all. */
+  readonly within?: EventsRead;
+}
+
+/** Some events. */
+export interface EventsRead {
+  /** Returns SQL of the identifiers in a column. */
+  readonly identifiers: (column: string) => Sql;
+  /** Whether the identifiers are so few that no index need look for other candidates. */
+  readonly areFew: boolean;
 }
 
 /**
@@ -90,8 +98,10 @@ export function ownerPropertyCondition(
 interface Candidates {
   /** Names that the conditions have, each with the SQL that it stands for. */
   readonly names: readonly string[];
-  /** Returns the condition that an identifier is one of them. */
-  among(column: string): string;
+  /** The condition that the identifier `id` is one of them. */
+  readonly among: string;
+  /** A condition on `user_id` that holds for all of them. */
+  readonly amongUsers: string;
   /** Returns the column of events in the form in which a set of them is searched fastest. */
   searched(column: string): string;
   readonly params: Sql['params'];
@@ -100,20 +110,27 @@ interface Candidates {
 /** ClickHouse uses no index for this. */
 const withoutIndex = (column: string) => `identity(${column})`;
 
-const EVERYONE: Candidates = { names: [], among: () => 'true', searched: withoutIndex, params: {} };
+const EVERYONE: Candidates = { names: [], among: 'true', amongUsers: 'true', searched: withoutIndex, params: {} };
 
 /** Up to so many rows that can match, the index names candidates. */
 const FEW = 1_000;
 
 function candidatesOf(
-  { tables, identifiers }: OwnerSource,
+  { tables, within }: OwnerSource,
   owner: Owner,
   filter: PropertyFilter,
   { names, prefix }: { readonly names: readonly string[]; readonly prefix: string },
 ): Candidates {
-  if (identifiers) {
-    const { sql, params } = identifiers(OWNERS[owner].column);
-    return { names: [], among: (column) => `${column} GLOBAL IN (${sql})`, searched: withoutIndex, params };
+  const read = within?.identifiers(OWNERS[owner].column);
+  const isRead = (column: string) => (read ? `${column} GLOBAL IN (${read.sql})` : 'true');
+  if (within?.areFew) {
+    return {
+      names: [],
+      among: isRead('id'),
+      amongUsers: isRead('user_id'),
+      searched: withoutIndex,
+      params: read?.params ?? {},
+    };
   }
   const { indexed, findsValue, exact, params } = candidateConditions(filter, prefix, {
     workspace: tables.workspace,
@@ -132,10 +149,11 @@ function candidatesOf(
   )`;
   return {
     names: [`${found} AS found`],
-    among: (column) => `(found.1 > ${FEW} OR ${column} IN tupleElement(found, 2))`,
+    among: `if(found.1 > ${FEW}, ${isRead('id')}, id IN tupleElement(found, 2))`,
+    amongUsers: `(found.1 > ${FEW} OR user_id IN tupleElement(found, 2))`,
     // By an index, ClickHouse looks for each identifier of a set by itself, which is slow for many.
     searched: (column) => `if(${found}.1 > ${FEW}, ${withoutIndex(column)}, ${column})`,
-    params,
+    params: { ...params, ...read?.params },
   };
 }
 
@@ -147,12 +165,12 @@ function candidatesOf(
  */
 function currentValues(tables: Tables, owner: Owner, names: readonly string[], candidates: Candidates): string {
   const isOne = names.length === 1;
-  const deleted = owner === 'user' ? [`${lastDeletionOf(tables, 'id', candidates.among('user_id'))} AS deleted`] : [];
+  const deleted = owner === 'user' ? [`${lastDeletionOf(tables, 'id', candidates.amongUsers)} AS deleted`] : [];
   const aliases = [...candidates.names, ...deleted];
   const conditions = [
     `kind = '${owner}'`,
     propertyIn(names),
-    candidates.among('id'),
+    candidates.among,
     ...(owner === 'user' ? [countsSql('deleted')] : []),
   ];
   const folded = `
@@ -200,7 +218,7 @@ export function ownerTimeCondition(
 /**
  * SQL for when owners were seen, several times for each: `id` and `seen`. A user who came back after a deletion was seen since
  * then: rows that begin after the last deletion say when, and until the erasure also the events and sightings themselves
- * (returned-times.ts).
+ * (entities-reader.ts).
  */
 function seenTimes({ tables, hasPendingDeletions }: OwnerSource, owner: Owner, column: string): string {
   const stored = `SELECT id, ${column} AS seen FROM ${tables.entities} WHERE kind = '${owner}'`;
