@@ -2,7 +2,7 @@ import { eventually } from '@sluice/shared/testing/eventually';
 import { Webhook as Verifier } from 'standardwebhooks';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { metric } from '../testing/load.ts';
-import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
+import { anEvent, aRegister, type QueryService, startQuery } from '../testing/query-service.ts';
 import { accept, manage, type Received, Receiver, uuidsOf, WEBHOOKS_ENV } from '../testing/webhooks.ts';
 
 let query: QueryService;
@@ -55,6 +55,17 @@ test('events that match are delivered in the order of storage, signed with each 
     async () => ((await api('GET', `${path}/deliveries`)).body['deliveries'] as object[]).length,
   ).toBeGreaterThan(3);
   await eventually(() => metric(query, 'sluice_webhook_lag_seconds')).toBe(0);
+});
+
+test('a webhook filters by what the organization of an event has when the event is read', async () => {
+  await using receiver = await Receiver.start();
+  await subscribe('c', { url: receiver.url, filter: { 'organization.properties.plan': 'pro' } });
+  const register = aRegister(1, 'set', '"pro"');
+  const row = { workspace_id: 'c', kind: 'organization', id: 'acme', property: 'plan', register };
+  await query.insert('entity_properties', [row]);
+  const [first, other, last] = ['acme', 'bolt', 'acme'].map((groupId) => anEvent({ groupId }));
+  for (const event of [first, other, last]) await query.store('c', event ? [event] : []);
+  await eventually(() => receiver.uuids).toEqual([first?.uuid, last?.uuid]);
 });
 
 test('410 pauses at once, and resume goes on where it stopped', async () => {

@@ -52,6 +52,16 @@ test('a view is saved, listed for everybody of the workspace, changed and delete
   expect((await send(query, 'GET', '/views')).body).toMatchObject({ views: [] });
 });
 
+test('a view filters and groups by what users and organizations have', async () => {
+  const parameters = {
+    'organization.properties.plan[in]': 'pro,team',
+    'user.firstSeenAt[gte]': '2026-03-01',
+    groupBy: 'user.properties.country',
+  };
+  const created = await send(query, 'POST', '/views', { ...VIEW, parameters }, 'h');
+  expect([created.status, created.body]).toMatchObject([201, { parameters }]);
+});
+
 test.each<[object, readonly string[]]>([
   [{}, ['name', 'report']],
   [{ ...VIEW, name: '  ' }, ['name']],
@@ -62,6 +72,10 @@ test.each<[object, readonly string[]]>([
   [
     { ...VIEW, parameters: { range: '30 days', form: 'pie', timeZone: 'Mars/Base', colour: 'red', 'event[x]': 'y' } },
     ['parameters.range', 'parameters.form', 'parameters.timeZone', 'parameters.colour', 'parameters.event[x]'],
+  ],
+  [
+    { ...VIEW, parameters: { 'organization.plan': 'pro', 'user.firstSeenAt': '2026-03-01' } },
+    ['parameters.organization.plan', 'parameters.user.firstSeenAt'],
   ],
   [{ ...VIEW, parameters: { startDate: '2026-02-30' } }, ['parameters.startDate']],
   [{ ...VIEW, parameters: { startDate: '2026-02-02', endDate: '2026-02-01' } }, ['parameters.startDate']],
