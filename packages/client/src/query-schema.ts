@@ -180,7 +180,7 @@ export interface paths {
         };
         /**
          * The properties of events, the most frequent first
-         * @description Of the newest 10,000 events that match; fewer when these have more than 8,388,608 characters to read or 100,000 different results. A path reaches into objects by dots, as filters do, and not into the items of arrays. Names with more than 6 dots or 256 characters are left out. Names of 16,777,216 characters together also end the sample.
+         * @description Of the newest 10,000 events that match; fewer when these have more than 8,388,608 characters to read or 100,000 different results, and of properties of users or organizations when they are of 1,000 of these. A path reaches into objects by dots, as filters do, and not into the items of arrays. Names with more than 6 dots or 256 characters are left out. Names of 16,777,216 characters together also end the sample.
          */
         get: operations["listEventProperties"];
         put?: never;
@@ -200,7 +200,7 @@ export interface paths {
         };
         /**
          * The values of a property or a field, the most frequent first
-         * @description Of the newest 10,000 events that match; fewer when these have more than 8,388,608 characters to read or 100,000 different results. Of `event` and `type`, all events are counted, and `sampledEvents` is `null`. The count of a value says how many events a filter by this value finds: an item of an array is a value too. An event without the property, or without the identifier, has no value.
+         * @description Of the newest 10,000 events that match; fewer when these have more than 8,388,608 characters to read or 100,000 different results, and of properties of users or organizations when they are of 1,000 of these. Of `event` and `type`, all events are counted, and `sampledEvents` is `null`. The count of a value says how many events a filter by this value finds: an item of an array is a value too. An event without the property, or without the identifier, has no value.
          */
         get: operations["listEventValues"];
         put?: never;

@@ -44,7 +44,11 @@ import {
   NAME_CHARACTERS_MAX as VIEW_NAME_CHARACTERS_MAX,
   VIEWS_MAX,
 } from '@sluice/query-api/manage/views/view';
-import { SAMPLE_CHARACTERS_MAX, SAMPLE_EVENTS_MAX } from '@sluice/query-api/reports/menus/event-sample';
+import {
+  SAMPLE_CHARACTERS_MAX,
+  SAMPLE_EVENTS_MAX,
+  SAMPLE_OWNERS_MAX,
+} from '@sluice/query-api/reports/menus/event-sample';
 import {
   MENU_ENTRIES_MAX,
   NAME_CHARACTERS_MAX,
@@ -274,6 +278,12 @@ const QUERY_LIMITS = {
   within: { title: '`within` of a funnel', max: WITHIN_DAYS_MAX, unit: 'days', beyond: 'invalid_request' },
   periods: { title: '`periods` of retention', max: PERIODS_MAX, unit: '', beyond: 'invalid_request' },
   sampleEvents: { title: 'events of a sample', max: SAMPLE_EVENTS_MAX, unit: '', beyond: 'the sample ends' },
+  sampleOwners: {
+    title: 'users or organizations of a sample of their properties',
+    max: SAMPLE_OWNERS_MAX,
+    unit: '',
+    beyond: 'the sample ends',
+  },
   sampleCharacters: {
     title: 'text of a sample',
     max: SAMPLE_CHARACTERS_MAX,

@@ -22,6 +22,7 @@ const NOT_WALKED: Partial<Record<LimitId, string>> = {
   sqlBytes: 'names with dots and long values go beyond it, and where it lies depends on the query',
   valueCharacters: 'long values go beyond it, and how they are encoded depends on the query',
   sampleEvents: 'a property of what is stored: menus-limits.service.test.ts',
+  sampleOwners: 'a property of what is stored: owners.service.test.ts',
   sampleCharacters: 'a property of what is stored: menus-limits.service.test.ts',
   sampleEntries: 'a property of what is stored: menus-limits.service.test.ts',
   sampleNames: 'a property of what is stored: menus-limits.service.test.ts',

@@ -69,6 +69,9 @@ test('more owners than the index names are found as well', async () => {
   );
   const { body } = await query.get('/events?limit=0&user.properties.plan=pro', 'e');
   expect(body.total).toBe(count / 2);
+  const values = await query.get('/events/values?property=user.properties.plan', 'e');
+  // A sample ends with a thousand users.
+  expect(values.body).toMatchObject({ sampledEvents: 1_000 });
   // From then on pages are read in windows, and the owners of their events alone.
   await query.get('/events', 'e');
   for (const [filter, remainder] of [

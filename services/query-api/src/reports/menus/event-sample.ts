@@ -75,6 +75,9 @@ export class SampleReader {
   }
 }
 
+/** How many users or organizations a sample of their properties has at most: it ends with the event of the last one. */
+export const SAMPLE_OWNERS_MAX = 1_000;
+
 /** A user or an organization of sampled events. */
 export interface SampledOwner {
   /** As it is now. */
@@ -111,7 +114,7 @@ export class SampledOwners {
     const count = (id: string, timestampMs: number) => {
       const { events, lastMs } = sampled.get(id) ?? { events: 0, lastMs: timestampMs };
       if (id !== '') sampled.set(id, { events: events + 1, lastMs: Math.max(lastMs, timestampMs) });
-      return false;
+      return sampled.size >= SAMPLE_OWNERS_MAX;
     };
     const field = owner === 'user' ? 'userId' : 'groupId';
     const events = await this.#samples.read({ selection, field, visit: count }, context);

@@ -15,6 +15,7 @@ import { type MenuRequest, readEventNames, readNameValues } from './event-names.
 import {
   SAMPLE_CHARACTERS_MAX,
   SAMPLE_EVENTS_MAX,
+  SAMPLE_OWNERS_MAX,
   type SampledOwner,
   SampledOwners,
   SampleReader,
@@ -220,7 +221,7 @@ export const valuesSchema = once(() => {
 
 function sampleText(): string {
   const number = new Intl.NumberFormat('en');
-  return `the newest ${number.format(SAMPLE_EVENTS_MAX)} events that match; fewer when these have more than ${number.format(SAMPLE_CHARACTERS_MAX)} characters to read or ${number.format(MENU_ENTRIES_MAX)} different results`;
+  return `the newest ${number.format(SAMPLE_EVENTS_MAX)} events that match; fewer when these have more than ${number.format(SAMPLE_CHARACTERS_MAX)} characters to read or ${number.format(MENU_ENTRIES_MAX)} different results, and of properties of users or organizations when they are of ${number.format(SAMPLE_OWNERS_MAX)} of these`;
 }
 
 /** Describes `GET /events/names`. */
