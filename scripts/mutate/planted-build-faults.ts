@@ -62,7 +62,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     search: 'endMs: next === undefined ? endMs : next - 1,',
     replacement: 'endMs: next === undefined ? endMs : next,',
     breaks: 'Where a series is read in slices, an event at the beginning of one counts in the one before, too.',
-    tests: [query('reports/series/series-limits.service.test.ts')],
+    tests: [query('reports/series/series-limits.slow.test.ts')],
   },
   {
     name: 'reports/days-read-by-hours',
@@ -87,7 +87,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     search: "    for (const [, name = ''] of row.matchAll(STATE)) this.#addFunction(name);\n",
     replacement: '',
     breaks: 'A statement calls a function that is not on the list by the type of its state.',
-    tests: [query('sql/hostile-sql.service.test.ts')],
+    tests: [query('sql/hostile-sql.slow.test.ts')],
   },
   {
     name: 'sql/slot-of-a-running-statement',
@@ -95,7 +95,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     search: '{ params, settings, signal, traced, watch } as const',
     replacement: '{ params, settings, signal, traced, watch: undefined } as const',
     breaks: 'The slot of a statement is free while ClickHouse goes on with it.',
-    tests: [query('sql/dear-sql.service.test.ts')],
+    tests: [query('sql/dear-sql.slow.test.ts')],
   },
   {
     name: 'webhooks/batch-over-its-bytes',
@@ -135,7 +135,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     search: 'Math.max(performance.now() - KNOWN_MS_MAX, this.#changedAtMs)',
     replacement: 'performance.now() - KNOWN_MS_MAX',
     breaks: 'A link that was revoked here is read for five seconds more.',
-    tests: [query('manage/views/hostile-links.service.test.ts')],
+    tests: [query('manage/views/hostile-links.slow.test.ts')],
   },
   {
     name: 'views/last-day-of-utc',
@@ -159,7 +159,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     search: 'having.map(({ server }) => server),',
     replacement: '[first.server],',
     breaks: 'A dead letter is marked as replayed on the first server alone.',
-    tests: [cli('dead-letters/mirrored-dead-letters.service.test.ts')],
+    tests: [cli('dead-letters/mirrored-dead-letters.slow.test.ts')],
   },
   {
     name: 'commands/import-newest-first',
@@ -215,7 +215,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     search: 'Math.min(...days)',
     replacement: 'Math.max(...days)',
     breaks: 'An event that has expired on one server comes back when another one is read.',
-    tests: [query('store/servers/server-pool.service.test.ts')],
+    tests: [query('store/servers/server-pool.slow.test.ts')],
   },
   {
     name: 'servers/deleted-users-compared',
@@ -271,7 +271,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     search: 'const LINK_RATE = 50;',
     replacement: 'const LINK_RATE = 5_000;',
     breaks: 'Whoever has a link can ask for as much as the workspace.',
-    tests: [query('manage/views/hostile-links.service.test.ts')],
+    tests: [query('manage/views/hostile-links.slow.test.ts')],
   },
   {
     name: 'servers/copy-without-time-to-spare',
@@ -375,7 +375,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     search: 'else if (texts.length > 1 || seen.has(parameter.key))',
     replacement: 'else if (seen.has(parameter.key))',
     breaks: 'Of a parameter that is given twice one is ignored.',
-    tests: [query('extreme-parameters.service.test.ts')],
+    tests: [query('extreme-parameters.slow.test.ts')],
   },
   {
     name: 'parameters/one-beyond',
@@ -383,7 +383,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     search: 'number >= 1 && number <= max',
     replacement: 'number >= 1 && number <= max + 1',
     breaks: 'A number is taken that is one beyond what the document says.',
-    tests: [query('extreme-parameters.service.test.ts')],
+    tests: [query('extreme-parameters.slow.test.ts')],
   },
   {
     name: 'parameters/none-of-them',
@@ -391,7 +391,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     search: 'number >= 1 && number <= max',
     replacement: 'number <= max',
     breaks: 'A number is taken that is less than the document says.',
-    tests: [query('extreme-parameters.service.test.ts')],
+    tests: [query('extreme-parameters.slow.test.ts')],
   },
   {
     name: 'parameters/offset-that-is-rounded',
@@ -399,7 +399,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     search: '.refine(Number.isSafeInteger,',
     replacement: '.refine(Number.isFinite,',
     breaks: 'An offset that no number can hold is another one.',
-    tests: [query('extreme-parameters.service.test.ts')],
+    tests: [query('extreme-parameters.slow.test.ts')],
   },
   {
     name: 'hostile/route-without-a-door',

@@ -41,8 +41,8 @@ async function cause({ alerts, cause }: AlertFault): Promise<void> {
 async function untilFiring(alerts: readonly string[], before = healthy): Promise<readonly string[]> {
   let firing: readonly string[] = [];
   await until(`${alerts.join(', ')} to fire`, async () => {
-    // An evaluation takes a second of a core.
-    await delay(1_000);
+    // An evaluation takes half a second of a core.
+    await delay(3_000);
     firing = await alertsOver({ before, after: await scrape(system.targets), factor: FACTOR, states: ['firing'] });
     return alerts.every((alert) => firing.includes(alert));
   }).catch(explain(() => `What fires is ${firing.join(', ')}`));

@@ -30,7 +30,7 @@ test('a server whose disk is lost is restored from the backup of another one, an
   await using load = startLoad({ pipeline: running, urls, concurrency: 3 });
   const more = async () => {
     const before = load.acceptedSoFar();
-    await until('more events', async () => load.acceptedSoFar() > before + 50);
+    await until('more events', async () => load.acceptedSoFar() > before + 20);
   };
   await more();
   const to = join(backups.path, 'monday');

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
@@ -35,6 +36,7 @@ const FULL_DISK = { mebibytes: 450, leftBytes: 40 * MEBIBYTE } as const;
 const HOUR_MS = 3_600_000;
 /** For how long Kafka keeps rows by the fault. */
 const KEPT_MS = 900_000;
+const READ_PAUSE_MS = 300;
 
 export const RULES = readRules(
   await readFile(join(import.meta.dirname, '..', '..', 'deploy', 'prometheus', 'sluice.rules.yml'), 'utf8'),
@@ -148,11 +150,14 @@ export class AlertFaults implements AsyncDisposable {
     await this.#produce(JSON.stringify({ ...row, received_at: acceptedAt }));
   }
 
-  /** Queries until it is disposed of. */
+  /** Queries, with pauses, until it is disposed of. */
   readAllTheTime(): AsyncDisposable {
     let reads = true;
     const reading = (async () => {
-      while (reads) await Promise.all([this.running.get('/events?limit=5'), this.running.get('/users/late')]);
+      while (reads) {
+        await Promise.all([this.running.get('/events?limit=5'), this.running.get('/users/late')]);
+        await delay(READ_PAUSE_MS);
+      }
     })();
     return {
       [Symbol.asyncDispose]: async () => {

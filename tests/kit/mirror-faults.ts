@@ -1,4 +1,5 @@
 import { eventually } from '@sluice/shared/testing/eventually';
+import { until } from '@sluice/shared/testing/until';
 import { expect } from 'vitest';
 import { compareServers, expectComparedSame } from './compared-servers.ts';
 import { ownClickHouse } from './engines.ts';
@@ -8,6 +9,7 @@ import { startLoad } from './load.ts';
 import { readMetric } from './metrics.ts';
 import { startPipeline } from './pipeline.ts';
 import { startReaders, untilBothGoOn } from './readers.ts';
+import { expectAllReceived, StreamFollower, untilAllCanTakeOver } from './stream-follower.ts';
 import { expectExactlyOnce } from './verify-delivery.ts';
 
 /** A server of two. */
@@ -25,7 +27,13 @@ export interface MirrorFaults {
   readonly verified: readonly Mirror[];
 }
 
-/** Expects that reads go on while each of the faults lasts, and that both servers have everything once at the end. */
+/** The stream begins after the event that everything begins with. */
+const OF_THE_LOAD = '?event=load';
+
+/**
+ * Expects that reads go on while each of the faults lasts, that a stream misses and repeats nothing, and that both servers have
+ * everything once at the end.
+ */
 export async function expectToSurvive(faults: MirrorFaults): Promise<void> {
   await using one = await ownClickHouse();
   await using other = await ownClickHouse();
@@ -47,6 +55,10 @@ export async function expectToSurvive(faults: MirrorFaults): Promise<void> {
   await running.submit({ foreignUserGroupId: 'g', foreignUserId: 'u0', events: [{ event: 'first' }] });
   await running.settled(1);
 
+  // On a busy machine the stream moves to the other server before anything is killed.
+  await untilAllCanTakeOver([one.url, other.url], running.database);
+  const follower = new StreamFollower(() => query.url, OF_THE_LOAD, running.key);
+  await until('the stream to begin', async () => follower.lastEventId !== undefined);
   await using load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 3 });
   const paths = ['/events?limit=20', '/events?event=load&limit=5', '/users/u0', '/users?limit=5', '/organizations/g'];
   await using readers = startReaders({ pipeline: running, urls: () => [query.url], paths });
@@ -82,6 +94,9 @@ export async function expectToSurvive(faults: MirrorFaults): Promise<void> {
 
   expect(await readers.stop(), query.log().slice(-6_000)).toEqual([]);
   const tally = await load.stop();
+  await running.drained();
+  await expectAllReceived(running, follower, OF_THE_LOAD);
+  expect(follower.moves.length).toBeGreaterThan(0);
   for (const name of faults.verified) {
     // Events that were sent again for another user may differ between servers: what is served is that of the same one.
     await running.writeServers({

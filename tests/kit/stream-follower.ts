@@ -2,6 +2,7 @@ import { decodePosition } from '@sluice/query-api/stream/stream-position';
 import { sleep } from '@sluice/shared/retry';
 import { EventStream, type StreamMove } from '@sluice/shared/testing/event-stream';
 import { until } from '@sluice/shared/testing/until';
+import { expect } from 'vitest';
 import { readClickHouse } from './clickhouse.ts';
 import type { Pipeline } from './pipeline.ts';
 import type { EventPage, EventRecord } from './records.ts';
@@ -145,4 +146,15 @@ export async function allOf(pipeline: Pipeline, filters: string, key: string): P
     if (body.nextCursor === null) return records;
     cursor = `&cursor=${body.nextCursor}`;
   }
+}
+
+/** Waits until a client was sent all events that match its filters, ends it, and checks that it was sent each once, without an error. */
+export async function expectAllReceived(pipeline: Pipeline, follower: StreamFollower, filters: string): Promise<void> {
+  const stored = new Set((await allOf(pipeline, filters, pipeline.key)).map(identityOf));
+  expect(stored.size).toBeGreaterThan(0);
+  await until('the last events to be sent', async () => stored.isSubsetOf(new Set(follower.received)));
+  await follower.stop();
+  expect([follower.refusals, follower.problems]).toEqual([[], []]);
+  // From one move to the next, each event comes once.
+  for (const segment of follower.segments) expect(new Set(segment).size).toBe(segment.length);
 }

@@ -19,7 +19,7 @@ const EXPENSIVE = [
   'SELECT count() FROM events AS a CROSS JOIN events AS b CROSS JOIN events AS c',
 ] as const;
 
-/** What a statement may come to. That none reads or does what it may not is for hostile-sql.service.test.ts. */
+/** What a statement may come to. That none reads or does what it may not is for hostile-sql.slow.test.ts. */
 export const RUN: Expectation = {
   statuses: [200, 400],
   named: [],
