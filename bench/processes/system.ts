@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { startClickHouse } from '@sluice/local-stack/clickhouse';
 import { startKafka } from '@sluice/local-stack/kafka';
 import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
-import { sleep } from '@sluice/shared/retry';
+import { sleep } from '@sluice/shared/service/retry';
 import { until } from '@sluice/shared/testing/until';
 import { ONE_ACCOUNT } from '../../tests/kit/other-version.ts';
 import { type Pipeline, startPipeline } from '../../tests/kit/pipeline.ts';

@@ -16,7 +16,7 @@ import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
+import { createLogger } from '@sluice/shared/service/log';
 import { inherited } from '@sluice/shared/testing/inherited';
 import { until } from '@sluice/shared/testing/until';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';

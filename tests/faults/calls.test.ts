@@ -4,7 +4,7 @@ import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
-import { createLogger } from '@sluice/shared/log';
+import { createLogger } from '@sluice/shared/service/log';
 import { expectInTime, until } from '@sluice/shared/testing/until';
 import { DeadLetters } from '@sluice/storage/dead-letters';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';

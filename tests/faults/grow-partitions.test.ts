@@ -11,7 +11,7 @@ import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database'
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
+import { createLogger } from '@sluice/shared/service/log';
 import { inherited } from '@sluice/shared/testing/inherited';
 import { configSchema } from '@sluice/writer/config';
 import { ConfigResourceTypes } from 'kafkajs';

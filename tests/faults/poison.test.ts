@@ -8,8 +8,8 @@ import {
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
-import { createLogger } from '@sluice/shared/log';
 import { messageHeaders } from '@sluice/shared/rows';
+import { createLogger } from '@sluice/shared/service/log';
 import { until } from '@sluice/shared/testing/until';
 import { DeadLetters } from '@sluice/storage/dead-letters';
 import type { Kafka } from 'kafkajs';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { parseJson } from '@sluice/shared/json';
 import { TooLate } from '@sluice/shared/testing/until';
+import { parseJson } from '@sluice/shared/text/json';
 import { expect } from 'vitest';
 import { readClickHouse } from './clickhouse.ts';
 import type { Pipeline } from './pipeline.ts';

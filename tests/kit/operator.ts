@@ -5,7 +5,7 @@ import { WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts'
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
+import { createLogger } from '@sluice/shared/service/log';
 import { configSchema } from '@sluice/writer/config';
 
 export interface CommandOutcome {

@@ -2,7 +2,7 @@ import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
+import { createLogger } from '@sluice/shared/service/log';
 import type { Admin, PartitionMetadata } from 'kafkajs';
 import { inject } from 'vitest';
 import { ownKafka } from './engines.ts';

@@ -10,7 +10,7 @@ import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { TopicDurability } from '@sluice/shared/kafka/topic-durability';
 import { ensureTopics } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
+import { createLogger } from '@sluice/shared/service/log';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import { DeadLetters } from '@sluice/storage/dead-letters';

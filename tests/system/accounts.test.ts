@@ -15,7 +15,7 @@ import {
 } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { createDatabase, type TestDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { writeKeysFile } from '@sluice/shared/keys/keys-file';
-import { createLogger } from '@sluice/shared/log';
+import { createLogger } from '@sluice/shared/service/log';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { ownClickHouse } from '../kit/engines.ts';

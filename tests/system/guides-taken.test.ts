@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { parseExactJson } from '@sluice/shared/json';
+import { parseExactJson } from '@sluice/shared/text/json';
 import { type CallForm, InvalidCall, type RejectionReason } from '@sluice/submissions/calls/call';
 import { readCallOutline } from '@sluice/submissions/calls/call-outline';
 import { collectCalls } from '@sluice/submissions/calls/call-rows';

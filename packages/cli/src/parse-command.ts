@@ -1,4 +1,4 @@
-import { ArgumentsError, parseArguments } from '@sluice/shared/command-line';
+import { ArgumentsError, parseArguments } from '@sluice/shared/config/command-line';
 
 /** What may follow the name of a command. */
 export type Operands = 'none' | 'none, or --all' | 'one' | 'two' | 'some, or --all';

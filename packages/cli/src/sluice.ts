@@ -1,5 +1,5 @@
-import { ArgumentsError, runCommand } from '@sluice/shared/command-line';
 import { ConfigError } from '@sluice/shared/config';
+import { ArgumentsError, runCommand } from '@sluice/shared/config/command-line';
 import manifest from '../package.json' with { type: 'json' };
 import type { Command, Environment } from './command.ts';
 

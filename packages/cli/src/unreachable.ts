@@ -1,5 +1,5 @@
-import { connectionHint, withHint } from '@sluice/shared/connection-hints';
-import { printable } from '@sluice/shared/printable';
+import { connectionHint, withHint } from '@sluice/shared/service/connection-hints';
+import { printable } from '@sluice/shared/text/printable';
 
 /**
  * Returns a sentence that says what cannot be reached, why, and what to check.

@@ -7,7 +7,7 @@ import { RateLimiter } from '@sluice/shared/http/rate-limiter';
 import { registerReference } from '@sluice/shared/http/reference';
 import { createHttpServer } from '@sluice/shared/http/server';
 import type { KeyRing } from '@sluice/shared/keys/key-ring';
-import type { Logger } from '@sluice/shared/log';
+import type { Logger } from '@sluice/shared/service/log';
 import type { FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
 import type { QueryConfig } from './config.ts';

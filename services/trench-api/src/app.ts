@@ -5,7 +5,7 @@ import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
 import { ownTls } from '@sluice/shared/http/own-tls';
 import { registerDocument } from '@sluice/shared/http/reference';
 import { createHttpServer } from '@sluice/shared/http/server';
-import type { Logger } from '@sluice/shared/log';
+import type { Logger } from '@sluice/shared/service/log';
 import type { FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
 import type { TrenchConfig } from './config.ts';

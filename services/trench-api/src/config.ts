@@ -1,5 +1,5 @@
 import { commaSeparated, integer, quarterOfHeap, serviceEnv } from '@sluice/shared/config';
-import { secret } from '@sluice/shared/secret-files';
+import { secret } from '@sluice/shared/config/secret-files';
 import { limitsEnv } from '@sluice/submissions/limits-env';
 import { z } from 'zod';
 

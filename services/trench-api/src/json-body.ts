@@ -1,5 +1,5 @@
 import { Problem } from '@sluice/shared/http/problem';
-import { parseExactJson } from '@sluice/shared/json';
+import { parseExactJson } from '@sluice/shared/text/json';
 import { isJsonObject } from '@sluice/submissions/reading/json-object';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 

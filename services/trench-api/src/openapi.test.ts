@@ -1,5 +1,5 @@
 import type { OpenApiDocument } from '@sluice/shared/http/openapi';
-import { createLogger } from '@sluice/shared/log';
+import { createLogger } from '@sluice/shared/service/log';
 import {
   createDocumentChecker,
   type DocumentChecker,

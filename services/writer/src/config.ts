@@ -1,5 +1,5 @@
 import { clickHouseEnv, groupEnv, integer, kafkaEnv, serviceEnv } from '@sluice/shared/config';
-import { retentionDays } from '@sluice/shared/retention-days';
+import { retentionDays } from '@sluice/shared/config/retention-days';
 import { serverEnv } from '@sluice/shared/servers/server-config';
 import { limitsEnv } from '@sluice/submissions/limits-env';
 import { z } from 'zod';

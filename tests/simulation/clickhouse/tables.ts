@@ -1,5 +1,5 @@
-import { visitorOf } from '@sluice/shared/deleted-person';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
+import { visitorOf } from '@sluice/shared/rows/deleted-person';
 
 /** The rows of the tables that the writer stores into, in a shape that is easy to search. */
 export interface Tables {

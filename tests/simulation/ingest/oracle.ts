@@ -1,5 +1,5 @@
-import { entityHash, eventHash } from '@sluice/shared/row-hashes';
 import { type ChangeRow, type EventRow, PARTITIONS_HEADER } from '@sluice/shared/rows';
+import { entityHash, eventHash } from '@sluice/shared/rows/row-hashes';
 import type { LogRecord, PartitionLog } from '../kafka/partition-log.ts';
 import type { ProducerEvents, Sent } from '../kafka/produce.ts';
 import type { Node } from '../kafka/simulated-kafka.ts';

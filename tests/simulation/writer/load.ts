@@ -1,5 +1,5 @@
-import { visitorOf } from '@sluice/shared/deleted-person';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
+import { visitorOf } from '@sluice/shared/rows/deleted-person';
 import { personKey, userKey } from '../clickhouse/tables.ts';
 import type { Random } from '../world/random.ts';
 import { lineOfEvent, RowSender } from './row-sender.ts';

@@ -1,4 +1,4 @@
-import { parseArguments, readArguments } from '@sluice/shared/command-line';
+import { parseArguments, readArguments } from '@sluice/shared/config/command-line';
 import type { Command } from '../command.ts';
 import { interruption } from '../interruption.ts';
 import { withLocalSystem } from '../local-system.ts';

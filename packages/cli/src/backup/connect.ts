@@ -1,9 +1,9 @@
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { migrateAccount } from '@sluice/shared/clickhouse/migrate';
-import { ArgumentsError, Refused } from '@sluice/shared/command-line';
+import { ArgumentsError, Refused } from '@sluice/shared/config/command-line';
 import { createKafka } from '@sluice/shared/kafka/client';
-import { createLogger } from '@sluice/shared/log';
-import { printable } from '@sluice/shared/printable';
+import { createLogger } from '@sluice/shared/service/log';
+import { printable } from '@sluice/shared/text/printable';
 import { GroupMismatch } from '@sluice/storage/clickhouse/claim-database';
 import type { Kafka } from 'kafkajs';
 import { unreachable } from '../unreachable.ts';

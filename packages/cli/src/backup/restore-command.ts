@@ -1,5 +1,5 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { parseArguments, readArguments } from '@sluice/shared/command-line';
+import { parseArguments, readArguments } from '@sluice/shared/config/command-line';
 import { describeRange } from '@sluice/shared/servers/partition-range';
 import type { Server } from '@sluice/shared/servers/servers-file';
 import type { DatabaseOwner } from '@sluice/storage/clickhouse/own-database';

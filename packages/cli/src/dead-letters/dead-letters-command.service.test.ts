@@ -6,7 +6,7 @@ import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createTopics } from '@sluice/shared/kafka/testing/create-topics';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
+import { createLogger } from '@sluice/shared/service/log';
 import { DeadLetters } from '@sluice/storage/dead-letters';
 import kafkajs, { type Kafka } from 'kafkajs';
 import { expect, inject, onTestFinished, test } from 'vitest';

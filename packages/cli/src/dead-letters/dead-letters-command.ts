@@ -1,10 +1,10 @@
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
-import { ArgumentsError } from '@sluice/shared/command-line';
 import { clickHouseEnv, kafkaEnv } from '@sluice/shared/config';
+import { ArgumentsError } from '@sluice/shared/config/command-line';
 import { createKafka } from '@sluice/shared/kafka/client';
-import { createLogger } from '@sluice/shared/log';
-import { printable } from '@sluice/shared/printable';
 import { serverEnv } from '@sluice/shared/servers/server-config';
+import { createLogger } from '@sluice/shared/service/log';
+import { printable } from '@sluice/shared/text/printable';
 import { DeadLetters, NotReplayable, type StoredDeadLetter } from '@sluice/storage/dead-letters';
 import { limitsEnv } from '@sluice/submissions/limits-env';
 import { z } from 'zod';

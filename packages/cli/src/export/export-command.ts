@@ -1,6 +1,6 @@
 import { access } from 'node:fs/promises';
-import { ArgumentsError } from '@sluice/shared/command-line';
-import { parseTimestamp } from '@sluice/shared/timestamp';
+import { ArgumentsError } from '@sluice/shared/config/command-line';
+import { parseTimestamp } from '@sluice/shared/text/timestamp';
 import type { Command, Environment } from '../command.ts';
 import { interruption } from '../interruption.ts';
 import { findKey } from '../transfer/find-key.ts';

@@ -1,4 +1,4 @@
-import { ArgumentsError } from '@sluice/shared/command-line';
+import { ArgumentsError } from '@sluice/shared/config/command-line';
 import type { Command, Environment } from '../command.ts';
 import { interruption } from '../interruption.ts';
 import { findKey } from '../transfer/find-key.ts';

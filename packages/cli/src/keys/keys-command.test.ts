@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { FileKeyRing } from '@sluice/shared/keys/key-ring';
 import { readKeysFile } from '@sluice/shared/keys/keys-file';
-import { createLogger } from '@sluice/shared/log';
+import { createLogger } from '@sluice/shared/service/log';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { runKeysCommand } from './keys-command.ts';
 

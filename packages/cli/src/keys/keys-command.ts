@@ -1,5 +1,5 @@
 import { join, resolve } from 'node:path';
-import { ArgumentsError, parseArguments, readArguments } from '@sluice/shared/command-line';
+import { ArgumentsError, parseArguments, readArguments } from '@sluice/shared/config/command-line';
 import {
   changeKeysFile,
   createKey,

@@ -11,10 +11,10 @@ import {
   unknownNames,
 } from '@sluice/shared/clickhouse/migrate';
 import { type ClickHouseConfig, clickHouseEnv } from '@sluice/shared/config';
-import { connectionHint, withHint } from '@sluice/shared/connection-hints';
-import { createLogger } from '@sluice/shared/log';
-import { printable } from '@sluice/shared/printable';
 import { serverEnv } from '@sluice/shared/servers/server-config';
+import { connectionHint, withHint } from '@sluice/shared/service/connection-hints';
+import { createLogger } from '@sluice/shared/service/log';
+import { printable } from '@sluice/shared/text/printable';
 import { z } from 'zod';
 import type { Command } from '../command.ts';
 import { withLocalSystem } from '../local-system.ts';

@@ -1,6 +1,6 @@
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { takeDatabase } from '@sluice/shared/clickhouse/testing/test-database';
-import { ArgumentsError } from '@sluice/shared/command-line';
+import { ArgumentsError } from '@sluice/shared/config/command-line';
 import { recordRetention } from '@sluice/storage/clickhouse/retention-settings';
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest';
 import { NOWHERE, startServers, type TestServer } from '../testing/test-servers.ts';

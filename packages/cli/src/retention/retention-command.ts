@@ -1,11 +1,11 @@
 import { atServer } from '@sluice/servers/at-server';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
-import { ArgumentsError } from '@sluice/shared/command-line';
 import { clickHouseEnv } from '@sluice/shared/config';
+import { ArgumentsError } from '@sluice/shared/config/command-line';
+import { ALL_OTHERS, BEFORE_EVENTS_MS, keptFromMs, retentionDays } from '@sluice/shared/config/retention-days';
 import { workspaceName } from '@sluice/shared/keys/keys-file';
-import { printable } from '@sluice/shared/printable';
-import { ALL_OTHERS, BEFORE_EVENTS_MS, keptFromMs, retentionDays } from '@sluice/shared/retention-days';
 import { serverEnv } from '@sluice/shared/servers/server-config';
+import { printable } from '@sluice/shared/text/printable';
 import { readRetention, recordRetention } from '@sluice/storage/clickhouse/retention-settings';
 import { z } from 'zod';
 import type { Command } from '../command.ts';

@@ -2,10 +2,10 @@ import { type ConfiguredServer, connectTo, ownerOf, serversConfig } from '@sluic
 import { type KnownServer, ownerErrors, sharedDatabases } from '@sluice/servers/problems';
 import { readServerState, type ServerState } from '@sluice/servers/server-state';
 import { loadConfig } from '@sluice/shared/config';
-import { printable } from '@sluice/shared/printable';
 import { endErrors } from '@sluice/shared/servers/partition-range';
 import { readServersFile, withServer } from '@sluice/shared/servers/server-config';
 import { readingErrors, type Server, ServersFileError } from '@sluice/shared/servers/servers-file';
+import { printable } from '@sluice/shared/text/printable';
 import type { Environment } from '../command.ts';
 
 interface Checked extends ConfiguredServer {

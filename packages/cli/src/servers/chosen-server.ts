@@ -1,4 +1,4 @@
-import { ArgumentsError } from '@sluice/shared/command-line';
+import { ArgumentsError } from '@sluice/shared/config/command-line';
 import { loadServerConfig, loadServersConfig, type ServerConfig } from '@sluice/shared/servers/server-config';
 import type { z } from 'zod';
 import type { Environment } from '../command.ts';

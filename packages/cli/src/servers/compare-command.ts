@@ -15,12 +15,12 @@ import {
 } from '@sluice/servers/compare/run-comparison';
 import { type ConfiguredServer, connectTo, type ServersConfig } from '@sluice/servers/connected-server';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { ArgumentsError, Refused, readArguments } from '@sluice/shared/command-line';
+import { ArgumentsError, Refused, readArguments } from '@sluice/shared/config/command-line';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
-import { printable } from '@sluice/shared/printable';
-import { sleep } from '@sluice/shared/retry';
+import { createLogger } from '@sluice/shared/service/log';
+import { sleep } from '@sluice/shared/service/retry';
+import { printable } from '@sluice/shared/text/printable';
 import { readIdentity } from '@sluice/storage/clickhouse/identity';
 import { interruption } from '../interruption.ts';
 import { parseCommand } from '../parse-command.ts';

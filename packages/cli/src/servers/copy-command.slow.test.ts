@@ -6,7 +6,7 @@ import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { migrate } from '@sluice/shared/clickhouse/migrate';
 import { TEST_ACCOUNTS, WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { withAdmin } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
+import { createLogger } from '@sluice/shared/service/log';
 import { recordState } from '@sluice/storage/clickhouse/identity';
 import { OwnDatabase } from '@sluice/storage/clickhouse/own-database';
 import { ConfigResourceTypes } from 'kafkajs';

@@ -1,5 +1,5 @@
-import { Refused } from '@sluice/shared/command-line';
-import { printable } from '@sluice/shared/printable';
+import { Refused } from '@sluice/shared/config/command-line';
+import { printable } from '@sluice/shared/text/printable';
 import { GroupMismatch } from '@sluice/storage/clickhouse/claim-database';
 import { DatabaseMismatch } from '@sluice/storage/clickhouse/own-database';
 import { unreachable } from '../unreachable.ts';

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
 import { type ConfiguredServer, configured, connectTo, serversConfig } from '@sluice/servers/connected-server';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { ArgumentsError } from '@sluice/shared/command-line';
 import { ConfigError } from '@sluice/shared/config';
-import { printable } from '@sluice/shared/printable';
+import { ArgumentsError } from '@sluice/shared/config/command-line';
+import { printable } from '@sluice/shared/text/printable';
 import { readIdentity, recordState } from '@sluice/storage/clickhouse/identity';
 import type { Command, Environment } from '../command.ts';
 import { withLocalSystem } from '../local-system.ts';

@@ -3,8 +3,8 @@ import { differentSettings, ownerErrors, sharedDatabases } from '@sluice/servers
 import { readServerState, type ServerState } from '@sluice/servers/server-state';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
-import { printable } from '@sluice/shared/printable';
+import { createLogger } from '@sluice/shared/service/log';
+import { printable } from '@sluice/shared/text/printable';
 import { readLag } from '@sluice/storage/kafka/lag';
 import type { Kafka } from 'kafkajs';
 import { inColumns } from '../terminal.ts';

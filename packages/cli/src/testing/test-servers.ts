@@ -10,7 +10,7 @@ import { kafkaEnv, loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createTopics } from '@sluice/shared/kafka/testing/create-topics';
 import { topicNames } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
+import { createLogger } from '@sluice/shared/service/log';
 import { inherited } from '@sluice/shared/testing/inherited';
 import { type DatabaseOwner, OwnDatabase } from '@sluice/storage/clickhouse/own-database';
 import type { Kafka } from 'kafkajs';

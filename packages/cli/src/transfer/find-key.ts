@@ -1,4 +1,4 @@
-import { ArgumentsError } from '@sluice/shared/command-line';
+import { ArgumentsError } from '@sluice/shared/config/command-line';
 import type { Environment } from '../command.ts';
 import { readSecret } from '../local-system.ts';
 

@@ -1,4 +1,4 @@
-import { ArgumentsError } from '@sluice/shared/command-line';
+import { ArgumentsError } from '@sluice/shared/config/command-line';
 import { parseCommand } from '../parse-command.ts';
 import type { Terminal } from '../terminal.ts';
 import type { PartitionGrowth, TopicGrowth } from './partition-growth.ts';

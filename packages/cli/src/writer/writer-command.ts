@@ -1,11 +1,11 @@
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
-import { ArgumentsError } from '@sluice/shared/command-line';
 import { type ClickHouseConfig, clickHouseEnv, groupEnv, kafkaEnv } from '@sluice/shared/config';
+import { ArgumentsError } from '@sluice/shared/config/command-line';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
 import { describeRange } from '@sluice/shared/servers/partition-range';
 import { serverEnv } from '@sluice/shared/servers/server-config';
+import { createLogger } from '@sluice/shared/service/log';
 import { GroupMismatch } from '@sluice/storage/clickhouse/claim-database';
 import { isNothingStored } from '@sluice/storage/protocol/log-gap';
 import { nameOf } from '@sluice/storage/protocol/position';

@@ -1,9 +1,9 @@
-import { Refused } from '@sluice/shared/command-line';
-import { EVENT_IDENTIFIERS } from '@sluice/shared/event-identifiers';
+import { Refused } from '@sluice/shared/config/command-line';
 import { sendMessages } from '@sluice/shared/kafka/send-messages';
 import { topicNames } from '@sluice/shared/kafka/topics';
-import { eventHash } from '@sluice/shared/row-hashes';
 import { messageHeaders, PARTITIONS_HEADER } from '@sluice/shared/rows';
+import { EVENT_IDENTIFIERS } from '@sluice/shared/rows/event-identifiers';
+import { eventHash } from '@sluice/shared/rows/row-hashes';
 import type { Kafka, Message } from 'kafkajs';
 import { atServer } from '../at-server.ts';
 import type { ServersConfig } from '../connected-server.ts';

@@ -1,6 +1,6 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { PERSON_SQL } from '@sluice/shared/deleted-person';
-import { EVENT_IDENTIFIERS, type IdentifierColumn } from '@sluice/shared/event-identifiers';
+import { PERSON_SQL } from '@sluice/shared/rows/deleted-person';
+import { EVENT_IDENTIFIERS, type IdentifierColumn } from '@sluice/shared/rows/event-identifiers';
 import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import { deletedVersionOf, lastDeletionsOf } from '@sluice/storage/clickhouse/last-deletions';
 import { requireNoRemovals } from '@sluice/storage/clickhouse/removals';

@@ -1,6 +1,6 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { Refused } from '@sluice/shared/command-line';
-import { ALL_OTHERS, BEFORE_EVENTS_MS, keptFromMs } from '@sluice/shared/retention-days';
+import { Refused } from '@sluice/shared/config/command-line';
+import { ALL_OTHERS, BEFORE_EVENTS_MS, keptFromMs } from '@sluice/shared/config/retention-days';
 import type { Identity } from '@sluice/storage/clickhouse/identity';
 import type { ConfiguredServer } from '../connected-server.ts';
 import { differentRanges, sharedDatabases, unfitReasons } from '../problems.ts';

@@ -1,6 +1,6 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { readNumber } from '@sluice/shared/clickhouse/read-number';
-import { Refused } from '@sluice/shared/command-line';
+import { Refused } from '@sluice/shared/config/command-line';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { isWithin, type PartitionRange } from '@sluice/shared/servers/partition-range';
 import type { Identity } from '@sluice/storage/clickhouse/identity';

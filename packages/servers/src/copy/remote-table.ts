@@ -1,6 +1,6 @@
 import { loginOf } from '@sluice/shared/clickhouse/connection';
 import { migrateAccount } from '@sluice/shared/clickhouse/migrate';
-import { Refused } from '@sluice/shared/command-line';
+import { Refused } from '@sluice/shared/config/command-line';
 import type { ConfiguredServer } from '../connected-server.ts';
 
 /** Whether a text holds what the native protocol does not take in a login. */

@@ -1,10 +1,10 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { migrate, readMigrations } from '@sluice/shared/clickhouse/migrate';
 import { ROW_ACCEPTED } from '@sluice/shared/clickhouse/property-versions';
-import { Refused } from '@sluice/shared/command-line';
+import { Refused } from '@sluice/shared/config/command-line';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
 import { isInRange } from '@sluice/shared/servers/partition-range';
+import { createLogger } from '@sluice/shared/service/log';
 import { Halts } from '@sluice/storage/clickhouse/halts';
 import { type DatabaseState, readIdentity, recordState, renewId } from '@sluice/storage/clickhouse/identity';
 import { readPartitions, type StoredPosition } from '@sluice/storage/clickhouse/known-partitions';

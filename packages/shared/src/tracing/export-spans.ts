@@ -1,4 +1,4 @@
-import { atMost } from '../retry.ts';
+import { atMost } from '../service/retry.ts';
 import { tracingSdk } from './tracer.ts';
 
 /** How long a service that stops waits for a collector of spans at most, in milliseconds. */

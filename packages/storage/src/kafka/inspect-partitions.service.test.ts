@@ -3,7 +3,7 @@ import { kafkaEnv, loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createTopics } from '@sluice/shared/kafka/testing/create-topics';
 import { withAdmin } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
+import { createLogger } from '@sluice/shared/service/log';
 import { describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import { nameOf, type Position, positionAfter } from '../protocol/position.ts';

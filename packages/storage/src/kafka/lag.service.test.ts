@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { kafkaEnv, loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createTopics } from '@sluice/shared/kafka/testing/create-topics';
-import { createLogger } from '@sluice/shared/log';
+import { createLogger } from '@sluice/shared/service/log';
 import { setClockBack } from '@sluice/shared/testing/clock';
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { IResourceConfigEntry } from 'kafkajs';

@@ -1,5 +1,5 @@
-import { EVENT_IDENTIFIERS } from '@sluice/shared/event-identifiers';
 import { invalidRequest, Problem } from '@sluice/shared/http/problem';
+import { EVENT_IDENTIFIERS } from '@sluice/shared/rows/event-identifiers';
 import { expect, test } from 'vitest';
 import { NO_PAUSE } from '../pause.ts';
 import { encodeJson } from './json-object.ts';

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
+import { createLogger } from '@sluice/shared/service/log';
 import { eventually } from '@sluice/shared/testing/eventually';
 import kafkajs from 'kafkajs';
 import { afterEach, beforeEach, expect, inject, test } from 'vitest';

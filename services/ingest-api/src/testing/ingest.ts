@@ -6,7 +6,7 @@ import { Writable } from 'node:stream';
 import { loadConfig } from '@sluice/shared/config';
 import { topicNames } from '@sluice/shared/kafka/topics';
 import { hashKey, type KeyEntry, readKeysFile, writeKeysFile } from '@sluice/shared/keys/keys-file';
-import { createLogger } from '@sluice/shared/log';
+import { createLogger } from '@sluice/shared/service/log';
 import { until } from '@sluice/shared/testing/until';
 import type { FastifyInstance } from 'fastify';
 import type { Consumer } from 'kafkajs';

@@ -1,4 +1,4 @@
-import { sleep } from '@sluice/shared/retry';
+import { sleep } from '@sluice/shared/service/retry';
 
 const POLL_MS = 100;
 

@@ -1,5 +1,5 @@
 import { Problem } from '@sluice/shared/http/problem';
-import { parseJson } from '@sluice/shared/json';
+import { parseJson } from '@sluice/shared/text/json';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { reserve } from './request-memory.ts';
 

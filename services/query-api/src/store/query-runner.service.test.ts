@@ -7,7 +7,7 @@ import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { mergeParts } from '@sluice/shared/clickhouse/testing/merge-parts';
 import { MIGRATE_ACCOUNT, QUERY_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { loadConfig } from '@sluice/shared/config';
-import { createLogger } from '@sluice/shared/log';
+import { createLogger } from '@sluice/shared/service/log';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startClickHouse } from '@sluice/local-stack/clickhouse';
 import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
-import { sleep } from '@sluice/shared/retry';
+import { sleep } from '@sluice/shared/service/retry';
 import { eventually } from '@sluice/shared/testing/eventually';
 import fc, { HOW_TO_REPEAT, sample } from '@sluice/shared/testing/fast-check';
 import { expect, onTestFinished, test } from 'vitest';

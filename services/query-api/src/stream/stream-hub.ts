@@ -1,6 +1,6 @@
 import { Problem } from '@sluice/shared/http/problem';
-import type { Logger } from '@sluice/shared/log';
-import { backoff, sleep } from '@sluice/shared/retry';
+import type { Logger } from '@sluice/shared/service/log';
+import { backoff, sleep } from '@sluice/shared/service/retry';
 import type { QueryConfig } from '../config.ts';
 import type { StreamMetrics } from '../metrics.ts';
 import type { QueryRunner } from '../store/query-runner.ts';

@@ -6,10 +6,10 @@ import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhou
 import { ADMINISTRATOR, QUERY_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { type TestDatabase, takeDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { type ClickHouseConfig, loadConfig } from '@sluice/shared/config';
-import { parseJson } from '@sluice/shared/json';
 import { FileKeyRing } from '@sluice/shared/keys/key-ring';
 import { hashKey, type KeyEntry, writeKeysFile } from '@sluice/shared/keys/keys-file';
-import { createLogger, type Logger } from '@sluice/shared/log';
+import { createLogger, type Logger } from '@sluice/shared/service/log';
+import { parseJson } from '@sluice/shared/text/json';
 import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
 import { buildApp, type QueryDependencies } from '../app.ts';

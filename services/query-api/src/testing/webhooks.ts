@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { WEBHOOKS_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import type { TestDatabase } from '@sluice/shared/clickhouse/testing/test-database';
-import { createLogger } from '@sluice/shared/log';
+import { createLogger } from '@sluice/shared/service/log';
 import { createReadiness } from '../store/readiness.ts';
 import {
   administratorOf,

@@ -1,5 +1,5 @@
 import { Problem, type ProblemCode } from '@sluice/shared/http/problem';
-import { parseExactJson } from '@sluice/shared/json';
+import { parseExactJson } from '@sluice/shared/text/json';
 import type { FastifyRequest } from 'fastify';
 import { reserveResponse } from '../request-memory.ts';
 import { type JsonList, type JsonMembers, readJsonList } from './json-list.ts';

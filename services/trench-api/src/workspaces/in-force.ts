@@ -1,5 +1,5 @@
 import { Problem } from '@sluice/shared/http/problem';
-import { sleep } from '@sluice/shared/retry';
+import { sleep } from '@sluice/shared/service/retry';
 import type { FastifyRequest } from 'fastify';
 import type { Service } from '../upstream/service.ts';
 import type { CreatedWorkspace } from './workspace-body.ts';

@@ -1,5 +1,5 @@
-import type { Logger } from '@sluice/shared/log';
-import { sleep } from '@sluice/shared/retry';
+import type { Logger } from '@sluice/shared/service/log';
+import { sleep } from '@sluice/shared/service/retry';
 import { RemovalRunning } from '@sluice/storage/clickhouse/removals';
 
 export interface RoundsOptions {

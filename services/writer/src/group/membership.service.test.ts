@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { ensureTopics, topicNames } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
+import { createLogger } from '@sluice/shared/service/log';
 import { expect, inject, test } from 'vitest';
 import { configSchema } from '../config.ts';
 import { isMemberOf } from './group-consumer.ts';

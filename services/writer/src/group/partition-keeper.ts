@@ -1,7 +1,7 @@
 import { withAdmin } from '@sluice/shared/kafka/topics';
-import type { Logger } from '@sluice/shared/log';
-import { retry, sleep } from '@sluice/shared/retry';
 import { isInRange, type PartitionRange } from '@sluice/shared/servers/partition-range';
+import type { Logger } from '@sluice/shared/service/log';
+import { retry, sleep } from '@sluice/shared/service/retry';
 import { GroupMismatch } from '@sluice/storage/clickhouse/claim-database';
 import type { Halts } from '@sluice/storage/clickhouse/halts';
 import type { KnownPartitions } from '@sluice/storage/clickhouse/known-partitions';

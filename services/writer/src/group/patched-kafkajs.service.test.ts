@@ -5,7 +5,7 @@ import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createTopics } from '@sluice/shared/kafka/testing/create-topics';
 import { withAdmin } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
+import { createLogger } from '@sluice/shared/service/log';
 import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import { configSchema } from '../config.ts';
 import { createKafkaConsumer } from './group-consumer.ts';

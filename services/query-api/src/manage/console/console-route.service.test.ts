@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { createHttpServer } from '@sluice/shared/http/server';
-import { createLogger } from '@sluice/shared/log';
+import { createLogger } from '@sluice/shared/service/log';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { type QueryService, startQuery } from '../../testing/query-service.ts';

@@ -1,4 +1,4 @@
-import { inCode } from '@sluice/shared/printable';
+import { inCode } from '@sluice/shared/text/printable';
 import { z } from 'zod';
 import { ITEMS_MAX, PROPERTY_FILTERS_MAX } from '../../http/limits.ts';
 import type { OperandKind } from './operators.ts';

@@ -1,4 +1,4 @@
-import { parseTimestamp } from '@sluice/shared/timestamp';
+import { parseTimestamp } from '@sluice/shared/text/timestamp';
 import { z } from 'zod';
 import { LIMIT_DEFAULT, LIMIT_MAX } from '../../http/limits.ts';
 import { notEmpty } from './operators.ts';

@@ -1,4 +1,4 @@
-import { countLineFeeds } from '@sluice/shared/line-feeds';
+import { countLineFeeds } from '@sluice/shared/text/line-feeds';
 
 /** How an export is written. */
 interface Format {

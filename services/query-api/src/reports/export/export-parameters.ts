@@ -1,5 +1,5 @@
 import type { QueryParameters } from '@sluice/shared/http/query-string';
-import { parseTimestamp } from '@sluice/shared/timestamp';
+import { parseTimestamp } from '@sluice/shared/text/timestamp';
 import { z } from 'zod';
 import { eventFilterable, selectionParameters } from '../../records/events/event-selection.ts';
 import { eventParameters } from '../../records/events/events-parameters.ts';

@@ -1,6 +1,6 @@
 import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
-import { parseExactJson } from '@sluice/shared/json';
+import { parseExactJson } from '@sluice/shared/text/json';
 import { z } from 'zod';
 import { STEPS_MAX } from '../../http/limits.ts';
 import { parseParameters, refuseErrors } from '../../records/filters/parameters.ts';

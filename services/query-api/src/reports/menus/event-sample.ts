@@ -1,4 +1,4 @@
-import { Turns } from '@sluice/shared/turns';
+import { Turns } from '@sluice/shared/service/turns';
 import type { EventField } from '../../records/events/event-columns.ts';
 import { asEventRow, selectOf, sortKeyOf, textOf } from '../../records/events/event-record.ts';
 import type { EventSelection } from '../../records/events/event-selection.ts';

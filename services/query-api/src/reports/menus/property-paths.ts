@@ -1,5 +1,5 @@
 import type { Reservation } from '@sluice/shared/http/memory-budget';
-import { parseJson } from '@sluice/shared/json';
+import { parseJson } from '@sluice/shared/text/json';
 import { NAME_DOTS_MAX } from '../../http/limits.ts';
 import { reserve } from '../../http/request-memory.ts';
 import { PROPERTIES } from '../property-parameter.ts';

@@ -1,5 +1,5 @@
 import type { Reservation } from '@sluice/shared/http/memory-budget';
-import { parseExactJson } from '@sluice/shared/json';
+import { parseExactJson } from '@sluice/shared/text/json';
 import { reserve } from '../../http/request-memory.ts';
 import { firstEntries, MENU_ENTRIES_MAX } from './menu-entries.ts';
 

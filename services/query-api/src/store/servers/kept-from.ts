@@ -1,4 +1,4 @@
-import { ALL_OTHERS, keptFromMs } from '@sluice/shared/retention-days';
+import { ALL_OTHERS, keptFromMs } from '@sluice/shared/config/retention-days';
 import type { PolledServer } from './polled-server.ts';
 
 /**

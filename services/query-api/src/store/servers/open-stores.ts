@@ -1,6 +1,5 @@
 import type { Login } from '@sluice/shared/clickhouse/connection';
-import { FollowedFile } from '@sluice/shared/followed-file';
-import type { Logger } from '@sluice/shared/log';
+import { FollowedFile } from '@sluice/shared/config/followed-file';
 import { distinctRanges, endErrors } from '@sluice/shared/servers/partition-range';
 import {
   parseServersFile,
@@ -9,6 +8,7 @@ import {
   type ServerDefaults,
   ServersFileError,
 } from '@sluice/shared/servers/servers-file';
+import type { Logger } from '@sluice/shared/service/log';
 import type { Registry } from 'prom-client';
 import type { QueryConfig } from '../../config.ts';
 import type { ClickHouseReader } from '../clickhouse-reader.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { readTlsMaterial, TlsFilesError, type TlsPrefix, tlsPaths } from './tls/tls-material.ts';
+import { readTlsMaterial, TlsFilesError, type TlsPrefix, tlsPaths } from '../tls/tls-material.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -1,8 +1,8 @@
 import { v1 as uuidV1, v6 as uuidV6, v7 as uuidV7 } from 'uuid';
 import { afterAll, expect, inject, test } from 'vitest';
-import { createClickHouse } from './clickhouse/client.ts';
+import { createClickHouse } from '../clickhouse/client.ts';
+import fc, { sample } from '../testing/fast-check.ts';
 import { entityHash, entityHashSql, eventHash, eventHashSql } from './row-hashes.ts';
-import fc, { sample } from './testing/fast-check.ts';
 
 const client = createClickHouse(
   {

@@ -1,5 +1,5 @@
+import { exportSpans } from '../tracing/export-spans.ts';
 import type { Logger } from './log.ts';
-import { exportSpans } from './tracing/export-spans.ts';
 
 /** A component of a service that is started and stopped. `start` and `stop` may be called more than once. */
 export interface Component {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, test } from 'vitest';
 
-const FIXTURE = fileURLToPath(new URL('./testing/lifecycle-fixture.ts', import.meta.url));
+const FIXTURE = fileURLToPath(new URL('../testing/lifecycle-fixture.ts', import.meta.url));
 let kill: (() => void) | undefined;
 
 afterEach(() => kill?.());

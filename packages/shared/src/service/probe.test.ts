@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
+import { setClockBack } from '../testing/clock.ts';
+import { eventually } from '../testing/eventually.ts';
 import { Probe } from './probe.ts';
-import { setClockBack } from './testing/clock.ts';
-import { eventually } from './testing/eventually.ts';
 
 test('a probe notices what changes, at most once a second, also when the clock was set back', async () => {
   let isReachable = true;

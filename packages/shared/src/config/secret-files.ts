@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { shownPath } from './shown-path.ts';
+import { shownPath } from '../text/printable.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -1,6 +1,6 @@
 import type { Registry } from 'prom-client';
+import { declareReadGauge } from '../service/read-gauge.ts';
 import type { FollowedFileState } from './followed-file.ts';
-import { declareReadGauge } from './read-gauge.ts';
 
 /**
  * Declares the metrics of a file that is followed: its age, and whether it is valid.
