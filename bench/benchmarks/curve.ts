@@ -1,4 +1,4 @@
-import { sleep } from '@sluice/shared/service/retry';
+import { sleep } from '@sluice/shared/base/retry';
 import { difference, together } from '../measure/cpu-time.ts';
 import { probe, QUIET_INTERVAL_MS } from '../measure/probes.ts';
 import type { LoadShape } from '../processes/load.ts';

@@ -1,7 +1,7 @@
 // Sends submissions as fast as the server responds. load.ts starts this process and tells it what to send.
 
 import { gzipSync } from 'node:zlib';
-import { sleep } from '@sluice/shared/service/retry';
+import { sleep } from '@sluice/shared/base/retry';
 import { Pool } from 'undici';
 import { callJson, eventJson, posthogJson, subjectsOf } from '../data/event.ts';
 import type { LoadForm, LoadResult, LoadSpec } from './load.ts';

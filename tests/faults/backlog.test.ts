@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import { createLogger } from '@sluice/shared/base/log';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { messageHeaders } from '@sluice/shared/rows';
-import { createLogger } from '@sluice/shared/service/log';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import { configSchema } from '@sluice/writer/config';

@@ -5,11 +5,11 @@ import {
   parse,
   runDeadLettersCommand,
 } from '@sluice/cli/dead-letters/dead-letters-command';
+import { createLogger } from '@sluice/shared/base/log';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { messageHeaders } from '@sluice/shared/rows';
-import { createLogger } from '@sluice/shared/service/log';
 import { until } from '@sluice/shared/testing/until';
 import { DeadLetters } from '@sluice/storage/dead-letters';
 import type { Kafka } from 'kafkajs';

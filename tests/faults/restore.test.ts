@@ -1,10 +1,10 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
+import { createLogger } from '@sluice/shared/base/log';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { messageHeaders } from '@sluice/shared/rows';
-import { createLogger } from '@sluice/shared/service/log';
 import { until } from '@sluice/shared/testing/until';
 import { configSchema } from '@sluice/writer/config';
 import { expect, inject, test } from 'vitest';

@@ -1,8 +1,8 @@
+import { createLogger } from '@sluice/shared/base/log';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { isInRange, type PartitionRange } from '@sluice/shared/servers/partition-range';
-import { createLogger } from '@sluice/shared/service/log';
 import { explain, until } from '@sluice/shared/testing/until';
 import { configSchema } from '@sluice/writer/config';
 import type { Admin } from 'kafkajs';

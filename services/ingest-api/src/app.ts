@@ -1,4 +1,5 @@
 import cors from '@fastify/cors';
+import type { Logger } from '@sluice/shared/base/log';
 import { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
 import { ownTls } from '@sluice/shared/http/own-tls';
@@ -6,16 +7,14 @@ import { RateLimiter } from '@sluice/shared/http/rate-limiter';
 import { registerReference } from '@sluice/shared/http/reference';
 import { createHttpServer } from '@sluice/shared/http/server';
 import type { KeyRing } from '@sluice/shared/keys/key-ring';
-import type { Logger } from '@sluice/shared/service/log';
 import { submissionSchemas } from '@sluice/submissions/reading/submission';
 import { SubmissionReader } from '@sluice/submissions/reading/submission-reader';
 import type { FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
 import { type IngestConfig, rowBytesMax } from './config.ts';
-import { Admission } from './http/admission.ts';
+import { Admission, type ComparedClock } from './http/admission.ts';
+import { BodyQueue } from './http/body-queue.ts';
 import { registerBodyReader } from './http/body-reader.ts';
-import { WorkspaceTurns } from './http/workspace-turns.ts';
-import type { BrokerClock } from './kafka/broker-clock.ts';
 import type { RowPublisher } from './kafka/row-publisher.ts';
 import type { IngestMetrics } from './metrics.ts';
 import { registerSettings, registerSourceConfig } from './routes/client-settings.ts';
@@ -29,7 +28,7 @@ import type { VersionClock } from './routes/version-clock.ts';
 export interface IngestDependencies {
   readonly keys: KeyRing;
   readonly publisher: RowPublisher;
-  readonly clock: Pick<BrokerClock, 'problem' | 'isCompared'>;
+  readonly clock: ComparedClock;
   readonly logger: Logger;
   readonly registry: Registry;
   readonly metrics: IngestMetrics;
@@ -65,8 +64,8 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
   const admission = createAdmission(config, deps);
   admission.register(app);
 
-  const turns = new WorkspaceTurns();
-  const common = { admission, turns, publisher, versions, metrics, partitionCount };
+  const bodies = new BodyQueue();
+  const common = { admission, bodies, publisher, versions, metrics, partitionCount };
   registerPostSubmissions(app, { ...common, reader });
   const callOptions = {
     ...common,

@@ -1,6 +1,6 @@
 import cluster from 'node:cluster';
+import { createLogger } from '@sluice/shared/base/log';
 import { loadConfigOrExit } from '@sluice/shared/config';
-import { createLogger } from '@sluice/shared/service/log';
 import { withProcessMetrics } from '@sluice/shared/service/process-metrics';
 import { Registry } from 'prom-client';
 import { configSchema } from './config.ts';

@@ -1,12 +1,12 @@
+import { connectionHint, withHint } from '@sluice/shared/base/connection-hints';
+import type { Logger } from '@sluice/shared/base/log';
 import { listening } from '@sluice/shared/http/server';
 import { createKafka, recentHint } from '@sluice/shared/kafka/client';
 import { TopicDurability } from '@sluice/shared/kafka/topic-durability';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
 import { createKeyRing } from '@sluice/shared/keys/measured-key-ring';
-import { connectionHint, withHint } from '@sluice/shared/service/connection-hints';
 import { runService } from '@sluice/shared/service/lifecycle';
-import type { Logger } from '@sluice/shared/service/log';
 import { Probe } from '@sluice/shared/service/probe';
 import type { Kafka } from 'kafkajs';
 import type { Registry } from 'prom-client';

@@ -1,3 +1,4 @@
+import { createLogger } from '@sluice/shared/base/log';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loginOf } from '@sluice/shared/clickhouse/connection';
 import { orExit } from '@sluice/shared/config';
@@ -6,7 +7,6 @@ import { type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
 import { createKeyRing } from '@sluice/shared/keys/measured-key-ring';
 import { serverDefaults } from '@sluice/shared/servers/server-config';
 import { type Component, runService } from '@sluice/shared/service/lifecycle';
-import { createLogger } from '@sluice/shared/service/log';
 import { withProcessMetrics } from '@sluice/shared/service/process-metrics';
 import { Registry } from 'prom-client';
 import { buildApp } from './app.ts';

@@ -1,7 +1,7 @@
+import { createLogger } from '@sluice/shared/base/log';
 import { loadConfigOrExit } from '@sluice/shared/config';
 import { listening } from '@sluice/shared/http/server';
 import { runService } from '@sluice/shared/service/lifecycle';
-import { createLogger } from '@sluice/shared/service/log';
 import { withProcessMetrics } from '@sluice/shared/service/process-metrics';
 import { Registry } from 'prom-client';
 import { buildApp } from './app.ts';

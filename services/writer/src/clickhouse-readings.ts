@@ -1,6 +1,6 @@
+import type { Logger } from '@sluice/shared/base/log';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Component } from '@sluice/shared/service/lifecycle';
-import type { Logger } from '@sluice/shared/service/log';
 import { Measurement } from '@sluice/shared/service/measurement';
 import { readStatements, type Statement } from '@sluice/storage/clickhouse/statement';
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { createLogger } from '@sluice/shared/base/log';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { migrate } from '@sluice/shared/clickhouse/migrate';
 import { orExit } from '@sluice/shared/config';
@@ -10,7 +11,6 @@ import { TopicDurability } from '@sluice/shared/kafka/topic-durability';
 import { topicNames } from '@sluice/shared/kafka/topics';
 import { loadServerConfig } from '@sluice/shared/servers/server-config';
 import { runService } from '@sluice/shared/service/lifecycle';
-import { createLogger } from '@sluice/shared/service/log';
 import { withProcessMetrics } from '@sluice/shared/service/process-metrics';
 import { DeadLetters } from '@sluice/storage/dead-letters';
 import { LagReader } from '@sluice/storage/kafka/lag';

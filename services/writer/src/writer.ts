@@ -1,3 +1,6 @@
+import { connectionHint, withHint } from '@sluice/shared/base/connection-hints';
+import type { Logger } from '@sluice/shared/base/log';
+import { retry } from '@sluice/shared/base/retry';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { MigrationMismatch, SchemaTooNew, TablesLost } from '@sluice/shared/clickhouse/migrate';
 import { ALL_OTHERS } from '@sluice/shared/config/retention-days';
@@ -5,11 +8,8 @@ import { recentHint } from '@sluice/shared/kafka/client';
 import { ensureTopics, topicNames } from '@sluice/shared/kafka/topics';
 import { describeRange } from '@sluice/shared/servers/partition-range';
 import type { Server } from '@sluice/shared/servers/servers-file';
-import { connectionHint, withHint } from '@sluice/shared/service/connection-hints';
 import type { Component } from '@sluice/shared/service/lifecycle';
-import type { Logger } from '@sluice/shared/service/log';
 import { Probe } from '@sluice/shared/service/probe';
-import { retry } from '@sluice/shared/service/retry';
 import { GroupMismatch } from '@sluice/storage/clickhouse/claim-database';
 import { Halts } from '@sluice/storage/clickhouse/halts';
 import { readPartitions } from '@sluice/storage/clickhouse/known-partitions';

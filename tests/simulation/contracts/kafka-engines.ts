@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { createLogger } from '@sluice/shared/base/log';
 import type { KafkaConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
-import { createLogger } from '@sluice/shared/service/log';
 import { until } from '@sluice/shared/testing/until';
 import type { Kafka } from 'kafkajs';
 import { installBrokers } from '../kafka/install-brokers.ts';

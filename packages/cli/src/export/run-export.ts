@@ -1,4 +1,4 @@
-import { backoff, sleep } from '@sluice/shared/service/retry';
+import { backoff, sleep } from '@sluice/shared/base/retry';
 import { countLineFeeds } from '@sluice/shared/text/line-feeds';
 import { Agent, request } from 'undici';
 import { describeFailure, describeResponse } from '../transfer/describe-response.ts';

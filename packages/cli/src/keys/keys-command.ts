@@ -11,8 +11,8 @@ import {
   type Scope,
   workspaceName,
 } from '@sluice/shared/keys/keys-file';
-import type { Command, Surroundings } from '../command.ts';
-import { dataFolder } from '../local-system.ts';
+import type { Command, Surroundings } from '../command/command.ts';
+import { dataFolder } from '../command/local-system.ts';
 
 /** Creates, lists and revokes API keys. */
 export const keysCommand: Command = {

@@ -1,4 +1,4 @@
-import type { ConfiguredServer } from '@sluice/servers/connected-server';
+import type { ConfiguredServer } from '@sluice/servers/state/connected-server';
 import { ArgumentsError } from '@sluice/shared/config/command-line';
 
 /**

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, expect, inject, onTestFinished, test } from 'vitest';
-import { createLogger } from '../service/log.ts';
+import { createLogger } from '../base/log.ts';
 import { eventually } from '../testing/eventually.ts';
 import { createClickHouse } from './client.ts';
 import {

@@ -1,7 +1,7 @@
 import kafkajs, { type Admin, type Kafka } from 'kafkajs';
+import type { Logger } from '../base/log.ts';
+import { atMost, sleep } from '../base/retry.ts';
 import type { Component } from '../service/lifecycle.ts';
-import type { Logger } from '../service/log.ts';
-import { atMost, sleep } from '../service/retry.ts';
 import { IN_SYNC_MIN, REPLICAS_MIN, withAdmin } from './topics.ts';
 
 /** How often topics are looked at, in milliseconds: operators rarely change them. */

@@ -1,5 +1,6 @@
-import { exportSpans } from '../tracing/export-spans.ts';
-import type { Logger } from './log.ts';
+import type { Logger } from '../base/log.ts';
+import { atMost } from '../base/retry.ts';
+import { tracingSdk } from '../tracing/tracer.ts';
 
 /** A component of a service that is started and stopped. `start` and `stop` may be called more than once. */
 export interface Component {
@@ -18,6 +19,9 @@ export interface ServiceOptions {
   /** Stop when standard input ends, so that the service never outlives the process that holds its other end. */
   readonly exitOnStdinEnd: boolean;
 }
+
+/** How long a service that stops waits for a collector of spans at most, in milliseconds. */
+const EXPORT_MS_MAX = 2_000;
 
 /**
  * Runs a service until it is told to stop: starts its components in order, then waits for SIGTERM or SIGINT (or the end of
@@ -113,4 +117,14 @@ function exit(code: number): never {
     // The second call runs no exit listeners, the flushing of the log among them.
     process.exit(code);
   }
+}
+
+/**
+ * Before the process ends: exports the spans that have ended, which the SDK gathers. It gives up in time.
+ *
+ * @param leftMs how much time is left to end, in milliseconds
+ */
+async function exportSpans(leftMs: number): Promise<void> {
+  const exported = tracingSdk()?.shutdown();
+  if (exported) await atMost(Math.min(leftMs / 2, EXPORT_MS_MAX), exported).catch(() => undefined);
 }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { createLogger } from '../base/log.ts';
 import { type Component, runService } from '../service/lifecycle.ts';
-import { createLogger } from '../service/log.ts';
 
 const options = JSON.parse(process.argv[2] ?? '{}') as {
   stopMs?: number;

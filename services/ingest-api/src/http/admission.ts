@@ -6,7 +6,6 @@ import type { ApiKey, KeyRing } from '@sluice/shared/keys/key-ring';
 import type { Scope } from '@sluice/shared/keys/keys-file';
 import { rowsTooLarge } from '@sluice/submissions/rows/row-size';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { BrokerClock } from '../kafka/broker-clock.ts';
 import { networkOf } from './networks.ts';
 import { eventLogUnavailable, overloaded, RETRY_AFTER_SECONDS } from './problems.ts';
 
@@ -34,9 +33,17 @@ declare module 'fastify' {
   }
 }
 
+/** The clock of this machine, compared with Kafka's. */
+export interface ComparedClock {
+  /** Whether they have been compared in the last minutes. Otherwise nothing can be accepted. */
+  readonly isCompared: boolean;
+  /** Returns why versions from this clock would be wrong; `undefined` when they are right. */
+  problem(): string | undefined;
+}
+
 export interface AdmissionOptions {
   readonly keys: KeyRing;
-  readonly clock: Pick<BrokerClock, 'problem' | 'isCompared'>;
+  readonly clock: ComparedClock;
   readonly limiter: RateLimiter;
   readonly memory: Pick<MemoryBudget, 'open'>;
   readonly bodyBytesMax: number;

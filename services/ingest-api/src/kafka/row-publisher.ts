@@ -1,9 +1,9 @@
 import type { Span } from '@opentelemetry/api';
+import { connectionHint } from '@sluice/shared/base/connection-hints';
+import type { Logger } from '@sluice/shared/base/log';
+import { atMost, retry } from '@sluice/shared/base/retry';
 import { ensureTopics } from '@sluice/shared/kafka/topics';
-import { connectionHint } from '@sluice/shared/service/connection-hints';
 import type { Component } from '@sluice/shared/service/lifecycle';
-import type { Logger } from '@sluice/shared/service/log';
-import { atMost, retry } from '@sluice/shared/service/retry';
 import type { PartitionRows } from '@sluice/submissions/rows/row-collector';
 import type { Kafka } from 'kafkajs';
 import type { IngestConfig } from '../config.ts';

@@ -1,8 +1,8 @@
 import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
 import { getHeapStatistics } from 'node:v8';
+import type { Logger } from '@sluice/shared/base/log';
 import { type Component, runService } from '@sluice/shared/service/lifecycle';
-import type { Logger } from '@sluice/shared/service/log';
 import { AggregatorRegistry } from 'prom-client';
 import type { IngestConfig } from '../config.ts';
 import type { ReadyMessage } from './ready-together.ts';

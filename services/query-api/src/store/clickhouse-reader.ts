@@ -1,11 +1,11 @@
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import type { Attributes } from '@opentelemetry/api';
+import { connectionHint, withHint } from '@sluice/shared/base/connection-hints';
+import type { Logger } from '@sluice/shared/base/log';
 import { loginHeaders, tlsAgent } from '@sluice/shared/clickhouse/connection';
 import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
 import type { ClickHouseConfig } from '@sluice/shared/config';
-import { connectionHint, withHint } from '@sluice/shared/service/connection-hints';
-import type { Logger } from '@sluice/shared/service/log';
 import { collectMinorGarbage } from './collect-minor-garbage.ts';
 import { type QuerySettings, SEVERAL_SERVERS_SETTINGS } from './query-settings.ts';
 import { serverAttributes, type TracedQuery, withQuerySpan } from './query-span.ts';

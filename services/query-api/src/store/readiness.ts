@@ -1,6 +1,6 @@
+import { connectionHint, withHint } from '@sluice/shared/base/connection-hints';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { isMigrated, SchemaTooNew } from '@sluice/shared/clickhouse/migrate';
-import { connectionHint, withHint } from '@sluice/shared/service/connection-hints';
 import { Probe } from '@sluice/shared/service/probe';
 
 /** How long a probe may take, in milliseconds. */

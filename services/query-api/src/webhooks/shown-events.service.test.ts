@@ -1,5 +1,5 @@
+import { sleep } from '@sluice/shared/base/retry';
 import { visitorOf } from '@sluice/shared/rows/deleted-person';
-import { sleep } from '@sluice/shared/service/retry';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { ClickHouseReader } from '../store/clickhouse-reader.ts';

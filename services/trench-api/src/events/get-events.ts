@@ -2,8 +2,8 @@ import { Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
+import { whileConnected } from '../http/while-connected.ts';
 import type { Service } from '../upstream/service.ts';
-import { whileConnected } from '../while-connected.ts';
 import { queryParameters } from './event-parameters.ts';
 import { shownOf } from './shown-event.ts';
 

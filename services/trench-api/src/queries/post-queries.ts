@@ -1,9 +1,9 @@
 import { Problem } from '@sluice/shared/http/problem';
 import type { FastifyInstance } from 'fastify';
-import { listOf } from '../json-body.ts';
+import { listOf } from '../http/json-body.ts';
+import { whileConnected } from '../http/while-connected.ts';
 import { jsonArray } from '../upstream/json-list.ts';
 import type { Service } from '../upstream/service.ts';
-import { whileConnected } from '../while-connected.ts';
 import { withOurNames, withTheirNames } from './statement-names.ts';
 
 /** How many statements a request may have. */

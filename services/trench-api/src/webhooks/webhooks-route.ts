@@ -1,8 +1,8 @@
 import { Problem } from '@sluice/shared/http/problem';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { whileConnected } from '../http/while-connected.ts';
 import type { Service, ServiceRequest } from '../upstream/service.ts';
-import { whileConnected } from '../while-connected.ts';
 import { queryBody, shownOf, storedWebhook, withTheirNames } from './webhook-body.ts';
 
 /** The largest body, in bytes. */

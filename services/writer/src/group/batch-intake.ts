@@ -1,6 +1,6 @@
+import type { Logger } from '@sluice/shared/base/log';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { PARTITIONS_HEADER } from '@sluice/shared/rows';
-import type { Logger } from '@sluice/shared/service/log';
 import { isSameLog } from '@sluice/storage/kafka/inspect-partitions';
 import type { Assignment } from '@sluice/storage/protocol/assignment';
 import { type LogGap, logReplaced, messagesGone } from '@sluice/storage/protocol/log-gap';

@@ -1,6 +1,6 @@
+import { createLogger } from '@sluice/shared/base/log';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { messageHeaders } from '@sluice/shared/rows';
-import { createLogger } from '@sluice/shared/service/log';
 import { readPartitions } from '@sluice/storage/clickhouse/known-partitions';
 import { Positions } from '@sluice/storage/clickhouse/positions';
 import type { Assignment } from '@sluice/storage/protocol/assignment';

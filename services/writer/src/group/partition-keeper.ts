@@ -1,7 +1,7 @@
+import type { Logger } from '@sluice/shared/base/log';
+import { retry, sleep } from '@sluice/shared/base/retry';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { isInRange, type PartitionRange } from '@sluice/shared/servers/partition-range';
-import type { Logger } from '@sluice/shared/service/log';
-import { retry, sleep } from '@sluice/shared/service/retry';
 import { GroupMismatch } from '@sluice/storage/clickhouse/claim-database';
 import type { Halts } from '@sluice/storage/clickhouse/halts';
 import type { KnownPartitions } from '@sluice/storage/clickhouse/known-partitions';

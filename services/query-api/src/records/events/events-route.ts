@@ -1,6 +1,6 @@
+import type { Logger } from '@sluice/shared/base/log';
 import { Problem } from '@sluice/shared/http/problem';
 import { requestLog } from '@sluice/shared/http/server';
-import type { Logger } from '@sluice/shared/service/log';
 import type { FastifyInstance } from 'fastify';
 import { encodeCursor } from '../../http/cursor.ts';
 import { type JsonTail, sendJson } from '../../http/json-response.ts';

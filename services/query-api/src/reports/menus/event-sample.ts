@@ -1,4 +1,4 @@
-import { Turns } from '@sluice/shared/service/turns';
+import { Turns } from '@sluice/shared/base/turns';
 import type { EventField } from '../../records/events/event-columns.ts';
 import { asEventRow, selectOf, sortKeyOf, textOf } from '../../records/events/event-record.ts';
 import type { EventSelection } from '../../records/events/event-selection.ts';

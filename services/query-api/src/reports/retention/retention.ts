@@ -1,5 +1,5 @@
+import { Turns } from '@sluice/shared/base/turns';
 import type { Reservation } from '@sluice/shared/http/memory-budget';
-import { Turns } from '@sluice/shared/service/turns';
 import { sendJson } from '../../http/json-response.ts';
 import { reserve } from '../../http/request-memory.ts';
 import type { Query } from '../../store/query.ts';

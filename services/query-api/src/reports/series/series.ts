@@ -1,4 +1,4 @@
-import { Turns } from '@sluice/shared/service/turns';
+import { Turns } from '@sluice/shared/base/turns';
 import { sendJson } from '../../http/json-response.ts';
 import type { QueryRead, ReadDependencies } from '../../store/read-route.ts';
 import { keyValue, nameOfKey } from '../group-key.ts';

@@ -1,4 +1,4 @@
-import { atMost } from '@sluice/shared/service/retry';
+import { atMost } from '@sluice/shared/base/retry';
 import type { PolledServer } from './polled-server.ts';
 
 /** How long a request waits for the first answer of each server, in milliseconds. */

@@ -1,3 +1,4 @@
+import type { Logger } from '@sluice/shared/base/log';
 import type { Login } from '@sluice/shared/clickhouse/connection';
 import { FollowedFile } from '@sluice/shared/config/followed-file';
 import { distinctRanges, endErrors } from '@sluice/shared/servers/partition-range';
@@ -8,7 +9,6 @@ import {
   type ServerDefaults,
   ServersFileError,
 } from '@sluice/shared/servers/servers-file';
-import type { Logger } from '@sluice/shared/service/log';
 import type { Registry } from 'prom-client';
 import type { QueryConfig } from '../../config.ts';
 import type { ClickHouseReader } from '../clickhouse-reader.ts';

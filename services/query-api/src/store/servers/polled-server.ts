@@ -1,5 +1,5 @@
+import { atMost } from '@sluice/shared/base/retry';
 import type { Server } from '@sluice/shared/servers/servers-file';
-import { atMost } from '@sluice/shared/service/retry';
 import type { ClickHouseReader } from '../clickhouse-reader.ts';
 import { FreshPoll } from '../fresh-poll.ts';
 import { ConnectionFailure } from '../read-failures.ts';

@@ -1,8 +1,8 @@
+import type { Logger } from '@sluice/shared/base/log';
 import type { Login } from '@sluice/shared/clickhouse/connection';
 import { readMigrations } from '@sluice/shared/clickhouse/migrate';
 import type { Server } from '@sluice/shared/servers/servers-file';
 import type { Component } from '@sluice/shared/service/lifecycle';
-import type { Logger } from '@sluice/shared/service/log';
 import type { QueryConfig } from '../../config.ts';
 import type { ClickHouseReader } from '../clickhouse-reader.ts';
 import { ConnectionFailure } from '../read-failures.ts';

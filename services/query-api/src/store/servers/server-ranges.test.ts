@@ -1,5 +1,5 @@
+import { createLogger } from '@sluice/shared/base/log';
 import { parseServersFile } from '@sluice/shared/servers/servers-file';
-import { createLogger } from '@sluice/shared/service/log';
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { ConnectionFailure } from '../read-failures.ts';
 import { ServerPool } from './server-pool.ts';

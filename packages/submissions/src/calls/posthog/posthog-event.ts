@@ -1,4 +1,7 @@
-import { type Call, type CallType, InvalidCall } from '../calls/call.ts';
+import { encodeJson, errorOfMember, isJsonObject, ObjectText } from '../../reading/json-object.ts';
+import { type SubmittedProperty, tooManyProperties } from '../../reading/submission.ts';
+import { IDENTIFIER_LENGTH_MAX } from '../../reading/submission-limits.ts';
+import { type Call, type CallType, InvalidCall } from '../call.ts';
 import {
   type CallParserOptions,
   clockOf,
@@ -8,11 +11,8 @@ import {
   objectOf,
   objectText,
   UUID,
-} from '../calls/call-parser.ts';
-import { timeOf } from '../calls/call-time.ts';
-import { encodeJson, errorOfMember, isJsonObject, ObjectText } from '../reading/json-object.ts';
-import { type SubmittedProperty, tooManyProperties } from '../reading/submission.ts';
-import { IDENTIFIER_LENGTH_MAX } from '../reading/submission-limits.ts';
+} from '../call-parser.ts';
+import { timeOf } from '../call-time.ts';
 import { PosthogProperties } from './posthog-properties.ts';
 
 type JsonObject = Readonly<Record<string, unknown>>;

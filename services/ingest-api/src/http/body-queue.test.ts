@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { WorkspaceTurns } from './workspace-turns.ts';
+import { BodyQueue } from './body-queue.ts';
 
 const SMALL = Buffer.alloc(10);
 const LARGE = Buffer.alloc(1_000_000);
@@ -10,9 +10,9 @@ function block(): void {
 }
 
 test('a small body is begun at once, and pauses when it takes as long as a large one', async () => {
-  const turns = new WorkspaceTurns();
+  const bodies = new BodyQueue();
   let isBegun = false;
-  const work = turns.read('a', SMALL, async (pause) => {
+  const work = bodies.read('a', SMALL, async (pause) => {
     isBegun = true;
     block();
     const waiting = pause();
@@ -25,11 +25,11 @@ test('a small body is begun at once, and pauses when it takes as long as a large
 });
 
 test('small bodies that take long go on one after the other, and between large ones', async () => {
-  const turns = new WorkspaceTurns();
+  const bodies = new BodyQueue();
   let running = 0;
   const events: string[] = [];
   const read = (name: string, body: Buffer) =>
-    turns.read(name, body, async (pause) => {
+    bodies.read(name, body, async (pause) => {
       events.push(`${name} begins`);
       block();
       await pause();
@@ -43,16 +43,16 @@ test('small bodies that take long go on one after the other, and between large o
   await Promise.all([read('a', LARGE), read('b', SMALL), read('c', SMALL), read('d', LARGE)]);
   expect(events.indexOf('c begins')).toBeLessThan(events.indexOf('b ends'));
   expect(events.filter((event) => event.endsWith('ends'))).toEqual(['a ends', 'b ends', 'c ends', 'd ends']);
-  expect(await turns.read('e', LARGE, async () => 'the next')).toBe('the next');
+  expect(await bodies.read('e', LARGE, async () => 'the next')).toBe('the next');
 });
 
 test('a small body that fails gives its turn back', async () => {
-  const turns = new WorkspaceTurns();
-  const failing = turns.read('a', SMALL, async (pause) => {
+  const bodies = new BodyQueue();
+  const failing = bodies.read('a', SMALL, async (pause) => {
     block();
     await pause();
     throw new Error('malformed');
   });
   await expect(failing).rejects.toThrow('malformed');
-  expect(await turns.read('a', LARGE, async () => 'the next')).toBe('the next');
+  expect(await bodies.read('a', LARGE, async () => 'the next')).toBe('the next');
 });

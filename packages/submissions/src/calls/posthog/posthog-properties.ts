@@ -1,5 +1,5 @@
-import { isJsonObject, ObjectText } from '../reading/json-object.ts';
-import { type FoundMember, MemberFinder, withoutMember } from '../reading/member-finder.ts';
+import { isJsonObject, ObjectText } from '../../reading/json-object.ts';
+import { type FoundMember, MemberFinder, withoutMember } from '../../reading/member-finder.ts';
 
 type JsonObject = Readonly<Record<string, unknown>>;
 

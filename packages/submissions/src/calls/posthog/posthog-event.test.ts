@@ -1,8 +1,8 @@
 import fc from '@sluice/shared/testing/fast-check';
 import { expect, test } from 'vitest';
-import { InvalidCall } from '../calls/call.ts';
-import { rowsOfRejectedCall } from '../calls/replay-call.ts';
-import { JsonCursor } from '../reading/json-cursor.ts';
+import { JsonCursor } from '../../reading/json-cursor.ts';
+import { InvalidCall } from '../call.ts';
+import { rowsOfRejectedCall } from '../replay-call.ts';
 import { parsePosthogEvent } from './posthog-event.ts';
 
 const NOW = Date.UTC(2026, 2, 1, 12);

@@ -1,4 +1,4 @@
-import { connectionHint, withHint } from '@sluice/shared/service/connection-hints';
+import { connectionHint, withHint } from '@sluice/shared/base/connection-hints';
 import { printable } from '@sluice/shared/text/printable';
 
 /**

@@ -4,7 +4,7 @@ import { type Identity, readIdentity } from '@sluice/storage/clickhouse/identity
 import { readRetention } from '@sluice/storage/clickhouse/retention-settings';
 
 /** What the database of a server says. */
-export interface ServerState {
+export interface DatabaseState {
   /** The version of ClickHouse; undefined where the database does not exist yet. */
   readonly version: string | undefined;
   /** How many migrations of this version are missing. */
@@ -47,7 +47,7 @@ WHERE resumed_at IS NULL AND group_id IN (SELECT group_id FROM writer_groups)`;
 const TOPIC_PARTITIONS = 'SELECT topic, max(partitions) AS count FROM topic_partitions GROUP BY topic ORDER BY topic';
 
 /** Reads what the database of a server says. It changes nothing. @throws ClickHouse's errors */
-export async function readServerState(client: ClickHouseClient): Promise<ServerState> {
+export async function readDatabaseState(client: ClickHouseClient): Promise<DatabaseState> {
   const [wanted, recorded] = await Promise.all([readMigrations(), recordedOrNone(client)]);
   // Nothing can be asked in a database that does not exist.
   const version = recorded && (await rows<{ version: string }>(client, 'SELECT version() AS version'))[0]?.version;
@@ -72,13 +72,13 @@ export async function readServerState(client: ClickHouseClient): Promise<ServerS
 }
 
 /** Returns what the database of a server says, or a sentence that says why it does not answer. */
-export async function stateOrReason(name: string, client: ClickHouseClient): Promise<ServerState | string> {
-  return await readServerState(client).catch(({ message, code }: NodeJS.ErrnoException) => {
+export async function stateOrReason(name: string, client: ClickHouseClient): Promise<DatabaseState | string> {
+  return await readDatabaseState(client).catch(({ message, code }: NodeJS.ErrnoException) => {
     return `${name} does not answer: ${message || code}.`;
   });
 }
 
-export function isKnown(state: ServerState | string): state is ServerState {
+export function isKnown(state: DatabaseState | string): state is DatabaseState {
   return typeof state !== 'string';
 }
 

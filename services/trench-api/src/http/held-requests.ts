@@ -1,7 +1,7 @@
+import { unauthorized } from '@sluice/shared/http/authentication';
 import type { MemoryBudget, Reservation } from '@sluice/shared/http/memory-budget';
 import { Problem } from '@sluice/shared/http/problem';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { keyOf } from './bearer.ts';
 
 /** The memory of a body or a response as a multiple of its bytes: the bytes, their text, its values, and what is sent. */
 const MEMORY_PER_BYTE = 4;
@@ -10,6 +10,8 @@ const MEMORY_PER_BYTE = 4;
 const REQUEST_BYTES = 16 * 1_024;
 
 const RETRY_AFTER_SECONDS = 1;
+
+const BEARER = /^bearer +(\S+) *$/i;
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -56,4 +58,15 @@ function reserve({ memory }: FastifyRequest, bytes: number): void {
   throw new Problem('overloaded', 'The service has no memory for the request now; send it again.', {
     retryAfter: RETRY_AFTER_SECONDS,
   });
+}
+
+/**
+ * Returns the key of a request. Whether it is valid is for the service to say that gets it.
+ *
+ * @throws {Problem} `unauthorized` without one: query-api may serve a workspace without a key, and Trench never does
+ */
+function keyOf(request: FastifyRequest): string {
+  const key = BEARER.exec(request.headers.authorization ?? '')?.[1];
+  if (key === undefined) throw unauthorized('An API key is needed: send "Authorization: Bearer <key>".');
+  return key;
 }

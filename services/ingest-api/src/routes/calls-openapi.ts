@@ -1,8 +1,8 @@
 import type { OperationDescription, PathDescriptions } from '@sluice/shared/http/openapi';
 import { CALL_TYPES, type CallRoute, type CallType } from '@sluice/submissions/calls/call';
 import { z } from 'zod';
-import { SETTINGS_PATHS, settingsFor, TELEMETRY_PATHS } from './routes/client-settings.ts';
-import { CALL_PATHS } from './routes/post-calls.ts';
+import { SETTINGS_PATHS, settingsFor, TELEMETRY_PATHS } from './client-settings.ts';
+import { CALL_PATHS } from './post-calls.ts';
 
 const identifier = (description: string) =>
   z.union([z.string(), z.number(), z.boolean()]).nullish().meta({ description });

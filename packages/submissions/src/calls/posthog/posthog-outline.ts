@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer';
-import { type CallOutline, keyText, tooManyCalls } from '../calls/call-outline.ts';
-import { asProblem, notJson } from '../not-json.ts';
-import type { Pause } from '../pause.ts';
-import { parseFieldName, parseFieldValue, withoutByteOrderMark } from '../reading/body-slices.ts';
-import { JsonCursor } from '../reading/json-cursor.ts';
-import type { JsonSlice } from '../reading/json-slice.ts';
+import { asProblem, notJson } from '../../reading/body-problems.ts';
+import { parseFieldName, parseFieldValue, withoutByteOrderMark } from '../../reading/body-slices.ts';
+import { JsonCursor } from '../../reading/json-cursor.ts';
+import type { JsonSlice } from '../../reading/json-slice.ts';
+import type { Pause } from '../../reading/pause.ts';
+import { type CallOutline, keyText, tooManyCalls } from '../call-outline.ts';
 import { KEY_PROPERTIES } from './posthog-properties.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { OperationDescription, PathDescriptions } from '@sluice/shared/http/openapi';
 import { z } from 'zod';
-import { object, rejectedMembers } from './openapi-calls.ts';
+import { object, rejectedMembers } from '../calls-openapi.ts';
 import {
   CLIENT_CONFIG,
   CONFIG_PATH,
@@ -11,8 +11,8 @@ import {
   NOTHING,
   RECORDINGS_PATH,
   STATIC_PATHS,
-} from './routes/posthog/client-setup.ts';
-import { BATCH_PATH, EVENT_PATHS } from './routes/posthog/post-events.ts';
+} from './client-setup.ts';
+import { BATCH_PATH, EVENT_PATHS } from './post-events.ts';
 
 const event = z
   .looseObject({

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Environment } from './command.ts';
 
-const root = join(import.meta.dirname, '../../..');
+const root = join(import.meta.dirname, '../../../..');
 
 /** Accounts of the local ClickHouse that may change tables, and the administrator, each with the file of its password. */
 const MIGRATE_PASSWORD_FILES = {

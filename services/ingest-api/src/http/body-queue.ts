@@ -1,5 +1,5 @@
 import { setImmediate as nextTurnOfEventLoop } from 'node:timers/promises';
-import type { Pause } from '@sluice/submissions/pause';
+import type { Pause } from '@sluice/submissions/reading/pause';
 
 /** A body of at most this many bytes is begun at once. A larger one waits for its turn first. */
 const READ_AT_ONCE_BYTES_MAX = 64 * 1_024;
@@ -11,7 +11,7 @@ const SLICE_MS = 5;
  * Runs long work one piece at a time: FIFO within a workspace, round-robin between workspaces. So the event loop is free
  * for short requests most of the time, and only one large body is expanded in memory.
  */
-export class WorkspaceTurns {
+export class BodyQueue {
   readonly #waiting = new Map<string, (() => void)[]>();
   #busy = false;
 

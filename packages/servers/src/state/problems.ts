@@ -2,12 +2,12 @@ import type { Server } from '@sluice/shared/servers/servers-file';
 import type { Identity } from '@sluice/storage/clickhouse/identity';
 import type { DatabaseOwner } from '@sluice/storage/clickhouse/own-database';
 import { ownerOf } from './connected-server.ts';
-import { isKnown, type ServerState } from './server-state.ts';
+import { type DatabaseState, isKnown } from './database-state.ts';
 
 /** A server of the file with what its database says. */
 export interface KnownServer {
   readonly name: string;
-  readonly state: ServerState;
+  readonly state: DatabaseState;
 }
 
 /** Returns why a database is not that of a server, each reason in a sentence. */
@@ -35,7 +35,7 @@ export function ownerErrors(owner: DatabaseOwner, identity: Identity | undefined
  * @param state what its database says, or a sentence why it does not answer
  * @param advice what to do where it is not complete, as a sentence
  */
-export function unfitReasons(server: Server, state: ServerState | string, advice: string): string[] {
+export function unfitReasons(server: Server, state: DatabaseState | string, advice: string): string[] {
   if (!isKnown(state)) return [state];
   const { name } = server;
   const { identity, missing, unknown } = state;
@@ -86,7 +86,7 @@ export function differentSettings(servers: readonly KnownServer[]): string[] {
 /** @param none returns what a server has that says nothing; undefined: it does not count */
 function differences(
   servers: readonly KnownServer[],
-  settingsOf: (state: ServerState) => ReadonlyMap<string, number>,
+  settingsOf: (state: DatabaseState) => ReadonlyMap<string, number>,
   none: (key: string) => string | undefined,
 ): { readonly key: string; readonly values: string }[] {
   const known = servers.filter(({ state }) => state.identity !== undefined);

@@ -1,4 +1,4 @@
-import { notJson } from '../not-json.ts';
+import { notJson } from '../../reading/body-problems.ts';
 
 const START = Buffer.from('data=');
 
