@@ -1,5 +1,5 @@
-import cors from '@fastify/cors';
 import type { Logger } from '@sluice/shared/base/log';
+import { allowOrigins } from '@sluice/shared/http/cors';
 import { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
 import { ownTls } from '@sluice/shared/http/own-tls';
@@ -60,7 +60,8 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
     tls: ownTls(config, logger),
   });
   registerBodyReader(app, config.BODY_BYTES_MAX);
-  allowOrigins(app, config.CORS_ORIGINS);
+  // A beacon is sent with credentials, and a browser asks first whether it may where the beacon is JSON. No cookie counts.
+  allowOrigins(app, config.CORS_ORIGINS, { methods: ['GET', 'POST'], credentials: true });
   const admission = createAdmission(config, deps);
   admission.register(app);
 
@@ -86,20 +87,6 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
   registerReference(app, async () => (await import('./openapi.ts')).ingestDocument(config, schemas));
   refuseOtherMethods(app);
   return app;
-}
-
-/** Lets pages of these origins submit. */
-function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {
-  if (origins.length === 0) return;
-  app.register(cors, {
-    origin: [...origins],
-    // A beacon is sent with credentials, and a browser asks first whether it may where the beacon is JSON. No cookie counts.
-    credentials: true,
-    methods: ['GET', 'POST'],
-    // The headers that a preflight asks for are allowed: clients send headers of their own.
-    exposedHeaders: ['x-request-id', 'retry-after'],
-    maxAge: 86_400,
-  });
 }
 
 function createAdmission(config: IngestConfig, { keys, clock, registry, metrics }: IngestDependencies): Admission {

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import { acceptJson } from '../http/json-body.ts';
+import { acceptJson } from '../http/request-memory.ts';
 import { untilStoreAnswers } from '../store/failover.ts';
 import { whileConnected } from '../store/read-route.ts';
 import { SQL_FORMATS } from './sql-formats.ts';

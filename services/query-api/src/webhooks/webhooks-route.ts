@@ -1,7 +1,7 @@
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { acceptJson } from '../http/json-body.ts';
+import { acceptJson } from '../http/request-memory.ts';
 import { timestampParameter } from '../records/filters/parameter-schemas.ts';
 import { parseParameters, refuseErrors, refuseParameters } from '../records/filters/parameters.ts';
 import { PAGE_BYTES, parseWholeList } from '../records/filters/whole-lists.ts';

@@ -1,17 +1,12 @@
-import { unauthorized } from '@sluice/shared/http/authentication';
-import type { MemoryBudget, Reservation } from '@sluice/shared/http/memory-budget';
+import { bearerOf, unauthorized } from '@sluice/shared/http/authentication';
+import { type MemoryBudget, REQUEST_BYTES, type Reservation } from '@sluice/shared/http/memory-budget';
 import { Problem } from '@sluice/shared/http/problem';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
 /** The memory of a body or a response as a multiple of its bytes: the bytes, their text, its values, and what is sent. */
 const MEMORY_PER_BYTE = 4;
 
-/** What a request takes before its body: its socket, headers and objects. */
-const REQUEST_BYTES = 16 * 1_024;
-
 const RETRY_AFTER_SECONDS = 1;
-
-const BEARER = /^bearer +(\S+) *$/i;
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -66,7 +61,7 @@ function reserve({ memory }: FastifyRequest, bytes: number): void {
  * @throws {Problem} `unauthorized` without one: query-api may serve a workspace without a key, and Trench never does
  */
 function keyOf(request: FastifyRequest): string {
-  const key = BEARER.exec(request.headers.authorization ?? '')?.[1];
+  const key = bearerOf(request);
   if (key === undefined) throw unauthorized('An API key is needed: send "Authorization: Bearer <key>".');
   return key;
 }

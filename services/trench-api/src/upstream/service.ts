@@ -1,5 +1,5 @@
 import { unauthorized } from '@sluice/shared/http/authentication';
-import { PROBLEMS, Problem, type ProblemCode } from '@sluice/shared/http/problem';
+import { PROBLEMS, Problem, type ProblemCode, RETRY_UNAVAILABLE_SECONDS } from '@sluice/shared/http/problem';
 import { parseExactJson } from '@sluice/shared/text/json';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -8,9 +8,6 @@ import { type JsonList, type JsonMembers, readJsonList } from './json-list.ts';
 
 /** How long a service may take to say whether it is ready, in milliseconds. */
 const READY_TIMEOUT_MS = 2_000;
-
-/** Seconds after which a client should send its request again when a service cannot be reached. */
-const RETRY_AFTER_SECONDS = 5;
 
 const inputError = z.object({ path: z.string(), code: z.string(), message: z.string() });
 
@@ -150,7 +147,7 @@ export class Service {
     const { name, unavailable } = this.#options;
     const reason = new Error(`${name} cannot be reached: ${reasonOf(cause)}`, { cause });
     return new Problem(unavailable, 'The request cannot be served now; send it again.', {
-      retryAfter: RETRY_AFTER_SECONDS,
+      retryAfter: RETRY_UNAVAILABLE_SECONDS,
       cause: reason,
     });
   }
@@ -181,7 +178,7 @@ function problemOf(
   const { success, data } = problem.safeParse(content);
   if (!success)
     return new Problem(unavailable, 'The request cannot be served now; send it again.', {
-      retryAfter: RETRY_AFTER_SECONDS,
+      retryAfter: RETRY_UNAVAILABLE_SECONDS,
     });
   const { code, detail, errors } = data;
   if (code === 'unauthorized' || code === 'missing_scope') return unauthorized(detail);

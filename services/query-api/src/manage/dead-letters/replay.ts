@@ -1,11 +1,8 @@
-import { Problem } from '@sluice/shared/http/problem';
+import { Problem, RETRY_UNAVAILABLE_SECONDS } from '@sluice/shared/http/problem';
 import type { QueryConfig } from '../../config.ts';
 
 /** A writer waits for Kafka and for ClickHouse, each with retries. */
 const TIMEOUT_MS = 60_000;
-
-/** Seconds. */
-const RETRY_AFTER = 5;
 
 /**
  * Has a writer send a dead letter to Kafka again: the first one of REPLAY_URL that responds. To do it twice changes nothing, so a
@@ -28,7 +25,7 @@ export async function replayThrough(
     if (response?.status === 409) throw new Problem('not_replayable', String(Object(await response.json()).detail));
   }
   const detail = 'The dead letter could not be replayed now; send the request again, which never stores a row twice.';
-  throw new Problem('store_unavailable', detail, { retryAfter: RETRY_AFTER });
+  throw new Problem('store_unavailable', detail, { retryAfter: RETRY_UNAVAILABLE_SECONDS });
 }
 
 /** Returns the response of a writer with its body read; undefined without one. */

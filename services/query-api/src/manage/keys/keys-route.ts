@@ -1,7 +1,7 @@
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance } from 'fastify';
 import type { QueryConfig } from '../../config.ts';
-import { acceptJson } from '../../http/json-body.ts';
+import { acceptJson } from '../../http/request-memory.ts';
 import { refuseParameters } from '../../records/filters/parameters.ts';
 import { parseNewKey } from './key-request.ts';
 import { WorkspaceKeys } from './workspace-keys.ts';

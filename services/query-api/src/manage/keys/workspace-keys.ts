@@ -1,5 +1,5 @@
 import { unauthorized } from '@sluice/shared/http/authentication';
-import { type InputError, Problem } from '@sluice/shared/http/problem';
+import { type InputError, Problem, RETRY_UNAVAILABLE_SECONDS } from '@sluice/shared/http/problem';
 import {
   createKey,
   type KeyEntry,
@@ -34,9 +34,6 @@ export interface WorkspaceKeysOptions {
 
 /** How a file cannot be written where it is mounted to read only, alone or with its folder, or belongs to someone else. */
 const READ_ONLY: ReadonlySet<string | undefined> = new Set(['EROFS', 'EACCES', 'EPERM', 'EBUSY', 'EXDEV']);
-
-/** Seconds. */
-const RETRY_AFTER = 5;
 
 /**
  * The keys of one workspace in the keys file. Each change looks at the acting key in the file itself, while no other process
@@ -149,5 +146,5 @@ function unusable(cause: unknown): never {
   if (!(cause instanceof KeysFileError)) throw cause;
   if (READ_ONLY.has(cause.writeCode)) throw readOnly(cause);
   const detail = 'The keys file cannot be used now; send the request again.';
-  throw new Problem('keys_unavailable', detail, { retryAfter: RETRY_AFTER, cause });
+  throw new Problem('keys_unavailable', detail, { retryAfter: RETRY_UNAVAILABLE_SECONDS, cause });
 }

@@ -3,7 +3,7 @@ import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { hashKey } from '@sluice/shared/keys/keys-file';
 import type { FastifyInstance } from 'fastify';
 import type { z } from 'zod';
-import { acceptJson } from '../../http/json-body.ts';
+import { acceptJson } from '../../http/request-memory.ts';
 import { refuseErrors, refuseParameters } from '../../records/filters/parameters.ts';
 import { PAGE_BYTES, parseWholeList } from '../../records/filters/whole-lists.ts';
 import type { ReadDependencies } from '../../store/read-route.ts';

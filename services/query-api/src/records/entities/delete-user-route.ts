@@ -1,12 +1,9 @@
-import { Problem } from '@sluice/shared/http/problem';
+import { Problem, RETRY_UNAVAILABLE_SECONDS } from '@sluice/shared/http/problem';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 
 /** How long ingest-api may take, in milliseconds: longer than it waits for Kafka. */
 const TIMEOUT_MS = 30_000;
-
-/** Seconds after which a client should send its request again when ingest-api cannot be reached. */
-const RETRY_AFTER_SECONDS = 5;
 
 /** Headers of the response that the client gets as they came. */
 const PASSED_ON = ['content-type', 'retry-after'] as const;
@@ -32,7 +29,7 @@ export function registerDeleteUser(app: FastifyInstance, ingestUrls: readonly st
       signal: AbortSignal.timeout(TIMEOUT_MS),
     }).catch((cause: unknown) => {
       throw new Problem('event_log_unavailable', 'ingest-api does not respond; the deletion may be in force already.', {
-        retryAfter: RETRY_AFTER_SECONDS,
+        retryAfter: RETRY_UNAVAILABLE_SECONDS,
         cause,
       });
     });

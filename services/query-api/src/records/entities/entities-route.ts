@@ -1,7 +1,7 @@
+import { onResponseEnd } from '@sluice/shared/http/response-end';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { encodeCursor } from '../../http/cursor.ts';
 import { sendJson } from '../../http/json-response.ts';
-import { onResponseEnd } from '../../http/response-end.ts';
 import { type ReadDependencies, type RequestContext, registerRead } from '../../store/read-route.ts';
 import { RequestQueries } from '../../store/request-queries.ts';
 import { TimeBudget } from '../../store/time-budget.ts';
