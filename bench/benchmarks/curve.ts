@@ -35,9 +35,9 @@ const RATES: readonly Rate[] = [
 
 interface Rate {
   readonly perSecond: number;
-  /** Of all processes together. */
+  /** The most CPU of all processes together, in cores. */
   readonly cores: Bar;
-  /** Of medians and p99, in milliseconds. */
+  /** What medians and p99 may be at most, in milliseconds. */
   readonly acknowledged?: Bar;
   readonly acknowledgedP99?: Bar;
   readonly visible?: Bar;

@@ -91,7 +91,7 @@ class Load {
 
 interface Form {
   readonly path: string;
-  /** Of the response to what was accepted. */
+  /** The HTTP status of the response to what was accepted. */
   readonly status: number;
   readonly bodyOf: (first: number, last: number, key: string) => string;
   /** Whether the uuids of the stored events have the numbers of the events. */

@@ -206,7 +206,7 @@ test('where no writer has stored anything, KAFKA_PARTITIONS is enough', async ()
 });
 
 test('a command that failed or was killed half-way is completed by the next one, and no writer stores before', async () => {
-  // Of an account that may not record it, a run ends half-way as well.
+  // A run of an account that may not record it ends half-way as well.
   const failed = await start(['4', '--yes'], QUERY_ACCOUNT).ended;
   expect(failed.code).toBe(1);
   for (const topic of TOPICS) expect(failed.output).toContain(`${topic} has 4 partitions in Kafka now`);

@@ -40,7 +40,7 @@ export const RULES = readRules(
   await readFile(join(import.meta.dirname, '..', '..', 'deploy', 'prometheus', 'sluice.rules.yml'), 'utf8'),
 );
 
-/** Those of several ClickHouse servers, or brokers, cannot fire here, where there is one: `deploy/prometheus/tests`. */
+/** Alerts of several ClickHouse servers, or brokers, cannot fire here, where there is one: `deploy/prometheus/tests`. */
 export const ALERTS_OF_ONE_SERVER: readonly string[] = [
   ...new Set(
     RULES.filter(({ expr }) => !isOfServers(expr) && !expr.includes('sluice_kafka_brokers')).map(({ alert }) => alert),

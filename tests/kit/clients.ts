@@ -14,7 +14,7 @@ export interface SubmitOptions {
 }
 
 export interface Accepted {
-  /** Of the events, in their order in the response. */
+  /** The uuids of the events, in their order in the response. */
   readonly uuids: readonly string[];
   /** How often it was sent. */
   readonly attempts: number;

@@ -124,7 +124,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
   };
   const scheme = schemeOf(options.env ?? {});
   const serversFile = join(folder, 'servers.json');
-  /** Those of the file. */
+  /** The servers of the file. */
   let current = options.servers;
   const writeServers = async (servers: NonNullable<PipelineOptions['servers']>) => {
     current = servers;
@@ -182,7 +182,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
 
   const get = <Body>(path: string, withKey = key) => request<Body>(`${services['query-api'].url}${path}`, {}, withKey);
 
-  /** Of the keys that were created together, the last one is enough: they are written in their order. */
+  /** The last one of the keys that were created together is enough: they are written in their order. */
   const inForce = (added: string) =>
     until('the key to be in force', async () => {
       const ingest = await request(`${services['ingest-api'].url}/v1/users`, { method: 'DELETE' }, added);

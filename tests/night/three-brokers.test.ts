@@ -197,7 +197,7 @@ test('while two of six partitions have no leader, the submissions of the others 
     const [accepted = [], refused = []] = [...durationsMs.values()].map((found) => found.toSorted((a, b) => a - b));
     expect(accepted.length + refused.length, phase).toBe(120);
     expect(accepted.length, phase).toBeGreaterThan(55);
-    // Those that wait for the partitions without a leader are refused after PRODUCE_TIMEOUT_MS; the others are done by
+    // Requests that wait for the partitions without a leader are refused after PRODUCE_TIMEOUT_MS; the others are done by
     // then.
     expect(accepted[Math.floor(accepted.length / 2)], phase).toBeLessThan(refused[0] ?? 0);
     await eventually(() => withoutLeader(ingest.service)).toBe(4);

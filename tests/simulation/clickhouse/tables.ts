@@ -86,7 +86,7 @@ export interface EntityRow {
   readonly workspace: string;
   readonly kind: string;
   readonly id: string;
-  /** Of a user: the deletion after which the row begins, or empty. */
+  /** The deletion after which the row of a user begins, or empty. */
   readonly otherId: string;
   firstSeenMs: number;
   lastSeenMs: number;

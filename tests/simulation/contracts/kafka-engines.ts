@@ -95,7 +95,7 @@ interface Cluster {
 
 /** A Kafka of one broker that a contract is tried on: a real one, or that of the simulator. */
 export interface KafkaEngine extends AsyncDisposable {
-  /** Of two partitions, for this contract alone. */
+  /** A topic of two partitions, for this contract alone. */
   readonly topic: string;
   /** For this contract alone. */
   readonly groupId: string;

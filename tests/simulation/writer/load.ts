@@ -83,7 +83,7 @@ export class Load {
 
   /** A repeat that names another user must not create that user. */
   #repeatForAnother(): void {
-    // Of a visitor who was deleted, it would be no repeat.
+    // It would be no repeat of a visitor who was deleted.
     const isNobodys = (one: EventRow) => one.user_id === undefined && one.anonymous_id === undefined;
     const event = this.#pickEvent((one) => isNobodys(one) && !one.stamped);
     if (!event) return;

@@ -122,7 +122,7 @@ test('an upgrade does not wait for the counts by hour of the events that are sto
     all.slice(before.length).map(({ number }) => number),
   );
   await store();
-  // Of the new part, the projection answers; of the old one, its rows do.
+  // The projection of the new part answers; for the old one, its rows do.
   const mixed = await read(counts, { force_optimize_projection: 1 });
   expect(mixed).toHaveLength(3 * 17);
   expect(mixed).toEqual(await rows());
