@@ -1,13 +1,6 @@
 // Which file may import which, checked by `npm run check`. Imports of types count as well.
 const TESTS = '\\.test\\.ts$|/testing/';
 
-/** The folders of packages/storage, of packages/servers and of the writer, each with the other ones of its parent that it may import. */
-const FOLDERS = {
-  'packages/storage/src': { protocol: [], clickhouse: ['protocol'], kafka: ['protocol'] },
-  'packages/servers/src': { copy: [], compare: [] },
-  'services/writer/src': { batch: [], group: ['batch'], erasure: [] },
-};
-
 /** The rooms of query-api, from the lowest floor to the highest, each with the rooms below that it may import. */
 const QUERY_ROOMS = {
   http: [],
@@ -34,6 +27,104 @@ const CONSOLE_ROOMS = {
   pages: ['base', 'parts', 'filters', 'charts', 'events', 'operate'],
   shell: ['base', 'parts', 'events', 'explore', 'operate', 'entities', 'views', 'pages'],
 };
+
+/** The rooms of packages/shared, of the commands: as above. */
+const SHARED_ROOMS = {
+  text: [],
+  rows: [],
+  base: [],
+  tls: ['text', 'base'],
+  tracing: ['base'],
+  service: ['base', 'tracing'],
+  config: ['text', 'tls', 'service'],
+  servers: ['text', 'config'],
+  keys: ['base', 'service', 'config'],
+  kafka: ['base', 'tls', 'service', 'config'],
+  clickhouse: ['base', 'tls', 'tracing', 'config'],
+  http: ['text', 'base', 'tls', 'tracing', 'service', 'config', 'keys'],
+};
+
+const CLI_ROOMS = {
+  command: [],
+  transfer: ['command'],
+  servers: ['command'],
+  import: ['command', 'transfer'],
+  export: ['command', 'transfer'],
+  keys: ['command'],
+  backup: ['command', 'servers'],
+  'dead-letters': ['command', 'servers'],
+  migrations: ['command', 'servers'],
+  retention: ['command', 'servers'],
+  writer: ['command', 'servers'],
+};
+
+/**
+ * The houses, each with its rooms from the lowest floor to the highest, and which of the others a room may import.
+ *
+ * `files` are the files beside the rooms that every room may import, as a pattern; `also` is what one room may import
+ * besides; `faces` says that a room is imported by its face alone, the file of the same name.
+ */
+const HOUSES = {
+  'packages/shared/src': { rooms: SHARED_ROOMS },
+  'packages/storage/src': { rooms: { protocol: [], clickhouse: ['protocol'], kafka: ['protocol'] } },
+  'packages/servers/src': { rooms: { state: [], copy: ['state'], compare: ['state'] } },
+  'packages/submissions/src': { rooms: { reading: [], rows: ['reading'], calls: ['reading', 'rows'] } },
+  'packages/cli/src': { rooms: CLI_ROOMS },
+  'packages/console/src': { rooms: CONSOLE_ROOMS, faces: true },
+  'services/ingest-api/src': {
+    rooms: { http: [], kafka: [], routes: ['http', 'kafka'], workers: [] },
+    files: '(config|metrics)\\.ts$',
+  },
+  'services/trench-api/src': {
+    rooms: {
+      http: [],
+      upstream: ['http'],
+      events: ['http', 'upstream'],
+      queries: ['http', 'upstream'],
+      webhooks: ['http', 'upstream'],
+      workspaces: ['upstream'],
+    },
+    files: 'config\\.ts$',
+  },
+  'services/writer/src': { rooms: { batch: [], group: ['batch'], erasure: [] }, files: '(config|metrics)\\.ts$' },
+  'services/query-api/src': {
+    rooms: QUERY_ROOMS,
+    files: '(config|metrics)\\.ts$',
+    // A key of a link is one of the keys that a request is authenticated with.
+    also: { http: 'manage/views/link-keys\\.ts$' },
+  },
+};
+
+/** Returns the rules of a house: who may import whom, and that each folder is a room. */
+function rulesOf([house, { rooms, files, also = {}, faces = false }]) {
+  const owner = house.split('/')[1];
+  const testing = house === 'packages/console/src' ? [] : [TESTS];
+  const ofRooms = Object.entries(rooms).map(([room, others]) => {
+    const allowed = [`(${[room, ...others].join('|')})/`, files, also[room]].filter((pattern) => pattern !== undefined);
+    return {
+      name: `${owner}-${room}`,
+      comment: `${room}/ imports of ${house} only what .dependency-cruiser.mjs says of it.`,
+      from: { path: `^${house}/${room}/`, pathNot: testing },
+      to: { path: `^${house}/`, pathNot: `^${house}/(${allowed.join('|')})` },
+    };
+  });
+  const everyFolder = {
+    name: `${owner}-rooms`,
+    comment: `Every folder of ${house} is a room with a rule of its own.`,
+    from: {
+      path: `^${house}/[^/]+/`,
+      pathNot: [`^${house}/(${Object.keys(rooms).join('|')})/`, ...testing],
+    },
+    to: { path: '' },
+  };
+  const onlyFaces = {
+    name: `${owner}-faces`,
+    comment: `A room of ${house} is imported by its face, the file of the same name.`,
+    from: { path: `^${house}/([^/]+)/` },
+    to: { path: `^${house}/`, pathNot: [`^${house}/$1/`, `^${house}/([^/]+)/\\1\\.ts$`] },
+  };
+  return faces ? [...ofRooms, everyFolder, onlyFaces] : [...ofRooms, everyFolder];
+}
 
 /** @type {import('dependency-cruiser').IConfiguration} */
 export default {
@@ -119,55 +210,11 @@ export default {
       },
       to: { path: 'node_modules/@opentelemetry/api/' },
     },
-    ...Object.entries(FOLDERS).flatMap(([parent, folders]) =>
-      Object.entries(folders).map(([folder, others]) => ({
-        name: `${parent.split('/')[1]}-${folder}`,
-        comment: `${folder}/ imports no other folder of ${parent} than it may.`,
-        from: { path: `^${parent}/${folder}/`, pathNot: TESTS },
-        to: { path: `^${parent}/[^/]+/`, pathNot: `^${parent}/(${[folder, ...others].join('|')})/` },
-      })),
-    ),
-    ...Object.entries(QUERY_ROOMS).map(([room, below]) => ({
-      name: `query-api-${room}`,
-      comment: `${room}/ imports no room of query-api but those below it, and of the files at the root only config.ts and metrics.ts.`,
-      from: { path: `^services/query-api/src/${room}/`, pathNot: TESTS },
-      to: {
-        path: '^services/query-api/src/',
-        // A key of a link is one of the keys that a request is authenticated with.
-        pathNot: `^services/query-api/src/((${[room, ...below].join('|')})/|(config|metrics)\\.ts$${room === 'http' ? '|manage/views/link-keys\\.ts$' : ''})`,
-      },
-    })),
+    ...Object.entries(HOUSES).flatMap(rulesOf),
     {
-      name: 'query-api-rooms',
-      comment: 'Every folder of query-api is a room with a rule of its own.',
-      from: {
-        path: '^services/query-api/src/[^/]+/',
-        pathNot: `^services/query-api/src/(${Object.keys(QUERY_ROOMS).join('|')})/|${TESTS}`,
-      },
-      to: { path: '' },
-    },
-    ...Object.entries(CONSOLE_ROOMS).map(([room, others]) => ({
-      name: `console-${room}`,
-      comment: `${room}/ imports no other room of the console than it may.`,
-      from: { path: `^packages/console/src/${room}/` },
-      to: { path: '^packages/console/src/', pathNot: `^packages/console/src/(${[room, ...others].join('|')})/` },
-    })),
-    {
-      name: 'console-faces',
-      comment: 'A room of the console is imported by its face, the file of the same name.',
-      from: { path: '^packages/console/src/([^/]+)/' },
-      to: {
-        path: '^packages/console/src/',
-        pathNot: ['^packages/console/src/$1/', '^packages/console/src/([^/]+)/\\1\\.ts$'],
-      },
-    },
-    {
-      name: 'console-rooms',
-      comment: 'A file of the console is in one of its rooms.',
-      from: {
-        path: '^packages/console/src/',
-        pathNot: `^packages/console/src/(${Object.keys(CONSOLE_ROOMS).join('|')})/`,
-      },
+      name: 'house-without-files',
+      comment: 'A file of the console or of packages/shared is in one of the rooms.',
+      from: { path: '^packages/(console|shared)/src/[^/]+$' },
       to: { path: '' },
     },
     {

@@ -55,7 +55,7 @@ RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
     if [ -s /run/secrets/ca.pem ]; then export NODE_EXTRA_CA_CERTS=/run/secrets/ca.pem; fi; \
     npm install --global pnpm@12.21.0 && \
     pnpm install --frozen-lockfile --filter @sluice/console
-COPY packages/shared/src/event-identifiers.ts packages/shared/src/
+COPY packages/shared/src/rows/event-identifiers.ts packages/shared/src/rows/
 COPY packages/console/scripts packages/console/scripts
 COPY packages/console/src packages/console/src
 RUN node packages/console/scripts/build.ts

@@ -1,6 +1,6 @@
 // npm run bench: loads the real services, or the writer's own code, on real local engines, and measures throughput, latency
 // and CPU time. docs/design/performance.md has the figures.
-import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/command-line';
+import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/config/command-line';
 import { profile } from '../bench/benchmarks/profile.ts';
 import { BENCHMARKS } from '../bench/benchmarks.ts';
 import { writePage } from '../bench/report/page.ts';

@@ -3,7 +3,7 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/command-line';
+import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/config/command-line';
 import { type ChaosOutcome, runChaos } from '../tests/kit/chaos/chaos.ts';
 import type { Receipt } from '../tests/kit/chaos/receivers.ts';
 import { FAULT_KINDS, type FaultKind, isOneServer } from '../tests/kit/chaos/schedule.ts';

@@ -2,7 +2,7 @@
 import { glob, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { installNpmPackages } from '@sluice/local-stack/install-packages';
-import { parseArguments, runCommand } from '@sluice/shared/command-line';
+import { parseArguments, runCommand } from '@sluice/shared/config/command-line';
 import { Helm, HelmError } from './deploy/helm.ts';
 import { relationErrors } from './deploy/object-relations.ts';
 import { ObjectSchemas, type ObjectSet } from './deploy/object-schemas.ts';

@@ -1,7 +1,7 @@
 // npm run dashboards: writes the dashboards for Grafana. `npm run dashboards -- --help` tells more.
 import { writeFile } from 'node:fs/promises';
 import { relative } from 'node:path';
-import { parseArguments, runCommand } from '@sluice/shared/command-line';
+import { parseArguments, runCommand } from '@sluice/shared/config/command-line';
 import { dashboardFiles } from './dashboards/files.ts';
 
 const HELP = `Usage: npm run dashboards

@@ -2,7 +2,7 @@
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/command-line';
+import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/config/command-line';
 import { buildConsole } from '../packages/console/scripts/build.ts';
 import { ownKafka } from '../tests/kit/engines.ts';
 import { Arena } from '../tests/kit/hostile/arena.ts';

@@ -1,7 +1,7 @@
 // npm run metrics: the metrics of all services. `npm run metrics -- --help` tells more.
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { parseArguments, runCommand } from '@sluice/shared/command-line';
+import { parseArguments, runCommand } from '@sluice/shared/config/command-line';
 import { listMetrics } from '../tests/kit/metrics/metric-list.ts';
 import { withMetrics } from '../tests/kit/metrics/metrics-document.ts';
 

@@ -1,7 +1,7 @@
 // npm run mutate: mutation testing, of files by their tests, and of the simulator. See `npm run mutate -- --help`.
 import { access, readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/command-line';
+import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/config/command-line';
 import { PLANTED_BUILD_FAULTS } from './mutate/planted-build-faults.ts';
 import { FaultMismatch, type PlantedFault, plant, type TestedFault } from './mutate/planted-fault.ts';
 import { PLANTED_INGEST_FAULTS } from './mutate/planted-ingest-faults.ts';

@@ -1,7 +1,7 @@
 // npm run rooms: how the code is divided. `npm run rooms -- --help` tells more.
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { parseArguments, runCommand } from '@sluice/shared/command-line';
+import { parseArguments, runCommand } from '@sluice/shared/config/command-line';
 import { cruise, format, type ICruiseResult } from 'dependency-cruiser';
 import extractConfig from 'dependency-cruiser/config-utl/extract-depcruise-config';
 import { countRooms } from './checks/room-counts.ts';

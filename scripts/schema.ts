@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
-import { parseArguments, runCommand } from '@sluice/shared/command-line';
+import { parseArguments, runCommand } from '@sluice/shared/config/command-line';
 import { readSchema } from '../tests/kit/current-schema.ts';
 import { ownClickHouse } from '../tests/kit/engines.ts';
 

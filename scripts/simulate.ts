@@ -1,5 +1,5 @@
 // npm run simulate: Sluice in a simulated world, under thousands of faults. `npm run simulate -- --help` tells more.
-import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/command-line';
+import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/config/command-line';
 import { KINDS } from '../tests/simulation/kinds.ts';
 import { type Kind, type Outcome, runSchedule } from '../tests/simulation/world/run-schedule.ts';
 import { shrink } from '../tests/simulation/world/shrink.ts';

@@ -1,6 +1,6 @@
 // npm start: runs the whole system on this machine, in the foreground. `npm start -- --help` shows its usage.
 import { join } from 'node:path';
-import { ArgumentsError, parseArguments } from '@sluice/shared/command-line';
+import { ArgumentsError, parseArguments } from '@sluice/shared/config/command-line';
 import { buildConsole } from '../packages/console/scripts/build.ts';
 import { lockDataFolder, unlockDataFolder } from './start/data-folder.ts';
 import { createOutput } from './start/output.ts';

@@ -42,7 +42,7 @@ function isRunning(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    // Of another user.
+    // The process of another user is there, too.
     return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }

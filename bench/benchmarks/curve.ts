@@ -1,4 +1,4 @@
-import { sleep } from '@sluice/shared/retry';
+import { sleep } from '@sluice/shared/base/retry';
 import { difference, together } from '../measure/cpu-time.ts';
 import { probe, QUIET_INTERVAL_MS } from '../measure/probes.ts';
 import type { LoadShape } from '../processes/load.ts';
@@ -35,9 +35,9 @@ const RATES: readonly Rate[] = [
 
 interface Rate {
   readonly perSecond: number;
-  /** Of all processes together. */
+  /** The most CPU of all processes together, in cores. */
   readonly cores: Bar;
-  /** Of medians and p99, in milliseconds. */
+  /** What medians and p99 may be at most, in milliseconds. */
   readonly acknowledged?: Bar;
   readonly acknowledgedP99?: Bar;
   readonly visible?: Bar;

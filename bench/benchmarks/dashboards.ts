@@ -27,7 +27,7 @@ interface Read {
   readonly name: string;
   readonly path: string;
   readonly parameters: Readonly<Record<string, string>>;
-  /** Of its time in milliseconds, and of its time divided by that of the newest page, or of the SQL by hand. */
+  /** Bounds of its time in milliseconds, and of its time divided by that of the newest page, or of the SQL by hand. */
   readonly bars: { readonly ms?: Bar; readonly newest?: Bar; readonly byHand?: Bar };
   /** The same without query-api, written by hand: it binds `workspace`, `start` and `end`. */
   readonly byHand?: string;

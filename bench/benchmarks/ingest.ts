@@ -6,7 +6,7 @@ import { type Bar, type Benchmark, type Figure, figureOf, quotients } from '../r
 
 interface Load extends LoadShape {
   readonly column: string;
-  /** Of the requests a second of ingest-api, divided by those of a bare Fastify. */
+  /** The bound of the requests a second of ingest-api, divided by those of a bare Fastify. */
   readonly bar: Bar;
 }
 

@@ -1,4 +1,4 @@
-import { sleep } from '@sluice/shared/retry';
+import { sleep } from '@sluice/shared/base/retry';
 import { measureHalfOfCapacity } from '../processes/steady-load.ts';
 import { PROCESS_NAMES, System } from '../processes/system.ts';
 import { type Benchmark, type Figure, figureOf, median } from '../report/benchmark.ts';

@@ -35,7 +35,7 @@ interface Read {
   readonly name: string;
   readonly path: string;
   readonly parameters: Readonly<Record<string, string>>;
-  /** Of the time divided by that of one server. */
+  /** The bound of the time divided by that of one server. */
   readonly bar?: Bar;
 }
 

@@ -1,4 +1,4 @@
-import { ArgumentsError } from '@sluice/shared/command-line';
+import { ArgumentsError } from '@sluice/shared/config/command-line';
 import type { BenchDatabase } from '../processes/database.ts';
 import { WORKSPACES } from './traffic.ts';
 

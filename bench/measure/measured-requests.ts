@@ -24,7 +24,7 @@ export interface RequestCost extends RequestTimes {
 export interface MeasuredRequest {
   readonly name: string;
   readonly run: () => Promise<RequestTimes>;
-  /** Of the process whose CPU time is added to that of ClickHouse. */
+  /** The process whose CPU time is added to that of ClickHouse. */
   readonly pid?: number;
   /** Default {@link REQUESTS}. */
   readonly requests?: number;

@@ -1,4 +1,4 @@
-import { sleep } from '@sluice/shared/retry';
+import { sleep } from '@sluice/shared/base/retry';
 import { eventJson, subjectsOf } from '../data/event.ts';
 import type { System } from '../processes/system.ts';
 

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
+import { createLogger } from '@sluice/shared/base/log';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { migrate } from '@sluice/shared/clickhouse/migrate';
-import { createLogger } from '@sluice/shared/log';
 import { Ownership } from '@sluice/storage/clickhouse/ownership';
 import type { RowBatch } from '@sluice/storage/protocol/row-batch';
 import { StagedStore } from '../../services/writer/src/batch/staged-batch.ts';

@@ -1,7 +1,7 @@
 // Sends submissions as fast as the server responds. load.ts starts this process and tells it what to send.
 
 import { gzipSync } from 'node:zlib';
-import { sleep } from '@sluice/shared/retry';
+import { sleep } from '@sluice/shared/base/retry';
 import { Pool } from 'undici';
 import { callJson, eventJson, posthogJson, subjectsOf } from '../data/event.ts';
 import type { LoadForm, LoadResult, LoadSpec } from './load.ts';
@@ -91,7 +91,7 @@ class Load {
 
 interface Form {
   readonly path: string;
-  /** Of the response to what was accepted. */
+  /** The HTTP status of the response to what was accepted. */
   readonly status: number;
   readonly bodyOf: (first: number, last: number, key: string) => string;
   /** Whether the uuids of the stored events have the numbers of the events. */

@@ -28,7 +28,7 @@ export interface LoadResult {
   readonly events: number;
   /** From the first request to the last response. */
   readonly seconds: number;
-  /** Of a response; at a given rate since its request was due. */
+  /** How long a response took; at a given rate, since its request was due. */
   readonly latencyMs: { readonly median: number; readonly p99: number };
   /** The sum of the numbers of the events, in decimal; 0 for calls, whose uuids have no numbers. */
   readonly numbersSum: string;

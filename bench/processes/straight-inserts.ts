@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
+import { createLogger } from '@sluice/shared/base/log';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { migrate } from '@sluice/shared/clickhouse/migrate';
-import { createLogger } from '@sluice/shared/log';
 import { rowJson } from '../data/event.ts';
 import { ROWS_PER_MESSAGE } from '../data/rows.ts';
 

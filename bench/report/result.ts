@@ -13,9 +13,9 @@ const CODE = ['.', ':!bench/results', ':!docs'];
 
 /** What the last run of a benchmark measured: a file of `bench/results`. */
 export interface BenchResult {
-  /** Of the benchmark. */
+  /** The name of the benchmark. */
   readonly name: string;
-  /** Of the end of the run, in ISO 8601. */
+  /** When the run ended, in ISO 8601. */
   readonly date: string;
   /** With `-dirty` when the code differed from it. */
   readonly commit: string;

@@ -11,7 +11,16 @@ const FILE_LINES_MAX = 600;
 const MAP_PATHS_MIN = 30;
 
 /** The folders whose rooms are counted. */
-const HOUSES = ['services/query-api/src', 'packages/console/src', 'services/ingest-api/src', 'services/writer/src'];
+const HOUSES = [
+  'services/query-api/src',
+  'services/ingest-api/src',
+  'services/writer/src',
+  'services/trench-api/src',
+  'packages/console/src',
+  'packages/shared/src',
+  'packages/submissions/src',
+  'packages/cli/src',
+];
 
 export interface RoomCounts {
   /** What there is to know, in the order of a table. */

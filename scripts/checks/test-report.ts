@@ -12,7 +12,7 @@ export interface FileReport {
   readonly isBroken: boolean;
   /** It failed, and only because something that a test waited for did not happen in time (`TooLate`). */
   readonly isLate: boolean;
-  /** Of each failed test, and of what failed outside of them: its name and the beginning of its first error. */
+  /** The name of each failed test, and of what failed outside of them, with the beginning of its first error. */
   readonly failures: readonly string[];
 }
 

@@ -16,7 +16,7 @@ test('each test file of the repository is of one tier', () => {
 });
 
 test.each([
-  ['packages/shared/src/json.test.ts', 'unit'],
+  ['packages/shared/src/text/json.test.ts', 'unit'],
   ['scripts/checks/tier-sums.test.ts', 'unit'],
   ['tests/kit/freeze.test.ts', 'unit'],
   ['services/writer/src/lag.service.test.ts', 'service'],

@@ -27,7 +27,7 @@ export interface PanelDescription {
   readonly title: string;
   /** What it shows beyond its title, and what is bad. */
   readonly description?: string;
-  /** Of the values. */
+  /** The unit of the values. */
   readonly unit: Unit;
   readonly queries: readonly PanelQuery[];
 }

@@ -24,7 +24,7 @@ const FOREIGN_VARIABLES = /^(NODE_|OTEL_)/;
 /** An IANA service name, as Kubernetes wants it of a port. */
 const PORT_NAME = /^(?=.*[a-z])[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?$/;
 
-/** Of the Pod Security Standard "restricted", and a root file system that cannot be written. */
+/** What the Pod Security Standard "restricted" demands, and a root file system that cannot be written. */
 const POD_SECURITY = { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } };
 const CONTAINER_SECURITY = {
   allowPrivilegeEscalation: false,

@@ -1,7 +1,7 @@
 import type { PlantedFault } from './planted-fault.ts';
 
 const kafka = (name: string) => `services/ingest-api/src/kafka/${name}`;
-const posthog = (name: string) => `packages/submissions/src/posthog/${name}`;
+const posthog = (name: string) => `packages/submissions/src/calls/posthog/${name}`;
 const http = (name: string) => `services/ingest-api/src/http/${name}`;
 
 /** Faults of ingest-api that prove its simulator: it has to find each of them within a minute. */

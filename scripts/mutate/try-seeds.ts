@@ -8,7 +8,7 @@ const [simulator, secondsText = '', seedText = '', schedulesText = ''] = process
 const kind = KINDS.find(({ name }) => name === simulator);
 if (!kind) throw new Error(`there is no simulator "${simulator}"`);
 
-/** Of a core, so that other processes of the machine do not matter. */
+/** Returns the CPU time of this process in seconds: other processes of the machine do not matter. */
 function secondsTaken(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1_000_000;

@@ -49,11 +49,11 @@ async function ensureSecret(file: string, create: () => string): Promise<string>
 
 /** The passwords of the local ClickHouse. Without them, any web page could send it statements. */
 export interface ClickHousePasswords {
-  /** Of the administrator `sluice`. */
+  /** The password of the administrator `sluice`. */
   readonly administrator: string;
-  /** Of the services' accounts. */
+  /** The passwords of the services' accounts. */
   readonly accounts: AccountOptions['passwords'];
-  /** Of the account for SQL of clients. */
+  /** The password of the account for SQL of clients. */
   readonly sql: string;
 }
 

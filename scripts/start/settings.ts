@@ -6,7 +6,7 @@ export type ShownLogs = 'files' | 'text' | 'json';
 /** The settings of `npm start`. */
 export interface Settings {
   readonly dataDir: string;
-  /** Of the engines and services: `logs` in the data folder. */
+  /** Where the logs of engines and services are: `logs` in the data folder. */
   readonly logDir: string;
   readonly logs: ShownLogs;
   /** From `SLUICE_DEV_KEY`; `undefined`: the one of the data folder, created at the first start. */

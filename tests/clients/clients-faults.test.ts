@@ -21,7 +21,7 @@ const STEPS = countedSteps(40);
 const INDEXES = [...STEPS.keys()];
 const STEP_PACE_MS = 150;
 
-/** Those of Node.js and Python, of which the test knows what they report as delivered. */
+/** The clients of Node.js and Python: the test knows what they report as delivered. */
 const clientsNamed = (...names: string[]): ThirdPartyClient[] =>
   names.map((name) => {
     const client = CLIENTS.find((each) => each.name === name);
@@ -29,7 +29,7 @@ const clientsNamed = (...names: string[]): ThirdPartyClient[] =>
     return client;
   });
 
-/** Of PostHog's, one of each kind: those that make uuids, that which makes none, and the page. */
+/** One client of each kind of PostHog's: those that make uuids, that which makes none, and the page. */
 const OF_POSTHOG = POSTHOG_CLIENTS.filter(
   ({ name }) => name.startsWith('posthog-node') || name.startsWith('posthog-python') || name === 'posthog-js-1.449.2',
 );

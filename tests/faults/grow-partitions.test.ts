@@ -5,13 +5,13 @@ import { growPartitions } from '@sluice/cli/writer/grow-partitions';
 import { PartitionGrowth } from '@sluice/cli/writer/partition-growth';
 import { Partitions } from '@sluice/cli/writer/partitions';
 import { findFreePorts } from '@sluice/local-stack/ports';
+import { createLogger } from '@sluice/shared/base/log';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { QUERY_ACCOUNT, WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
 import { inherited } from '@sluice/shared/testing/inherited';
 import { configSchema } from '@sluice/writer/config';
 import { ConfigResourceTypes } from 'kafkajs';
@@ -206,7 +206,7 @@ test('where no writer has stored anything, KAFKA_PARTITIONS is enough', async ()
 });
 
 test('a command that failed or was killed half-way is completed by the next one, and no writer stores before', async () => {
-  // Of an account that may not record it, a run ends half-way as well.
+  // A run of an account that may not record it ends half-way as well.
   const failed = await start(['4', '--yes'], QUERY_ACCOUNT).ended;
   expect(failed.code).toBe(1);
   for (const topic of TOPICS) expect(failed.output).toContain(`${topic} has 4 partitions in Kafka now`);

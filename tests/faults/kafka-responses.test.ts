@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { findFreePorts } from '@sluice/local-stack/ports';
-import { eventHash } from '@sluice/shared/row-hashes';
+import { eventHash } from '@sluice/shared/rows/row-hashes';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';

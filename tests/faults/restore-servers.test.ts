@@ -69,7 +69,7 @@ test('a server whose disk is lost is restored from the backup of another one, an
     tally,
   );
 
-  // Of another range of partitions, it is refused.
+  // It is refused at a server of another range of partitions.
   await running.services.writer.stop();
   await running.writeServers({
     a1: { url: one.url, partitions: '0-2' },

@@ -54,7 +54,7 @@ test.each([
       await delay(100);
     }
     if (responses.length < 200) throw new TooLate(`only ${responses.length} of 200 bodies were given up`);
-    // Those that find no memory are refused at once; the others get their time.
+    // Requests that find no memory are refused at once; the others get their time.
     for (const response of responses) expect(response).toMatch(/^HTTP\/1\.1 (408|503) /);
     expect(responses.filter((response) => response.includes('body_too_slow')).length).toBeGreaterThan(100);
   },

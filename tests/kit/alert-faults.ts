@@ -6,10 +6,10 @@ import { fileURLToPath } from 'node:url';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { Receiver, WEBHOOKS_ENV } from '@sluice/query-api/testing/webhooks';
+import { createLogger } from '@sluice/shared/base/log';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
 import { messageHeaders } from '@sluice/shared/rows';
 import { EventStream } from '@sluice/shared/testing/event-stream';
 import { eventually } from '@sluice/shared/testing/eventually';
@@ -42,7 +42,7 @@ export const RULES = readRules(
   await readFile(join(import.meta.dirname, '..', '..', 'deploy', 'prometheus', 'sluice.rules.yml'), 'utf8'),
 );
 
-/** Those of several ClickHouse servers, or brokers, cannot fire here, where there is one: `deploy/prometheus/tests`. */
+/** Alerts of several ClickHouse servers, or brokers, cannot fire here, where there is one: `deploy/prometheus/tests`. */
 export const ALERTS_OF_ONE_SERVER: readonly string[] = [
   ...new Set(
     RULES.filter(({ expr }) => !isOfServers(expr) && !expr.includes('sluice_kafka_brokers')).map(({ alert }) => alert),

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { parseJson } from '@sluice/shared/json';
 import { TooLate } from '@sluice/shared/testing/until';
+import { parseJson } from '@sluice/shared/text/json';
 import { expect } from 'vitest';
 import { readClickHouse } from './clickhouse.ts';
 import type { Pipeline } from './pipeline.ts';
@@ -14,7 +14,7 @@ export interface SubmitOptions {
 }
 
 export interface Accepted {
-  /** Of the events, in their order in the response. */
+  /** The uuids of the events, in their order in the response. */
   readonly uuids: readonly string[];
   /** How often it was sent. */
   readonly attempts: number;

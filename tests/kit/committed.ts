@@ -1,7 +1,7 @@
+import { createLogger } from '@sluice/shared/base/log';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
 import { isInRange, type PartitionRange } from '@sluice/shared/servers/partition-range';
 import { explain, until } from '@sluice/shared/testing/until';
 import { configSchema } from '@sluice/writer/config';

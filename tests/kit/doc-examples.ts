@@ -65,7 +65,7 @@ export class DocShell {
       .replaceAll('http://localhost:4000', ingestUrl)
       .replaceAll('http://localhost:4001', services['query-api'].url)
       .replaceAll('npm run import --', importer);
-    // Of npm the importer needs nothing. It looks for the key in the folder that SLUICE_DATA_DIR names.
+    // The importer needs nothing of npm. It looks for the key in the folder that SLUICE_DATA_DIR names.
     const env = { ...inherited(), SLUICE_DATA_DIR: join(this.#folder, '.sluice') };
     const options = { cwd: this.#folder, env };
     return await promisify(execFile)('sh', ['-c', script], options).then(

@@ -1,4 +1,4 @@
-import { withProcessMetrics } from '@sluice/shared/process-metrics';
+import { withProcessMetrics } from '@sluice/shared/service/process-metrics';
 import { Registry } from 'prom-client';
 import { listMetrics } from './metrics/metric-list.ts';
 

@@ -9,10 +9,10 @@ import { startPipeline } from './pipeline.ts';
 import { expectExactlyOnce } from './verify-delivery.ts';
 
 export interface FrozenKafkaOptions {
-  /** Of one broker. */
+  /** A Kafka of one broker. */
   readonly kafka: LocalKafka;
   readonly clickhouseUrl: string;
-  /** Of the pipeline. */
+  /** The name of the pipeline. */
   readonly name: string;
   /** How long Kafka is frozen after ingest-api has refused something, and before services stop. */
   readonly frozenMs: number;

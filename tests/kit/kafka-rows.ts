@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { createLogger } from '@sluice/shared/base/log';
 import { createKafka } from '@sluice/shared/kafka/client';
-import { createLogger } from '@sluice/shared/log';
 import { TooLate } from '@sluice/shared/testing/until';
 
 const TIMEOUT_MS = 60_000;

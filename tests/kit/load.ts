@@ -322,7 +322,7 @@ function createDraw(client: string, group: string, random: () => number, setsOnc
 
 interface LoadRequest {
   readonly path: string;
-  /** Of a POST; a DELETE has none. */
+  /** The body of a POST; a DELETE has none. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 }

@@ -17,7 +17,7 @@ export type Mirror = 'a1' | 'a2';
 
 export interface MirrorFaults {
   readonly kafkaBrokers: readonly string[];
-  /** Of the pipeline. */
+  /** The name of the pipeline. */
   readonly name: string;
   /** Whose engine is killed, in this order; then whose is frozen, and then whose writer is killed. */
   readonly killed: readonly Mirror[];

@@ -1,11 +1,11 @@
 import { Partitions } from '@sluice/cli/writer/partitions';
 import { parse, runWriterCommand } from '@sluice/cli/writer/writer-command';
+import { createLogger } from '@sluice/shared/base/log';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
 import { configSchema } from '@sluice/writer/config';
 
 export interface CommandOutcome {

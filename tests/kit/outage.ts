@@ -7,7 +7,7 @@ import type { Service } from './service.ts';
 
 export interface OutageOptions {
   readonly kafkaBrokers: readonly string[];
-  /** Of the pipeline. */
+  /** The name of the pipeline. */
   readonly name: string;
   /** Whether the outage has lasted long enough; asked four times a second. */
   readonly isOver: (writer: Service) => Promise<boolean>;

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { QUERY_ACCOUNT, WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
-import { parseJson } from '@sluice/shared/json';
 import { generateKey, hashKey, type KeyEntry, SCOPES, type Scope, writeKeysFile } from '@sluice/shared/keys/keys-file';
 import { parseRange } from '@sluice/shared/servers/partition-range';
 import { explain, until } from '@sluice/shared/testing/until';
+import { parseJson } from '@sluice/shared/text/json';
 import { readClickHouse } from './clickhouse.ts';
 import { waitUntilCommitted } from './committed.ts';
 import { type Service, type ServiceName, schemeOf, startService } from './service.ts';
@@ -124,7 +124,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
   };
   const scheme = schemeOf(options.env ?? {});
   const serversFile = join(folder, 'servers.json');
-  /** Those of the file. */
+  /** The servers of the file. */
   let current = options.servers;
   const writeServers = async (servers: NonNullable<PipelineOptions['servers']>) => {
     current = servers;
@@ -182,7 +182,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
 
   const get = <Body>(path: string, withKey = key) => request<Body>(`${services['query-api'].url}${path}`, {}, withKey);
 
-  /** Of the keys that were created together, the last one is enough: they are written in their order. */
+  /** The last one of the keys that were created together is enough: they are written in their order. */
   const inForce = (added: string) =>
     until('the key to be in force', async () => {
       const ingest = await request(`${services['ingest-api'].url}/v1/users`, { method: 'DELETE' }, added);

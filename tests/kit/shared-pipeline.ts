@@ -14,7 +14,7 @@ export interface Tenant
     Pipeline,
     'services' | 'database' | 'startAnother' | 'submit' | 'get' | 'deleteUser' | 'drained' | 'settled'
   > {
-  /** Of all scopes, for the workspace of the tenant. */
+  /** A key of all scopes, for the workspace of the tenant. */
   readonly key: string;
   readonly workspace: string;
   /**

@@ -1,5 +1,5 @@
 import { decodePosition } from '@sluice/query-api/stream/stream-position';
-import { sleep } from '@sluice/shared/retry';
+import { sleep } from '@sluice/shared/base/retry';
 import { EventStream, type StreamMove } from '@sluice/shared/testing/event-stream';
 import { until } from '@sluice/shared/testing/until';
 import { expect } from 'vitest';

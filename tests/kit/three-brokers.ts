@@ -1,8 +1,8 @@
 import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { findFreePorts } from '@sluice/local-stack/ports';
+import { createLogger } from '@sluice/shared/base/log';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
 import type { Admin, PartitionMetadata } from 'kafkajs';
 import { inject } from 'vitest';
 import { ownKafka } from './engines.ts';

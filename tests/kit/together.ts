@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
+import { createLogger } from '@sluice/shared/base/log';
 import { migrate, readMigrations } from '@sluice/shared/clickhouse/migrate';
 import { createdTable } from '@sluice/shared/clickhouse/migration-waves';
 import { ADMINISTRATOR, WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
-import { createLogger } from '@sluice/shared/log';
 import { readClickHouse } from './clickhouse.ts';
 
 /**

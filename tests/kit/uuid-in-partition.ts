@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { eventHash } from '@sluice/shared/row-hashes';
+import { eventHash } from '@sluice/shared/rows/row-hashes';
 
 /** Returns a random uuid of an event that goes to a partition that is wanted. */
 export function uuidInPartition(partitions: number, isWanted: (partition: number) => boolean): string {

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { createLogger } from '@sluice/shared/base/log';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { migrate } from '@sluice/shared/clickhouse/migrate';
 import { mergeParts } from '@sluice/shared/clickhouse/testing/merge-parts';
-import { createLogger } from '@sluice/shared/log';
 import { expect, inject, test } from 'vitest';
 import { wrongHours } from './verify-hours.ts';
 

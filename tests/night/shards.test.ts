@@ -9,7 +9,7 @@ import { startReaders, untilBothGoOn } from '../kit/readers.ts';
 import { together } from '../kit/together.ts';
 import { expectExactlyOnce } from '../kit/verify-delivery.ts';
 
-/** Of the six partitions of each topic; those of one letter are mirrors. */
+/** The ranges of the six partitions of each topic; servers of one letter are mirrors. */
 const RANGES = { a1: '0-2', a2: '0-2', b1: '3-5', b2: '3-5' } as const;
 
 test('two ranges of two mirrors, each server killed once: no read fails, and together they have everything once', async () => {

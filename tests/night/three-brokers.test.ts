@@ -5,12 +5,12 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { deadLettersConfig, parse, runDeadLettersCommand } from '@sluice/cli/dead-letters/dead-letters-command';
 import type { LocalKafka } from '@sluice/local-stack/kafka';
+import { createLogger } from '@sluice/shared/base/log';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { TopicDurability } from '@sluice/shared/kafka/topic-durability';
 import { ensureTopics } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import { DeadLetters } from '@sluice/storage/dead-letters';
@@ -197,7 +197,7 @@ test('while two of six partitions have no leader, the submissions of the others 
     const [accepted = [], refused = []] = [...durationsMs.values()].map((found) => found.toSorted((a, b) => a - b));
     expect(accepted.length + refused.length, phase).toBe(120);
     expect(accepted.length, phase).toBeGreaterThan(55);
-    // Those that wait for the partitions without a leader are refused after PRODUCE_TIMEOUT_MS; the others are done by
+    // Requests that wait for the partitions without a leader are refused after PRODUCE_TIMEOUT_MS; the others are done by
     // then.
     expect(accepted[Math.floor(accepted.length / 2)], phase).toBeLessThan(refused[0] ?? 0);
     await eventually(() => withoutLeader(ingest.service)).toBe(4);

@@ -67,7 +67,7 @@ test('two workers share the port, every event is stored once, and the metrics ar
   });
   await running.settled(sent);
   expect(await readMetric(service, 'sluice_ingest_accepted_events_total')).toBe(sent);
-  // Of what both have in common there is one.
+  // There is one of what both have in common.
   expect(await readMetric(service, 'sluice_keys_file_valid')).toBe(1);
   expect(await readMetric(service, 'sluice_ingest_clock_ahead_limit_seconds')).toBe(2);
   const pids = workerPids(service);

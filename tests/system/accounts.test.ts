@@ -4,6 +4,7 @@ import type { ClickHouseClient } from '@clickhouse/client';
 import { statementsOf } from '@sluice/local-stack/clickhouse-accounts';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
+import { createLogger } from '@sluice/shared/base/log';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { type Migration, migrate, readMigrations, TablesLost } from '@sluice/shared/clickhouse/migrate';
 import {
@@ -15,7 +16,6 @@ import {
 } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { createDatabase, type TestDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { writeKeysFile } from '@sluice/shared/keys/keys-file';
-import { createLogger } from '@sluice/shared/log';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { ownClickHouse } from '../kit/engines.ts';

@@ -274,7 +274,7 @@ test.concurrent('a full queue drops its oldest calls, and says how many', async 
   const dropped = errors.filter(({ code }) => code === 'queue_full').reduce((sum, error) => sum + error.dropped, 0);
   expect(dropped).toBeGreaterThan(0);
   expect(delivered).toHaveLength(87 - dropped);
-  // Those in flight are never the ones that are dropped.
+  // Calls in flight are never the ones that are dropped.
   expect(dropped).toBeLessThanOrEqual(37);
 });
 

@@ -241,7 +241,7 @@ test('services that check keys read the file that the keys command writes', () =
   const path = environmentOf('keys')['API_KEYS_FILE'];
   expect(environmentOf('ingest-api')['API_KEYS_FILE']).toBe(path);
   expect(service('ingest-api').volumes).toEqual(['keys:/etc/sluice:ro']);
-  // Those that write it.
+  // These services write it.
   for (const name of ['keys', 'query-api', 'trench-api']) {
     expect(environmentOf(name)['API_KEYS_FILE']).toBe(path);
     expect(service(name).volumes).toEqual(['keys:/etc/sluice']);

@@ -1,8 +1,8 @@
 import { readFile, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
-import { parseJson } from '@sluice/shared/json';
 import { eventually } from '@sluice/shared/testing/eventually';
+import { parseJson } from '@sluice/shared/text/json';
 import { beforeAll, expect, test } from 'vitest';
 import { runExporter, runImporter } from '../kit/importer.ts';
 import type { EntityRecord, EventRecord } from '../kit/records.ts';

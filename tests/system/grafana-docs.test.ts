@@ -246,7 +246,7 @@ const STATEMENTS: readonly ((expression: string) => string)[] = [
   (failing) => `EXPLAIN ESTIMATE SELECT count() FROM events WHERE ${failing}`,
 ];
 
-/** Of the reader without limits: to read every granule, in another order of conditions, with the older planner. */
+/** The settings of the reader without limits: to read every granule, in another order of conditions, with the older planner. */
 const CHANGED_SETTINGS: readonly string[] = [
   'use_primary_key = 0, use_skip_indexes = 0',
   'use_primary_key = 0, query_plan_optimize_prewhere = 0, optimize_move_to_prewhere = 0',

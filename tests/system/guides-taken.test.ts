@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
-import { parseExactJson } from '@sluice/shared/json';
+import { parseExactJson } from '@sluice/shared/text/json';
 import { type CallForm, InvalidCall, type RejectionReason } from '@sluice/submissions/calls/call';
 import { readCallOutline } from '@sluice/submissions/calls/call-outline';
 import { collectCalls } from '@sluice/submissions/calls/call-rows';
-import { NO_PAUSE } from '@sluice/submissions/pause';
-import { readPosthogOutline } from '@sluice/submissions/posthog/posthog-outline';
+import { readPosthogOutline } from '@sluice/submissions/calls/posthog/posthog-outline';
+import { NO_PAUSE } from '@sluice/submissions/reading/pause';
 import { uuidV7TimeMs } from '@sluice/submissions/reading/submission-limits';
 import { RowCollector } from '@sluice/submissions/rows/row-collector';
 import { eventCall } from '@sluice/trench-api/events/event-call';

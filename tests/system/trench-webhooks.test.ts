@@ -1,7 +1,7 @@
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { Receiver } from '@sluice/query-api/testing/webhooks';
-import { parseJson } from '@sluice/shared/json';
 import { eventually } from '@sluice/shared/testing/eventually';
+import { parseJson } from '@sluice/shared/text/json';
 import { Webhook as Verifier } from 'standardwebhooks';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Service, startService } from '../kit/service.ts';

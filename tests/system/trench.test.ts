@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { findFreePorts } from '@sluice/local-stack/ports';
-import { parseJson } from '@sluice/shared/json';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
+import { parseJson } from '@sluice/shared/text/json';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
 import { type Service, startService } from '../kit/service.ts';

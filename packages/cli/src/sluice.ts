@@ -1,7 +1,7 @@
-import { ArgumentsError, runCommand } from '@sluice/shared/command-line';
 import { ConfigError } from '@sluice/shared/config';
+import { ArgumentsError, runCommand } from '@sluice/shared/config/command-line';
 import manifest from '../package.json' with { type: 'json' };
-import type { Command, Environment } from './command.ts';
+import type { Command, Environment } from './command/command.ts';
 
 interface Entry {
   /** What the command does, in a line. */

@@ -79,7 +79,7 @@ interface Broker {
 }
 
 const STOP_TIMEOUT_MS = 15_000;
-/** Of a broker that writes an archive when it ends. */
+/** How long a broker may take to stop that writes an archive when it ends, in milliseconds. */
 const ARCHIVE_TIMEOUT_MS = 120_000;
 
 /**

@@ -1,4 +1,5 @@
-import cors from '@fastify/cors';
+import type { Logger } from '@sluice/shared/base/log';
+import { allowOrigins } from '@sluice/shared/http/cors';
 import { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
 import { ownTls } from '@sluice/shared/http/own-tls';
@@ -6,16 +7,14 @@ import { RateLimiter } from '@sluice/shared/http/rate-limiter';
 import { registerReference } from '@sluice/shared/http/reference';
 import { createHttpServer } from '@sluice/shared/http/server';
 import type { KeyRing } from '@sluice/shared/keys/key-ring';
-import type { Logger } from '@sluice/shared/log';
 import { submissionSchemas } from '@sluice/submissions/reading/submission';
 import { SubmissionReader } from '@sluice/submissions/reading/submission-reader';
 import type { FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
 import { type IngestConfig, rowBytesMax } from './config.ts';
-import { Admission } from './http/admission.ts';
+import { Admission, type ComparedClock } from './http/admission.ts';
+import { BodyQueue } from './http/body-queue.ts';
 import { registerBodyReader } from './http/body-reader.ts';
-import { WorkspaceTurns } from './http/workspace-turns.ts';
-import type { BrokerClock } from './kafka/broker-clock.ts';
 import type { RowPublisher } from './kafka/row-publisher.ts';
 import type { IngestMetrics } from './metrics.ts';
 import { registerSettings, registerSourceConfig } from './routes/client-settings.ts';
@@ -29,7 +28,7 @@ import type { VersionClock } from './routes/version-clock.ts';
 export interface IngestDependencies {
   readonly keys: KeyRing;
   readonly publisher: RowPublisher;
-  readonly clock: Pick<BrokerClock, 'problem' | 'isCompared'>;
+  readonly clock: ComparedClock;
   readonly logger: Logger;
   readonly registry: Registry;
   readonly metrics: IngestMetrics;
@@ -61,12 +60,13 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
     tls: ownTls(config, logger),
   });
   registerBodyReader(app, config.BODY_BYTES_MAX);
-  allowOrigins(app, config.CORS_ORIGINS);
+  // A beacon is sent with credentials, and a browser asks first whether it may where the beacon is JSON. No cookie counts.
+  allowOrigins(app, config.CORS_ORIGINS, { methods: ['GET', 'POST'], credentials: true });
   const admission = createAdmission(config, deps);
   admission.register(app);
 
-  const turns = new WorkspaceTurns();
-  const common = { admission, turns, publisher, versions, metrics, partitionCount };
+  const bodies = new BodyQueue();
+  const common = { admission, bodies, publisher, versions, metrics, partitionCount };
   registerPostSubmissions(app, { ...common, reader });
   const callOptions = {
     ...common,
@@ -87,20 +87,6 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
   registerReference(app, async () => (await import('./openapi.ts')).ingestDocument(config, schemas));
   refuseOtherMethods(app);
   return app;
-}
-
-/** Lets pages of these origins submit. */
-function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {
-  if (origins.length === 0) return;
-  app.register(cors, {
-    origin: [...origins],
-    // A beacon is sent with credentials, and a browser asks first whether it may where the beacon is JSON. No cookie counts.
-    credentials: true,
-    methods: ['GET', 'POST'],
-    // The headers that a preflight asks for are allowed: clients send headers of their own.
-    exposedHeaders: ['x-request-id', 'retry-after'],
-    maxAge: 86_400,
-  });
 }
 
 function createAdmission(config: IngestConfig, { keys, clock, registry, metrics }: IngestDependencies): Admission {

@@ -1,6 +1,6 @@
 import { loadConfig } from '@sluice/shared/config';
 import { expect, test } from 'vitest';
-import { configSchema } from './config.ts';
+import { configSchema, proxyNetwork } from './config.ts';
 import { workerEnvironment } from './workers/primary.ts';
 
 const ENV = { KAFKA_BROKERS: 'a:1', API_KEYS_FILE: 'keys.json', BODY_BYTES_MAX: '1000000' };
@@ -27,4 +27,12 @@ test('what the primary process accepts, its workers accept', () => {
 test('a default that does not do is not called missing', () => {
   const load = () => loadConfig(configSchema, { ...ENV, INGEST_WORKERS: '256', BODY_BYTES_MAX: '67108864' });
   expect(load).toThrow('PENDING_BYTES_MAX: must be at least');
+});
+
+test('proxies are addresses, networks, or ranges with a name', () => {
+  const is = (text: string) => proxyNetwork.safeParse(text).success;
+  for (const text of ['10.0.0.1', '10.0.0.0/8', '::1', 'fd00::/8', 'loopback', 'uniquelocal'])
+    expect(is(text)).toBe(true);
+  for (const text of ['', 'proxy', '10.0.0', '10.0.0.0/0', '10.0.0.0/33', 'fd00::/129', '10.0.0.0/8/8', '10.0.0.0/'])
+    expect([text, is(text)]).toEqual([text, false]);
 });

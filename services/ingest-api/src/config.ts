@@ -1,7 +1,7 @@
+import { isIPv4, isIPv6 } from 'node:net';
 import { commaSeparated, integer, kafkaEnv, quarterOfHeap, serviceEnv } from '@sluice/shared/config';
-import { limitsEnv } from '@sluice/submissions/limits-env';
+import { limitsEnv } from '@sluice/submissions/reading/submission-limits';
 import { z } from 'zod';
-import { proxyNetwork } from './http/networks.ts';
 
 const MEBIBYTE = 1_024 * 1_024;
 
@@ -10,6 +10,22 @@ const BODIES_IN_BUDGET_MIN = 12;
 
 /** The rows of a submission may have this many times the bytes of the largest body. */
 const ROWS_PER_BODY_MAX = 4;
+
+/** Addresses that `TRUSTED_PROXIES` may name instead of listing them. */
+const NAMED_NETWORKS: readonly string[] = ['loopback', 'linklocal', 'uniquelocal'];
+
+/** An address, an address with the length of its network (`10.0.0.0/8`), or the name of a range. */
+export const proxyNetwork = z
+  .string()
+  .refine(isProxyNetwork, `must hold addresses, networks such as 10.0.0.0/8, or ${NAMED_NETWORKS.join(', ')}`);
+
+function isProxyNetwork(text: string): boolean {
+  if (NAMED_NETWORKS.includes(text)) return true;
+  const [address = '', length, ...rest] = text.split('/');
+  const bits = isIPv4(address) ? 32 : isIPv6(address) ? 128 : 0;
+  if (bits === 0 || rest.length > 0) return false;
+  return length === undefined || (/^[1-9]\d{0,2}$/.test(length) && Number(length) <= bits);
+}
 
 /** The environment of ingest-api; docs/operate/configuration.md explains each variable. */
 export const configSchema = z

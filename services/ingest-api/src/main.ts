@@ -1,7 +1,7 @@
 import cluster from 'node:cluster';
+import { createLogger } from '@sluice/shared/base/log';
 import { loadConfigOrExit } from '@sluice/shared/config';
-import { createLogger } from '@sluice/shared/log';
-import { withProcessMetrics } from '@sluice/shared/process-metrics';
+import { withProcessMetrics } from '@sluice/shared/service/process-metrics';
 import { Registry } from 'prom-client';
 import { configSchema } from './config.ts';
 import { serve } from './serve.ts';

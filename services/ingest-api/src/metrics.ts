@@ -1,5 +1,5 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
-import { CLIENTS } from './routes/client-library.ts';
+import { CLIENTS } from './http/client-library.ts';
 
 /** The metrics of ingest-api, besides those of every HTTP service (`@sluice/shared/http/metrics`). */
 export function createIngestMetrics(registry: Registry) {

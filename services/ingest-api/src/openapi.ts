@@ -5,8 +5,8 @@ import { JSON_VALUES_MAX } from '@sluice/submissions/reading/submission-limits';
 import { z } from 'zod';
 import { type IngestConfig, rowBytesMax } from './config.ts';
 import { CONTENT_ENCODINGS } from './http/body-reader.ts';
-import { CALL_PATH_DESCRIPTIONS } from './openapi-calls.ts';
-import { POSTHOG_PATH_DESCRIPTIONS } from './openapi-posthog.ts';
+import { CALL_PATH_DESCRIPTIONS } from './routes/calls-openapi.ts';
+import { POSTHOG_PATH_DESCRIPTIONS } from './routes/posthog/posthog-openapi.ts';
 
 /** Creates the OpenAPI document of ingest-api: its routes, with the limits that are in force. */
 export function ingestDocument(config: IngestConfig, schemas: SubmissionSchemas): OpenApiDocument {

@@ -1,13 +1,13 @@
-import { connectionHint, withHint } from '@sluice/shared/connection-hints';
+import { connectionHint, withHint } from '@sluice/shared/base/connection-hints';
+import type { Logger } from '@sluice/shared/base/log';
 import { listening } from '@sluice/shared/http/server';
 import { createKafka, recentHint } from '@sluice/shared/kafka/client';
 import { TopicDurability } from '@sluice/shared/kafka/topic-durability';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
 import { createKeyRing } from '@sluice/shared/keys/measured-key-ring';
-import { runService } from '@sluice/shared/lifecycle';
-import type { Logger } from '@sluice/shared/log';
-import { Probe } from '@sluice/shared/probe';
+import { runService } from '@sluice/shared/service/lifecycle';
+import { Probe } from '@sluice/shared/service/probe';
 import type { Kafka } from 'kafkajs';
 import type { Registry } from 'prom-client';
 import { buildApp } from './app.ts';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { createLogger } from '@sluice/shared/base/log';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
 import kafkajs from 'kafkajs';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { configSchema } from './config.ts';

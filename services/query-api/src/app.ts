@@ -1,5 +1,6 @@
-import cors from '@fastify/cors';
+import type { Logger } from '@sluice/shared/base/log';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { allowOrigins } from '@sluice/shared/http/cors';
 import { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
 import { ownTls } from '@sluice/shared/http/own-tls';
@@ -7,7 +8,6 @@ import { RateLimiter } from '@sluice/shared/http/rate-limiter';
 import { registerReference } from '@sluice/shared/http/reference';
 import { createHttpServer } from '@sluice/shared/http/server';
 import type { KeyRing } from '@sluice/shared/keys/key-ring';
-import type { Logger } from '@sluice/shared/log';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Registry } from 'prom-client';
 import type { QueryConfig } from './config.ts';
@@ -62,6 +62,9 @@ declare module 'fastify' {
   }
 }
 
+/** What pages of other origins may send. They send a key in a header, so no cookies are involved. */
+const CORS = { methods: ['GET'], allowedHeaders: ['authorization', 'x-request-id', 'last-event-id'] };
+
 /** Builds query-api's HTTP server. Each request reads the events, users and organizations of one workspace. */
 export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyInstance {
   const { source, keys, logger, registry } = deps;
@@ -108,7 +111,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     await streams.stop();
   });
 
-  allowOrigins(app, config.CORS_ORIGINS);
+  allowOrigins(app, config.CORS_ORIGINS, CORS);
   compressResponses(app);
   const memory = new RequestMemory(budget, config);
   const described = describedRoutes(app);
@@ -162,16 +165,4 @@ function createMemoryBudget(config: QueryConfig, registry: Registry): MemoryBudg
   const budget = new MemoryBudget(config.QUERY_PENDING_BYTES_MAX);
   declareMemoryMetrics(registry, config.QUERY_PENDING_BYTES_MAX, () => budget.reservedBytes);
   return budget;
-}
-
-/** Lets pages of these origins read. They send a key in a header, so no cookies are involved. */
-function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {
-  if (origins.length === 0) return;
-  app.register(cors, {
-    origin: [...origins],
-    methods: ['GET'],
-    allowedHeaders: ['authorization', 'x-request-id', 'last-event-id'],
-    exposedHeaders: ['x-request-id', 'retry-after'],
-    maxAge: 86_400,
-  });
 }

@@ -9,8 +9,8 @@ import {
   quarterOfHeap,
   serviceEnv,
 } from '@sluice/shared/config';
+import { secret } from '@sluice/shared/config/secret-files';
 import { workspaceName } from '@sluice/shared/keys/keys-file';
-import { secret } from '@sluice/shared/secret-files';
 import { loadServersConfig, type ServersConfig, serversEnv } from '@sluice/shared/servers/server-config';
 import { z } from 'zod';
 import { network } from './webhooks/allowed-addresses.ts';

@@ -1,13 +1,13 @@
+import { createLogger } from '@sluice/shared/base/log';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loginOf } from '@sluice/shared/clickhouse/connection';
 import { orExit } from '@sluice/shared/config';
 import { listening } from '@sluice/shared/http/server';
 import { type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
 import { createKeyRing } from '@sluice/shared/keys/measured-key-ring';
-import { type Component, runService } from '@sluice/shared/lifecycle';
-import { createLogger } from '@sluice/shared/log';
-import { withProcessMetrics } from '@sluice/shared/process-metrics';
 import { serverDefaults } from '@sluice/shared/servers/server-config';
+import { type Component, runService } from '@sluice/shared/service/lifecycle';
+import { withProcessMetrics } from '@sluice/shared/service/process-metrics';
 import { Registry } from 'prom-client';
 import { buildApp } from './app.ts';
 import { connectionsOf, loadQueryConfig, type QueryConfig, sqlConfigOf, webhooksConfigOf } from './config.ts';

@@ -1,4 +1,4 @@
-import { entityHash, eventHash } from '@sluice/shared/row-hashes';
+import { entityHash, eventHash } from '@sluice/shared/rows/row-hashes';
 import { eventually } from '@sluice/shared/testing/eventually';
 import fc, { sample } from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';

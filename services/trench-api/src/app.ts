@@ -1,19 +1,20 @@
 import { STATUS_CODES } from 'node:http';
-import cors from '@fastify/cors';
+import type { Logger } from '@sluice/shared/base/log';
+import { allowOrigins } from '@sluice/shared/http/cors';
+import { acceptJsonBodies } from '@sluice/shared/http/json-body';
 import { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
 import { ownTls } from '@sluice/shared/http/own-tls';
 import { registerDocument } from '@sluice/shared/http/reference';
 import { createHttpServer } from '@sluice/shared/http/server';
-import type { Logger } from '@sluice/shared/log';
+import { parseExactJson } from '@sluice/shared/text/json';
 import type { FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
 import type { TrenchConfig } from './config.ts';
 import { registerGetEvents } from './events/get-events.ts';
 import { registerPostEvents } from './events/post-events.ts';
-import { registerJsonReader } from './json-body.ts';
+import { holdRequests } from './http/held-requests.ts';
 import { registerPostQueries } from './queries/post-queries.ts';
-import { holdRequests } from './request-memory.ts';
 import { Service } from './upstream/service.ts';
 import { registerWebhooks } from './webhooks/webhooks-route.ts';
 import { registerWorkspaces } from './workspaces/workspaces-route.ts';
@@ -47,8 +48,10 @@ export function buildApp(config: TrenchConfig, { logger, registry, now }: Trench
     problemMembers: ({ status }) => ({ statusCode: status, error: STATUS_CODES[status] ?? 'Error' }),
     tls: ownTls(config, logger),
   });
-  registerJsonReader(app);
-  allowOrigins(app, config.CORS_ORIGINS);
+  // A DELETE has the type of JSON, too, where a client sets it always.
+  acceptJsonBodies(app, { parse: parseExactJson, mayBeEmpty: true });
+  // A beacon is sent with credentials, and a browser asks first whether it may where the beacon is JSON. No cookie counts.
+  allowOrigins(app, config.CORS_ORIGINS, { methods: ['GET', 'POST', 'PUT', 'DELETE'], credentials: true });
   app.get('/', async (_request, reply) => await reply.type('text/plain; charset=utf-8').send(RUNNING));
   app.register(async (routes) => {
     holdRequests(routes, new MemoryBudget(config.PENDING_BYTES_MAX), config.BODY_BYTES_MAX);
@@ -65,17 +68,4 @@ export function buildApp(config: TrenchConfig, { logger, registry, now }: Trench
   registerDocument(app, async () => (await import('./openapi.ts')).trenchDocument(config));
   refuseOtherMethods(app);
   return app;
-}
-
-/** Lets pages of these origins send and read. */
-function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {
-  if (origins.length === 0) return;
-  app.register(cors, {
-    origin: [...origins],
-    // A beacon is sent with credentials, and a browser asks first whether it may where the beacon is JSON. No cookie counts.
-    credentials: true,
-    methods: ['GET', 'POST', 'PUT', 'DELETE'],
-    exposedHeaders: ['x-request-id', 'retry-after'],
-    maxAge: 86_400,
-  });
 }

@@ -1,6 +1,6 @@
 import { commaSeparated, integer, quarterOfHeap, serviceEnv } from '@sluice/shared/config';
-import { secret } from '@sluice/shared/secret-files';
-import { limitsEnv } from '@sluice/submissions/limits-env';
+import { secret } from '@sluice/shared/config/secret-files';
+import { limitsEnv } from '@sluice/submissions/reading/submission-limits';
 import { z } from 'zod';
 
 const MEBIBYTE = 1_024 * 1_024;

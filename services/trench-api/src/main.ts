@@ -1,8 +1,8 @@
+import { createLogger } from '@sluice/shared/base/log';
 import { loadConfigOrExit } from '@sluice/shared/config';
 import { listening } from '@sluice/shared/http/server';
-import { runService } from '@sluice/shared/lifecycle';
-import { createLogger } from '@sluice/shared/log';
-import { withProcessMetrics } from '@sluice/shared/process-metrics';
+import { runService } from '@sluice/shared/service/lifecycle';
+import { withProcessMetrics } from '@sluice/shared/service/process-metrics';
 import { Registry } from 'prom-client';
 import { buildApp } from './app.ts';
 import { configSchema } from './config.ts';

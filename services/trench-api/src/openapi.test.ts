@@ -1,5 +1,5 @@
+import { createLogger } from '@sluice/shared/base/log';
 import type { OpenApiDocument } from '@sluice/shared/http/openapi';
-import { createLogger } from '@sluice/shared/log';
 import {
   createDocumentChecker,
   type DocumentChecker,

@@ -5,7 +5,7 @@ import type { TrenchConfig } from './config.ts';
 import { EVENT_TYPES } from './events/event-call.ts';
 import { LIMIT_MAX } from './events/event-parameters.ts';
 import { shownEvents } from './events/shown-event.ts';
-import { BODY_CODES, json, WITH_KEY } from './openapi-parts.ts';
+import { BODY_CODES, json, WITH_KEY } from './http/openapi-parts.ts';
 import { STATEMENTS_MAX } from './queries/post-queries.ts';
 import { WEBHOOKS } from './webhooks/webhooks-openapi.ts';
 import { changedWorkspace, createdWorkspace, newWorkspace, shownWorkspace } from './workspaces/workspace-body.ts';

@@ -1,6 +1,6 @@
+import { createLogger } from '@sluice/shared/base/log';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { takeDatabase } from '@sluice/shared/clickhouse/testing/test-database';
-import { createLogger } from '@sluice/shared/log';
 import { Registry } from 'prom-client';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { ClickHouseReadings, STATEMENTS } from './clickhouse-readings.ts';

@@ -1,7 +1,7 @@
+import type { Logger } from '@sluice/shared/base/log';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import type { Component } from '@sluice/shared/lifecycle';
-import type { Logger } from '@sluice/shared/log';
-import { Measurement } from '@sluice/shared/measurement';
+import type { Component } from '@sluice/shared/service/lifecycle';
+import { Measurement } from '@sluice/shared/service/measurement';
 import { readStatements, type Statement } from '@sluice/storage/clickhouse/statement';
 
 /** The statements of the readings, by their names. */

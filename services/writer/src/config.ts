@@ -1,7 +1,7 @@
 import { clickHouseEnv, groupEnv, integer, kafkaEnv, serviceEnv } from '@sluice/shared/config';
-import { retentionDays } from '@sluice/shared/retention-days';
+import { retentionDays } from '@sluice/shared/config/retention-days';
 import { serverEnv } from '@sluice/shared/servers/server-config';
-import { limitsEnv } from '@sluice/submissions/limits-env';
+import { limitsEnv } from '@sluice/submissions/reading/submission-limits';
 import { z } from 'zod';
 
 /** The environment of the writer; docs/operate/configuration.md explains each variable. */

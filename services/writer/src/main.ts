@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { createLogger } from '@sluice/shared/base/log';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { migrate } from '@sluice/shared/clickhouse/migrate';
 import { orExit } from '@sluice/shared/config';
@@ -8,10 +9,9 @@ import { createHttpServer, listening } from '@sluice/shared/http/server';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { TopicDurability } from '@sluice/shared/kafka/topic-durability';
 import { topicNames } from '@sluice/shared/kafka/topics';
-import { runService } from '@sluice/shared/lifecycle';
-import { createLogger } from '@sluice/shared/log';
-import { withProcessMetrics } from '@sluice/shared/process-metrics';
 import { loadServerConfig } from '@sluice/shared/servers/server-config';
+import { runService } from '@sluice/shared/service/lifecycle';
+import { withProcessMetrics } from '@sluice/shared/service/process-metrics';
 import { DeadLetters } from '@sluice/storage/dead-letters';
 import { LagReader } from '@sluice/storage/kafka/lag';
 import { Registry } from 'prom-client';

@@ -1,5 +1,5 @@
 import type { KafkaReplicas } from '@sluice/shared/kafka/topic-durability';
-import { declareReadGauge, type Sample } from '@sluice/shared/read-gauge';
+import { declareReadGauge, type Sample } from '@sluice/shared/service/read-gauge';
 import type { PartitionLag } from '@sluice/storage/kafka/lag';
 import type { Registry } from 'prom-client';
 import type { PendingErasures, ServerComparison, ServerState } from './clickhouse-readings.ts';

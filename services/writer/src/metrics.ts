@@ -1,4 +1,4 @@
-import { declareReadGauge } from '@sluice/shared/read-gauge';
+import { declareReadGauge } from '@sluice/shared/service/read-gauge';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
 /** Declares the metrics of what this writer does. `measured-metrics.ts` has those that are read from Kafka and ClickHouse. */

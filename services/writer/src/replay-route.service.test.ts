@@ -1,7 +1,7 @@
+import { createLogger } from '@sluice/shared/base/log';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { takeDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { createHttpServer } from '@sluice/shared/http/server';
-import { createLogger } from '@sluice/shared/log';
 import { DeadLetters } from '@sluice/storage/dead-letters';
 import kafkajs from 'kafkajs';
 import { Registry } from 'prom-client';

@@ -1,13 +1,10 @@
-import { Problem } from '@sluice/shared/http/problem';
+import { Problem, RETRY_UNAVAILABLE_SECONDS } from '@sluice/shared/http/problem';
 import { type DeadLetters, NotReplayable } from '@sluice/storage/dead-letters';
 import type { FastifyInstance } from 'fastify';
 
 interface Parts {
   Params: { readonly id: string };
 }
-
-/** Seconds. */
-const RETRY_AFTER = 5;
 
 /**
  * Registers `POST /dead-letters/:id/replay`, which query-api sends once it has checked whose dead letter it is. It needs no key, as
@@ -28,5 +25,5 @@ export function registerReplay(app: FastifyInstance, deadLetters: Pick<DeadLette
 function problemOf(cause: unknown): never {
   if (cause instanceof NotReplayable) throw new Problem('not_replayable', cause.message);
   const detail = 'Kafka or ClickHouse has not acknowledged the dead letter; send the request again.';
-  throw new Problem('event_log_unavailable', detail, { retryAfter: RETRY_AFTER, cause });
+  throw new Problem('event_log_unavailable', detail, { retryAfter: RETRY_UNAVAILABLE_SECONDS, cause });
 }

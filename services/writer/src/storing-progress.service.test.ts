@@ -1,4 +1,4 @@
-import { createLogger, type Logger } from '@sluice/shared/log';
+import { createLogger, type Logger } from '@sluice/shared/base/log';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { StoringProgress } from './storing-progress.ts';

@@ -1,7 +1,7 @@
+import type { Logger } from '@sluice/shared/base/log';
+import { sleep } from '@sluice/shared/base/retry';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import type { Component } from '@sluice/shared/lifecycle';
-import type { Logger } from '@sluice/shared/log';
-import { sleep } from '@sluice/shared/retry';
+import type { Component } from '@sluice/shared/service/lifecycle';
 import { readPartitions } from '@sluice/storage/clickhouse/known-partitions';
 import { STATEMENTS } from '@sluice/storage/clickhouse/statements';
 import type { StoredThrough } from '@sluice/storage/kafka/lag';

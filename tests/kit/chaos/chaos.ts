@@ -55,7 +55,7 @@ export interface ChaosOutcome {
   readonly logs: ReadonlyMap<string, string>;
   /** What became of the events of webhooks. With several servers there are none. */
   readonly receipts: readonly Receipt[];
-  /** Of several servers. */
+  /** What several servers showed; absent with one. */
   readonly ofServers?: Comparison & Dashboards & { readonly deletions: number };
 }
 
@@ -63,7 +63,7 @@ export interface ChaosOutcome {
 export interface Dashboards {
   readonly answered: number;
   readonly slowestMs: number;
-  /** Those that did not get 200, although each range of partitions had a server that could be read. */
+  /** The requests that did not get 200, although each range of partitions had a server that could be read. */
   readonly failed: readonly FailedRead[];
 }
 

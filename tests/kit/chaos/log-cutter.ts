@@ -1,7 +1,7 @@
 import type { LocalKafka } from '@sluice/local-stack/kafka';
+import { createLogger } from '@sluice/shared/base/log';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
 import { until } from '@sluice/shared/testing/until';
 import type { Pipeline } from '../pipeline.ts';
 import { seededRandom } from '../random.ts';

@@ -87,7 +87,7 @@ export interface PlannedFault {
   /** From the beginning of the load, in milliseconds. */
   readonly atMs: number;
   readonly lastsMs: number;
-  /** Of a `wipe`. */
+  /** What a `wipe` does; absent for other faults. */
   readonly wipe?: WipePlan;
 }
 

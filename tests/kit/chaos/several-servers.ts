@@ -15,7 +15,7 @@ import { urlsOf } from './slots.ts';
 import type { ChaosStore, Comparison, Surroundings } from './store.ts';
 import { fillFromMirror } from './wipe.ts';
 
-/** Of each topic. */
+/** How many partitions each topic has. */
 const PARTITIONS = 6;
 
 /** A server, and where its data is. */

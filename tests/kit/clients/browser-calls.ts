@@ -4,7 +4,7 @@ import type { BrowserPage } from './clients.ts';
 
 /** What a page gets. */
 export interface PageInput {
-  /** Of ingest-api. */
+  /** The address of ingest-api. */
   readonly url: string;
   readonly key: string;
   readonly calls: readonly TestCall[];

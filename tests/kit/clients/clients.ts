@@ -7,7 +7,7 @@ export interface ThirdPartyClient {
   readonly runsIn: NodeProgram | PythonProgram | BrowserPage;
   /** `library` in the context of its calls. */
   readonly library: { readonly name: string; readonly version: string };
-  /** Those calls of `CALLS` that it has methods for. */
+  /** The calls of `CALLS` that it has methods for. */
   readonly calls: readonly TestCall[];
   /** Where it sends them. */
   readonly paths: readonly string[];

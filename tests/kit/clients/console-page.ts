@@ -5,7 +5,7 @@ import { shown, takePicture, violationsOf } from './pages.ts';
 
 export const SCHEMES = ['light', 'dark'] as const;
 
-/** Those of axe-core that look at colors, but for the one that it leaves out by default. */
+/** The rules of axe-core that look at colors, but for the one that it leaves out by default. */
 const RULES_OF_COLORS = ['color-contrast', 'link-in-text-block'];
 
 /** Where the console is served, and what opens it. */
@@ -102,7 +102,7 @@ export function tourOf(serve: () => Served, look: Look = {}): Tour {
 
 interface Tab {
   readonly opened: Opened;
-  /** Those of `opened`. */
+  /** The faults of `opened`. */
   readonly faults: string[];
   show(hash: string): Promise<unknown>;
 }

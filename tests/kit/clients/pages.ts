@@ -50,7 +50,7 @@ export async function violationsOf(page: Page, rules?: readonly string[]): Promi
     const { axe } = globalThis as unknown as {
       axe: { run(options: object): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
     };
-    // Of what else it finds, one element for each rule is enough.
+    // One element for each rule is enough of what else it finds.
     const { violations } = await axe.run({ resultTypes: ['violations'], ...(runOnly && { runOnly }) });
     return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
   }, rules);

@@ -13,7 +13,7 @@ const run = promisify(execFile);
 const RUN_MS_MAX = 240_000;
 
 export interface ClientRun {
-  /** Of ingest-api. */
+  /** The address of ingest-api. */
   readonly url: string;
   /** Resolves when ingest-api has all calls: needed for a page that is left. */
   readonly received?: () => Promise<void>;

@@ -1,5 +1,5 @@
-import { parseJson } from '@sluice/shared/json';
 import { until } from '@sluice/shared/testing/until';
+import { parseJson } from '@sluice/shared/text/json';
 import type { Belongings, HostileService } from './door.ts';
 
 export interface BelongingsOptions {

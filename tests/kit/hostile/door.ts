@@ -15,7 +15,7 @@ export interface Belongings {
   /** One whose receiver has a name that no DNS server answers for. */
   readonly silentWebhook: string;
   readonly deadLetter: string;
-  /** Of trench-api. */
+  /** The id of a workspace of trench-api. */
   readonly workspace: string;
   /** The address of the receivers, without a path. */
   readonly receiver: string;

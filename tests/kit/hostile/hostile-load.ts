@@ -144,7 +144,7 @@ async function undo(agent: Agent, request: HostileRequest, { status, text }: Rec
   let response: Received | undefined;
   for (let attempt = 0; attempt < UNDO_ATTEMPTS; attempt += 1) {
     response = await send(agent, deletion, 'undo');
-    // Of a response that was lost the next attempt finds nothing.
+    // The attempt after a response that was lost finds nothing.
     if ([200, 204, 404].includes(response.status)) return undefined;
     await delay(50);
   }

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
-import { withProcessMetrics } from '@sluice/shared/process-metrics';
+import { withProcessMetrics } from '@sluice/shared/service/process-metrics';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { Registry } from 'prom-client';
 import { expect, inject, test } from 'vitest';

@@ -49,7 +49,7 @@ const DECLARATIONS: Declarations = {
   },
 };
 
-/** Those that it makes only with a file of ClickHouse servers. */
+/** The metrics that a service makes only with a file of ClickHouse servers. */
 const OF_SERVERS: Declarations = {
   'ingest-api': () => undefined,
   writer: () => undefined,

@@ -1,4 +1,4 @@
-import { inCode } from '@sluice/shared/printable';
+import { inCode } from '@sluice/shared/text/printable';
 import { SERVICE_NAMES } from '../service.ts';
 import { listMetrics, type MetricDescription } from './metric-list.ts';
 import { OPERATOR_ADVICE } from './operator-advice.ts';

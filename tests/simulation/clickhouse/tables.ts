@@ -1,5 +1,5 @@
-import { visitorOf } from '@sluice/shared/deleted-person';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
+import { visitorOf } from '@sluice/shared/rows/deleted-person';
 
 /** The rows of the tables that the writer stores into, in a shape that is easy to search. */
 export interface Tables {
@@ -86,7 +86,7 @@ export interface EntityRow {
   readonly workspace: string;
   readonly kind: string;
   readonly id: string;
-  /** Of a user: the deletion after which the row begins, or empty. */
+  /** The deletion after which the row of a user begins, or empty. */
   readonly otherId: string;
   firstSeenMs: number;
   lastSeenMs: number;

@@ -470,7 +470,7 @@ interface FetchOptions {
   readonly maxWaitTime?: number;
   readonly maxBytes?: number;
   readonly keepErrors?: boolean;
-  /** Of each partition. Default: the same of all. */
+  /** The offset of each partition. Default: the same of all. */
   readonly offsets?: readonly number[];
 }
 

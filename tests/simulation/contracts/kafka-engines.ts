@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { createLogger } from '@sluice/shared/base/log';
 import type { KafkaConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
-import { createLogger } from '@sluice/shared/log';
 import { until } from '@sluice/shared/testing/until';
 import type { Kafka } from 'kafkajs';
 import { installBrokers } from '../kafka/install-brokers.ts';
@@ -95,7 +95,7 @@ interface Cluster {
 
 /** A Kafka of one broker that a contract is tried on: a real one, or that of the simulator. */
 export interface KafkaEngine extends AsyncDisposable {
-  /** Of two partitions, for this contract alone. */
+  /** A topic of two partitions, for this contract alone. */
   readonly topic: string;
   /** For this contract alone. */
   readonly groupId: string;

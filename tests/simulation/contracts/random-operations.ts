@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { visitorOf } from '@sluice/shared/deleted-person';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
+import { visitorOf } from '@sluice/shared/rows/deleted-person';
 import type { RowBatch, RowMessage } from '@sluice/storage/protocol/row-batch';
 import type { Random } from '../world/random.ts';
 

@@ -3,7 +3,7 @@ import { createIngest } from '@sluice/ingest-api/serve';
 import type { ApiKey, KeyRing } from '@sluice/shared/keys/key-ring';
 import { hashKey } from '@sluice/shared/keys/keys-file';
 import { TokenBucket } from '@sluice/shared/keys/token-bucket';
-import type { Component } from '@sluice/shared/lifecycle';
+import type { Component } from '@sluice/shared/service/lifecycle';
 import { Registry } from 'prom-client';
 import { ConnectionBroken } from '../world/network.ts';
 import { SimulatedProcess } from '../world/simulated-process.ts';

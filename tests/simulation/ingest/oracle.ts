@@ -1,5 +1,5 @@
-import { entityHash, eventHash } from '@sluice/shared/row-hashes';
 import { type ChangeRow, type EventRow, PARTITIONS_HEADER } from '@sluice/shared/rows';
+import { entityHash, eventHash } from '@sluice/shared/rows/row-hashes';
 import type { LogRecord, PartitionLog } from '../kafka/partition-log.ts';
 import type { ProducerEvents, Sent } from '../kafka/produce.ts';
 import type { Node } from '../kafka/simulated-kafka.ts';
@@ -68,7 +68,7 @@ export class IngestOracle implements ProducerEvents {
     }
   }
 
-  /** Of a user whose deletions all have a time, nothing after the latest of them is deleted. */
+  /** Nothing of a user whose deletions all have a time is deleted after the latest of them. */
   #limit(identity: string, beforeMs: number | undefined): void {
     if (beforeMs === undefined) this.#deletedBefore.delete(identity);
     else this.#deletedBefore.set(identity, Math.max(beforeMs * 1_000, this.#deletedBefore.get(identity) ?? 0));

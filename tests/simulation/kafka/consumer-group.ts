@@ -44,7 +44,7 @@ export class GroupError extends Error {
 type GroupState = 'Empty' | 'PreparingRebalance' | 'CompletingRebalance' | 'Stable';
 
 export interface CommittedOffset {
-  /** Of the topic and partition. */
+  /** The name of the topic and partition. */
   readonly name: string;
   readonly offset: number;
   readonly metadata: string;

@@ -1,5 +1,5 @@
-import { isVisitor, visitorOf } from '@sluice/shared/deleted-person';
 import { type ChangeRow, type EventRow, ROW_FORMAT } from '@sluice/shared/rows';
+import { isVisitor, visitorOf } from '@sluice/shared/rows/deleted-person';
 import { deadLetterId } from '@sluice/storage/protocol/dead-letter';
 import { subjectOf } from '../clickhouse/statements.ts';
 import type { Random } from '../world/random.ts';

@@ -6,7 +6,7 @@ import type { World } from '../writer/world.ts';
 
 const WIPE = 'wipe ClickHouse';
 
-/** Those of one server happen to that of the request that triggers them, else to a random one. */
+/** Faults of one server happen to that of the request that triggers them, else to a random one. */
 export const MIRRORS_FAULTS: FaultTable<World> = { ...WRITER_FAULTS, [WIPE]: { weight: 3, begin: wipeClickHouse } };
 
 /** Chooses which faults there are. A log that loses records is rare: then the servers need not be equal. */

@@ -70,7 +70,7 @@ export class RegisterTables {
     for (const row of this.#table(name).rows) {
       const of = key.map((column) => row[column]).join('\0');
       const known = newest.get(of);
-      // Of equal versions the one that was inserted last.
+      // The one that was inserted last of equal versions.
       if (!known || Number(row[version]) >= Number(known[version])) newest.set(of, row);
     }
     return [...newest.values()];
@@ -169,7 +169,7 @@ export class RegisterTables {
         ...{ webhook: row['webhook_id'] as string, epoch: Number(row['epoch']), holder: row['holder'] as string },
         isInForce: Number(row['expires_at']) > nowUs,
       }));
-    // Of the positions the epoch counts alone; those of all webhooks do not.
+    // The epoch of the positions counts alone; those of all webhooks do not.
     const positions = webhooks === undefined ? [] : this.final('webhook_positions').filter(isMeant);
     const all = [
       ...leases,

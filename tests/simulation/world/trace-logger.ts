@@ -1,4 +1,4 @@
-import type { Logger } from '@sluice/shared/log';
+import type { Logger } from '@sluice/shared/base/log';
 
 type Level = 'error' | 'warn' | 'info';
 

@@ -8,7 +8,7 @@ const BEGINS_AT = Date.UTC(2026, 2, 1, 12);
 /** Something that happens at a moment of virtual time. */
 interface Scheduled {
   readonly atMs: number;
-  /** Of two at the same moment, the one that was scheduled first comes first. */
+  /** The one that was scheduled first comes first of two at the same moment. */
   readonly number: number;
   readonly process: SimulatedProcess | undefined;
   readonly run: () => void;

@@ -72,7 +72,7 @@ function openOf({ sent }: Server): Omit<Open, 'isMended'> {
   const isDeleted = (event: EventRow) => event.received_at <= (deletions.get(personKey(event)) ?? 0);
   return {
     events: new Set(open.map(contentOf)),
-    // Of an event that is deleted anyway, the organization alone is seen.
+    // The organization alone is seen of an event that is deleted anyway.
     entities: new Set(open.flatMap((event) => namedBy(isDeleted(event) ? { ...event, user_id: '' } : event))),
   };
 }

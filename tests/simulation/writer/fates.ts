@@ -49,7 +49,7 @@ export function fatesOf(events: readonly SentEvent[], deletions: readonly SentDe
     deletionsOf(event).some((deletion) => deletion.log === log && deletion.place < place);
 
   for (const copies of Map.groupBy(events, ({ row }) => identityOf(row)).values()) {
-    /** Those that are stored, or may be, for a later one to repeat. */
+    /** The copies that are stored, or may be, for a later one to repeat. */
     const stored: SentEvent[] = [];
     for (const event of copies.filter((copy) => !isGoneAt(copy, copy))) {
       const originals = stored.filter(({ row }) => repeats(event.row, row)).filter((one) => !isGoneAt(one, event));

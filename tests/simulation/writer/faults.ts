@@ -54,7 +54,7 @@ export const WRITER_FAULTS: FaultTable<World> = {
   'restore ClickHouse': { weight: 3, begin: kinds.restoreClickHouse },
 };
 
-/** Those with which Kafka or ClickHouse lose what they have acknowledged. */
+/** The faults with which Kafka or ClickHouse lose what they have acknowledged. */
 const LOSING = new Set([
   'delete unread records',
   'remove record',

@@ -1,5 +1,5 @@
-import { visitorOf } from '@sluice/shared/deleted-person';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
+import { visitorOf } from '@sluice/shared/rows/deleted-person';
 import { personKey, userKey } from '../clickhouse/tables.ts';
 import type { Random } from '../world/random.ts';
 import { lineOfEvent, RowSender } from './row-sender.ts';
@@ -83,7 +83,7 @@ export class Load {
 
   /** A repeat that names another user must not create that user. */
   #repeatForAnother(): void {
-    // Of a visitor who was deleted, it would be no repeat.
+    // It would be no repeat of a visitor who was deleted.
     const isNobodys = (one: EventRow) => one.user_id === undefined && one.anonymous_id === undefined;
     const event = this.#pickEvent((one) => isNobodys(one) && !one.stamped);
     if (!event) return;

@@ -26,7 +26,7 @@ export class Server {
   readonly range: PartitionRange | undefined;
   /** What producers sent to its partitions. */
   readonly sent: SentRows;
-  /** Of its writers. */
+  /** The configuration of its writers. */
   readonly config: WriterConfig;
   readonly clickhouse: SimulatedClickHouse;
   readonly writers: readonly WriterPlace[];

@@ -1,12 +1,12 @@
-import { parseArguments, readArguments } from '@sluice/shared/command-line';
-import type { Command } from '../command.ts';
-import { interruption } from '../interruption.ts';
-import { withLocalSystem } from '../local-system.ts';
+import { parseArguments, readArguments } from '@sluice/shared/config/command-line';
+import type { Command } from '../command/command.ts';
+import { interruption } from '../command/interruption.ts';
+import { withLocalSystem } from '../command/local-system.ts';
+import { megabytes, ProgressLines, percentageOf } from '../command/progress-lines.ts';
 import { loadChosenServer } from '../servers/chosen-server.ts';
 import { parseBackupLocation } from './backup-location.ts';
 import { backupConfig } from './config.ts';
 import { clientOf, reportFailure } from './connect.ts';
-import { megabytes, ProgressLines, percentageOf } from './progress-lines.ts';
 import { runBackup } from './run-backup.ts';
 
 const APPLICATION = 'sluice-backup';

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { ArgumentsError } from '@sluice/shared/command-line';
+import { ArgumentsError } from '@sluice/shared/config/command-line';
 import type { BackupConfig } from './config.ts';
 
 /** Where a backup is: a directory of ClickHouse's machine, or an address of S3. */

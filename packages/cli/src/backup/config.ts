@@ -1,5 +1,5 @@
 import { clickHouseEnv, groupEnv, kafkaEnv } from '@sluice/shared/config';
-import { secret } from '@sluice/shared/secret-files';
+import { secret } from '@sluice/shared/config/secret-files';
 import { serverEnv } from '@sluice/shared/servers/server-config';
 import { z } from 'zod';
 

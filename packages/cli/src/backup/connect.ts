@@ -1,12 +1,12 @@
+import { createLogger } from '@sluice/shared/base/log';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { migrateAccount } from '@sluice/shared/clickhouse/migrate';
-import { ArgumentsError, Refused } from '@sluice/shared/command-line';
+import { ArgumentsError, Refused } from '@sluice/shared/config/command-line';
 import { createKafka } from '@sluice/shared/kafka/client';
-import { createLogger } from '@sluice/shared/log';
-import { printable } from '@sluice/shared/printable';
+import { printable } from '@sluice/shared/text/printable';
 import { GroupMismatch } from '@sluice/storage/clickhouse/claim-database';
 import type { Kafka } from 'kafkajs';
-import { unreachable } from '../unreachable.ts';
+import { unreachable } from '../command/unreachable.ts';
 import type { BackupConfig } from './config.ts';
 import { OperationFailed } from './operation.ts';
 

@@ -1,4 +1,4 @@
-import { Refused } from '@sluice/shared/command-line';
+import { Refused } from '@sluice/shared/config/command-line';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { compareOffsets, inspectPartitions } from '@sluice/storage/kafka/inspect-partitions';
 import type { PartitionStart } from '@sluice/storage/kafka/stopped-writers';

@@ -1,7 +1,7 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Migration } from '@sluice/shared/clickhouse/migrate';
 import { createdTable } from '@sluice/shared/clickhouse/migration-waves';
-import { Refused } from '@sluice/shared/command-line';
+import { Refused } from '@sluice/shared/config/command-line';
 import { type Identity, recordState } from '@sluice/storage/clickhouse/identity';
 import type { DatabaseOwner } from '@sluice/storage/clickhouse/own-database';
 import { recordFence } from '@sluice/storage/clickhouse/ownership';

@@ -1,5 +1,5 @@
+import { sleep } from '@sluice/shared/base/retry';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { sleep } from '@sluice/shared/retry';
 import type { BackupStatement } from './parts.ts';
 
 /** How often ClickHouse is asked how far it is, in milliseconds. */

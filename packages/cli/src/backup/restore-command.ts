@@ -1,19 +1,19 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { parseArguments, readArguments } from '@sluice/shared/command-line';
+import { parseArguments, readArguments } from '@sluice/shared/config/command-line';
 import { describeRange } from '@sluice/shared/servers/partition-range';
 import type { Server } from '@sluice/shared/servers/servers-file';
 import type { DatabaseOwner } from '@sluice/storage/clickhouse/own-database';
 import { nameOf } from '@sluice/storage/protocol/position';
-import type { Command } from '../command.ts';
-import { interruption } from '../interruption.ts';
-import { withLocalSystem } from '../local-system.ts';
+import type { Command } from '../command/command.ts';
+import { interruption } from '../command/interruption.ts';
+import { withLocalSystem } from '../command/local-system.ts';
+import { megabytes, ProgressLines, percentageOf } from '../command/progress-lines.ts';
+import { processTerminal } from '../command/terminal.ts';
 import { loadAllServers, loadChosenServer } from '../servers/chosen-server.ts';
-import { processTerminal } from '../terminal.ts';
 import { parseBackupLocation } from './backup-location.ts';
 import { type BackupConfig, backupConfig } from './config.ts';
 import { clientOf, kafkaOf, reportFailure } from './connect.ts';
 import type { OtherServer } from './kept-rows.ts';
-import { megabytes, ProgressLines, percentageOf } from './progress-lines.ts';
 import { Restore, type RestorePlan } from './run-restore.ts';
 
 const APPLICATION = 'sluice-restore';

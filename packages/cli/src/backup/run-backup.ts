@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { isMigrated, readMigrations } from '@sluice/shared/clickhouse/migrate';
 import { readNumber } from '@sluice/shared/clickhouse/read-number';
-import { Refused } from '@sluice/shared/command-line';
+import { Refused } from '@sluice/shared/config/command-line';
 import { refuseOtherGroups } from '@sluice/storage/clickhouse/claim-database';
 import { readIdentity } from '@sluice/storage/clickhouse/identity';
 import type { BackupLocation } from './backup-location.ts';

@@ -2,7 +2,7 @@ import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { type Migration, readMigrations } from '@sluice/shared/clickhouse/migrate';
 import { createdTable } from '@sluice/shared/clickhouse/migration-waves';
 import { readNumber } from '@sluice/shared/clickhouse/read-number';
-import { Refused } from '@sluice/shared/command-line';
+import { Refused } from '@sluice/shared/config/command-line';
 import { Halts } from '@sluice/storage/clickhouse/halts';
 import { forgetBlockNumbers, readIdentity } from '@sluice/storage/clickhouse/identity';
 import type { DatabaseOwner } from '@sluice/storage/clickhouse/own-database';

@@ -1,18 +1,18 @@
+import { createLogger } from '@sluice/shared/base/log';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
-import { ArgumentsError } from '@sluice/shared/command-line';
 import { clickHouseEnv, kafkaEnv } from '@sluice/shared/config';
+import { ArgumentsError } from '@sluice/shared/config/command-line';
 import { createKafka } from '@sluice/shared/kafka/client';
-import { createLogger } from '@sluice/shared/log';
-import { printable } from '@sluice/shared/printable';
 import { serverEnv } from '@sluice/shared/servers/server-config';
+import { printable } from '@sluice/shared/text/printable';
 import { DeadLetters, NotReplayable, type StoredDeadLetter } from '@sluice/storage/dead-letters';
-import { limitsEnv } from '@sluice/submissions/limits-env';
+import { limitsEnv } from '@sluice/submissions/reading/submission-limits';
 import { z } from 'zod';
-import type { Command } from '../command.ts';
-import { withLocalSystem } from '../local-system.ts';
-import { parseCommand } from '../parse-command.ts';
+import type { Command } from '../command/command.ts';
+import { withLocalSystem } from '../command/local-system.ts';
+import { parseCommand } from '../command/parse-command.ts';
+import { unreachable } from '../command/unreachable.ts';
 import { loadServersOf } from '../servers/chosen-server.ts';
-import { unreachable } from '../unreachable.ts';
 import { type Letters, MirroredDeadLetters } from './mirrored-dead-letters.ts';
 
 /** The environment of the command for dead letters; docs/operate/configuration.md explains each variable. */

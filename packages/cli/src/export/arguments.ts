@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { ArgumentsError, parseArguments, readArguments } from '@sluice/shared/command-line';
+import { ArgumentsError, parseArguments, readArguments } from '@sluice/shared/config/command-line';
 
 const FORMATS = ['ndjson', 'csv', 'parquet'] as const;
 

@@ -1,8 +1,8 @@
 import { access } from 'node:fs/promises';
-import { ArgumentsError } from '@sluice/shared/command-line';
-import { parseTimestamp } from '@sluice/shared/timestamp';
-import type { Command, Environment } from '../command.ts';
-import { interruption } from '../interruption.ts';
+import { ArgumentsError } from '@sluice/shared/config/command-line';
+import { parseTimestamp } from '@sluice/shared/text/timestamp';
+import type { Command, Environment } from '../command/command.ts';
+import { interruption } from '../command/interruption.ts';
 import { findKey } from '../transfer/find-key.ts';
 import { count, type ProgressState, percentage, rate, showProgress, timeLeft } from '../transfer/progress.ts';
 import { RecentTrouble } from '../transfer/recent-trouble.ts';

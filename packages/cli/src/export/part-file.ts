@@ -1,5 +1,5 @@
 import { type FileHandle, open, rename } from 'node:fs/promises';
-import { countLineFeeds } from '@sluice/shared/line-feeds';
+import { countLineFeeds } from '@sluice/shared/text/line-feeds';
 
 const LINE_FEED = 0x0a;
 const BLOCK_BYTES = 64 * 1_024;

@@ -1,4 +1,4 @@
-import { parseJson } from '@sluice/shared/json';
+import { parseJson } from '@sluice/shared/text/json';
 import { JsonCursor } from '@sluice/submissions/reading/json-cursor';
 import { jsonMembers, jsonObject } from '@sluice/submissions/reading/json-members';
 import { Agent } from 'undici';

@@ -1,5 +1,5 @@
-import { countLineFeeds } from '@sluice/shared/line-feeds';
-import { backoff, sleep } from '@sluice/shared/retry';
+import { backoff, sleep } from '@sluice/shared/base/retry';
+import { countLineFeeds } from '@sluice/shared/text/line-feeds';
 import { Agent, request } from 'undici';
 import { describeFailure, describeResponse } from '../transfer/describe-response.ts';
 import type { ExportArguments } from './arguments.ts';

@@ -1,4 +1,4 @@
-import { ArgumentsError } from '@sluice/shared/command-line';
+import { ArgumentsError } from '@sluice/shared/config/command-line';
 import { expect, test } from 'vitest';
 import { parseImportArguments } from './arguments.ts';
 

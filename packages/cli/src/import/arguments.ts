@@ -1,5 +1,5 @@
 import { basename, resolve } from 'node:path';
-import { ArgumentsError, parseArguments, readArguments } from '@sluice/shared/command-line';
+import { ArgumentsError, parseArguments, readArguments } from '@sluice/shared/config/command-line';
 import { FORMATS, type FormatName } from './formats.ts';
 
 /** `name` is what a person types to run the command. */

@@ -1,4 +1,4 @@
-import { parseTimestamp } from '@sluice/shared/timestamp';
+import { parseTimestamp } from '@sluice/shared/text/timestamp';
 import { TIMESTAMP_AHEAD_MS_MAX, TIMESTAMP_MS_MIN } from '@sluice/submissions/reading/submission-limits';
 import type { LineToSend } from './line-content.ts';
 

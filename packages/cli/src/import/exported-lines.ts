@@ -1,4 +1,4 @@
-import { EVENT_IDENTIFIERS } from '@sluice/shared/event-identifiers';
+import { EVENT_IDENTIFIERS } from '@sluice/shared/rows/event-identifiers';
 import { type JsonMembers, jsonMembers, jsonObject } from '@sluice/submissions/reading/json-members';
 import { callFormat } from './call-format.ts';
 import { type ChangedEntity, callLine } from './calls.ts';

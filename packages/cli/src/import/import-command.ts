@@ -1,6 +1,6 @@
-import { ArgumentsError } from '@sluice/shared/command-line';
-import type { Command, Environment } from '../command.ts';
-import { interruption } from '../interruption.ts';
+import { ArgumentsError } from '@sluice/shared/config/command-line';
+import type { Command, Environment } from '../command/command.ts';
+import { interruption } from '../command/interruption.ts';
 import { findKey } from '../transfer/find-key.ts';
 import { count, rate, showProgress } from '../transfer/progress.ts';
 import { RecentTrouble } from '../transfer/recent-trouble.ts';

@@ -1,4 +1,4 @@
-import { parseJson } from '@sluice/shared/json';
+import { parseJson } from '@sluice/shared/text/json';
 import { isJsonObject } from '@sluice/submissions/reading/json-object';
 
 /** A line to send. */

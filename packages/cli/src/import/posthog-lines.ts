@@ -1,4 +1,4 @@
-import { KEY_PROPERTIES } from '@sluice/submissions/posthog/posthog-properties';
+import { KEY_PROPERTIES } from '@sluice/submissions/calls/posthog/posthog-properties';
 import { holdsObject, type JsonMembers, jsonMembers, jsonObject } from '@sluice/submissions/reading/json-members';
 import { callFormat } from './call-format.ts';
 import { type ChangedEntity, callLine, msOf, timeOf } from './calls.ts';

@@ -1,7 +1,7 @@
 import { createWriteStream, type WriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { finished } from 'node:stream/promises';
-import { printable } from '@sluice/shared/printable';
+import { printable } from '@sluice/shared/text/printable';
 
 /** A file that lists the refused lines. It exists only if there are any. */
 export class RefusedLines {

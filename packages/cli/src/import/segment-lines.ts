@@ -1,4 +1,4 @@
-import { hashUuid } from '@sluice/submissions/hash-uuid';
+import { hashUuid } from '@sluice/submissions/calls/message-uuid';
 import { setMembers } from '@sluice/submissions/reading/json-members';
 import { callFormat } from './call-format.ts';
 import { type ChangedEntity, callLine, msOf, timeOf } from './calls.ts';

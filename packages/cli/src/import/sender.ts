@@ -1,4 +1,4 @@
-import { backoff, sleep } from '@sluice/shared/retry';
+import { backoff, sleep } from '@sluice/shared/base/retry';
 import { Pool } from 'undici';
 import { describeFailure, describeResponse } from '../transfer/describe-response.ts';
 import type { ImportRequest } from './format.ts';

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { createLogger } from '@sluice/shared/base/log';
 import { FileKeyRing } from '@sluice/shared/keys/key-ring';
 import { readKeysFile } from '@sluice/shared/keys/keys-file';
-import { createLogger } from '@sluice/shared/log';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { runKeysCommand } from './keys-command.ts';
 

@@ -1,5 +1,5 @@
 import { join, resolve } from 'node:path';
-import { ArgumentsError, parseArguments, readArguments } from '@sluice/shared/command-line';
+import { ArgumentsError, parseArguments, readArguments } from '@sluice/shared/config/command-line';
 import {
   changeKeysFile,
   createKey,
@@ -11,8 +11,8 @@ import {
   type Scope,
   workspaceName,
 } from '@sluice/shared/keys/keys-file';
-import type { Command, Surroundings } from '../command.ts';
-import { dataFolder } from '../local-system.ts';
+import type { Command, Surroundings } from '../command/command.ts';
+import { dataFolder } from '../command/local-system.ts';
 
 /** Creates, lists and revokes API keys. */
 export const keysCommand: Command = {

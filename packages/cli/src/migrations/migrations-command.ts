@@ -1,4 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { connectionHint, withHint } from '@sluice/shared/base/connection-hints';
+import { createLogger } from '@sluice/shared/base/log';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import {
   MigrationMismatch,
@@ -11,14 +13,12 @@ import {
   unknownNames,
 } from '@sluice/shared/clickhouse/migrate';
 import { type ClickHouseConfig, clickHouseEnv } from '@sluice/shared/config';
-import { connectionHint, withHint } from '@sluice/shared/connection-hints';
-import { createLogger } from '@sluice/shared/log';
-import { printable } from '@sluice/shared/printable';
 import { serverEnv } from '@sluice/shared/servers/server-config';
+import { printable } from '@sluice/shared/text/printable';
 import { z } from 'zod';
-import type { Command } from '../command.ts';
-import { withLocalSystem } from '../local-system.ts';
-import { parseCommand } from '../parse-command.ts';
+import type { Command } from '../command/command.ts';
+import { withLocalSystem } from '../command/local-system.ts';
+import { parseCommand } from '../command/parse-command.ts';
 import { loadServersOf } from '../servers/chosen-server.ts';
 
 const APPLICATION = 'sluice-migrations-command';

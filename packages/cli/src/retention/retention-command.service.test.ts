@@ -1,6 +1,6 @@
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { takeDatabase } from '@sluice/shared/clickhouse/testing/test-database';
-import { ArgumentsError } from '@sluice/shared/command-line';
+import { ArgumentsError } from '@sluice/shared/config/command-line';
 import { recordRetention } from '@sluice/storage/clickhouse/retention-settings';
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest';
 import { NOWHERE, startServers, type TestServer } from '../testing/test-servers.ts';
@@ -54,7 +54,7 @@ test('set and clear say how many events they hide, ask before they do, and list 
     `Events of a before ${date} are no longer returned, and are erased later: ${events} so far.`;
   expect(await run('set a 9', false)).toEqual({ code: 1, output: [hides('2026-03-01', 1), 'nothing was set'] });
   expect(await run('set a 9', true)).toEqual({ code: 0, output: [hides('2026-03-01', 1), 'a: 9 days'] });
-  // Those that are hidden already do not count.
+  // Events that are hidden already do not count.
   expect(await run('set a 4 --yes')).toEqual({ code: 0, output: [hides('2026-03-06', 2), 'a: 4 days'] });
   expect(await run('set a 5')).toEqual({ code: 0, output: ['a: 5 days'] });
   expect(await run('set b 1 --yes')).toMatchObject({ code: 0 });

@@ -1,19 +1,19 @@
-import { atServer } from '@sluice/servers/at-server';
+import { atServer } from '@sluice/servers/state/at-server';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
-import { ArgumentsError } from '@sluice/shared/command-line';
 import { clickHouseEnv } from '@sluice/shared/config';
+import { ArgumentsError } from '@sluice/shared/config/command-line';
+import { ALL_OTHERS, BEFORE_EVENTS_MS, keptFromMs, retentionDays } from '@sluice/shared/config/retention-days';
 import { workspaceName } from '@sluice/shared/keys/keys-file';
-import { printable } from '@sluice/shared/printable';
-import { ALL_OTHERS, BEFORE_EVENTS_MS, keptFromMs, retentionDays } from '@sluice/shared/retention-days';
 import { serverEnv } from '@sluice/shared/servers/server-config';
+import { printable } from '@sluice/shared/text/printable';
 import { readRetention, recordRetention } from '@sluice/storage/clickhouse/retention-settings';
 import { z } from 'zod';
-import type { Command } from '../command.ts';
-import { withLocalSystem } from '../local-system.ts';
-import { parseCommand } from '../parse-command.ts';
+import type { Command } from '../command/command.ts';
+import { withLocalSystem } from '../command/local-system.ts';
+import { parseCommand } from '../command/parse-command.ts';
+import { inColumns, processTerminal, type Terminal } from '../command/terminal.ts';
+import { unreachable } from '../command/unreachable.ts';
 import { loadServersOf } from '../servers/chosen-server.ts';
-import { inColumns, processTerminal, type Terminal } from '../terminal.ts';
-import { unreachable } from '../unreachable.ts';
 
 /** How many workspaces may have a retention of their own: statements name all of them. */
 const OWN_MAX = 1_000;

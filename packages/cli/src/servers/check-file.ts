@@ -1,15 +1,15 @@
-import { type ConfiguredServer, connectTo, ownerOf, serversConfig } from '@sluice/servers/connected-server';
-import { type KnownServer, ownerErrors, sharedDatabases } from '@sluice/servers/problems';
-import { readServerState, type ServerState } from '@sluice/servers/server-state';
+import { type ConfiguredServer, connectTo, ownerOf, serversConfig } from '@sluice/servers/state/connected-server';
+import { type DatabaseState, readDatabaseState } from '@sluice/servers/state/database-state';
+import { type KnownServer, ownerErrors, sharedDatabases } from '@sluice/servers/state/problems';
 import { loadConfig } from '@sluice/shared/config';
-import { printable } from '@sluice/shared/printable';
 import { endErrors } from '@sluice/shared/servers/partition-range';
 import { readServersFile, withServer } from '@sluice/shared/servers/server-config';
 import { readingErrors, type Server, ServersFileError } from '@sluice/shared/servers/servers-file';
-import type { Environment } from '../command.ts';
+import { printable } from '@sluice/shared/text/printable';
+import type { Environment } from '../command/command.ts';
 
 interface Checked extends ConfiguredServer {
-  readonly state: ServerState | Error;
+  readonly state: DatabaseState | Error;
 }
 
 /**
@@ -46,7 +46,7 @@ async function check(server: Server, env: Environment): Promise<Checked> {
   const own = withServer({ ...env, CLICKHOUSE_SERVERS_FILE: '', CLICKHOUSE_SERVER: '' }, server);
   const configured = { server, config: loadConfig(serversConfig, own) };
   await using client = connectTo(configured);
-  return { ...configured, state: await readServerState(client).catch((error: Error) => error) };
+  return { ...configured, state: await readDatabaseState(client).catch((error: Error) => error) };
 }
 
 function errorsOf(checked: readonly Checked[]): string[] {

@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
-import { ArgumentsError } from '@sluice/shared/command-line';
 import { ConfigError, clickHouseEnv, groupEnv } from '@sluice/shared/config';
+import { ArgumentsError } from '@sluice/shared/config/command-line';
 import { serverEnv } from '@sluice/shared/servers/server-config';
 import { expect, test } from 'vitest';
 import { z } from 'zod';

@@ -1,7 +1,7 @@
-import { ArgumentsError } from '@sluice/shared/command-line';
+import { ArgumentsError } from '@sluice/shared/config/command-line';
 import { loadServerConfig, loadServersConfig, type ServerConfig } from '@sluice/shared/servers/server-config';
 import type { z } from 'zod';
-import type { Environment } from '../command.ts';
+import type { Environment } from '../command/command.ts';
 
 /** What `--help` says of the option `--server`. */
 export const SERVER_HELP =

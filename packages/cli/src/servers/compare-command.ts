@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { atServer } from '@sluice/servers/at-server';
 import { ComparedServer, STATEMENT_MS_MAX } from '@sluice/servers/compare/compared-server';
 import { MENDED_TABLES } from '@sluice/servers/compare/compared-tables';
 import { type Both, ofBoth, type Servers } from '@sluice/servers/compare/different-keys';
@@ -13,18 +12,19 @@ import {
   type NamedKey,
   runComparison,
 } from '@sluice/servers/compare/run-comparison';
-import { type ConfiguredServer, connectTo, type ServersConfig } from '@sluice/servers/connected-server';
+import { atServer } from '@sluice/servers/state/at-server';
+import { type ConfiguredServer, connectTo, type ServersConfig } from '@sluice/servers/state/connected-server';
+import { createLogger } from '@sluice/shared/base/log';
+import { sleep } from '@sluice/shared/base/retry';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { ArgumentsError, Refused, readArguments } from '@sluice/shared/command-line';
+import { ArgumentsError, Refused, readArguments } from '@sluice/shared/config/command-line';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
-import { printable } from '@sluice/shared/printable';
-import { sleep } from '@sluice/shared/retry';
+import { printable } from '@sluice/shared/text/printable';
 import { readIdentity } from '@sluice/storage/clickhouse/identity';
-import { interruption } from '../interruption.ts';
-import { parseCommand } from '../parse-command.ts';
-import { inColumns, type Terminal } from '../terminal.ts';
+import { interruption } from '../command/interruption.ts';
+import { parseCommand } from '../command/parse-command.ts';
+import { inColumns, type Terminal } from '../command/terminal.ts';
 import { findServer } from './find-server.ts';
 import { reasonOf } from './reason-of.ts';
 

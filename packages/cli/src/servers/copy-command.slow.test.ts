@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { startClickHouse } from '@sluice/local-stack/clickhouse';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
-import { configured, serversConfig } from '@sluice/servers/connected-server';
+import { configured, serversConfig } from '@sluice/servers/state/connected-server';
+import { createLogger } from '@sluice/shared/base/log';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { migrate } from '@sluice/shared/clickhouse/migrate';
 import { TEST_ACCOUNTS, WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { withAdmin } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
 import { recordState } from '@sluice/storage/clickhouse/identity';
 import { OwnDatabase } from '@sluice/storage/clickhouse/own-database';
 import { ConfigResourceTypes } from 'kafkajs';

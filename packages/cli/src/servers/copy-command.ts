@@ -1,16 +1,16 @@
-import type { ConfiguredServer } from '@sluice/servers/connected-server';
 import { type CopyPlan, planCopy, rowsOf } from '@sluice/servers/copy/plan-copy';
 import { remoteTables } from '@sluice/servers/copy/remote-table';
 import { type CopyProgress, runCopy } from '@sluice/servers/copy/run-copy';
-import { ArgumentsError, readArguments } from '@sluice/shared/command-line';
+import type { ConfiguredServer } from '@sluice/servers/state/connected-server';
+import { createLogger } from '@sluice/shared/base/log';
+import { ArgumentsError, readArguments } from '@sluice/shared/config/command-line';
 import { createKafka } from '@sluice/shared/kafka/client';
-import { createLogger } from '@sluice/shared/log';
 import { describeRange } from '@sluice/shared/servers/partition-range';
 import { isNativeAddress, NATIVE_ADDRESS } from '@sluice/shared/servers/servers-file';
-import { megabytes, ProgressLines, percentageOf } from '../backup/progress-lines.ts';
-import { interruption } from '../interruption.ts';
-import { parseCommand } from '../parse-command.ts';
-import type { Terminal } from '../terminal.ts';
+import { interruption } from '../command/interruption.ts';
+import { parseCommand } from '../command/parse-command.ts';
+import { megabytes, ProgressLines, percentageOf } from '../command/progress-lines.ts';
+import type { Terminal } from '../command/terminal.ts';
 import { findServer } from './find-server.ts';
 import { reasonOf } from './reason-of.ts';
 

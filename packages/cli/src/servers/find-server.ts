@@ -1,5 +1,5 @@
-import type { ConfiguredServer } from '@sluice/servers/connected-server';
-import { ArgumentsError } from '@sluice/shared/command-line';
+import type { ConfiguredServer } from '@sluice/servers/state/connected-server';
+import { ArgumentsError } from '@sluice/shared/config/command-line';
 
 /**
  * Returns the server of a name.

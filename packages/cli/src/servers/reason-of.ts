@@ -1,8 +1,8 @@
-import { Refused } from '@sluice/shared/command-line';
-import { printable } from '@sluice/shared/printable';
+import { Refused } from '@sluice/shared/config/command-line';
+import { printable } from '@sluice/shared/text/printable';
 import { GroupMismatch } from '@sluice/storage/clickhouse/claim-database';
 import { DatabaseMismatch } from '@sluice/storage/clickhouse/own-database';
-import { unreachable } from '../unreachable.ts';
+import { unreachable } from '../command/unreachable.ts';
 
 /**
  * Returns why a command failed, for the operator.

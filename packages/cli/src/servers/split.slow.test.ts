@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { withAdmin } from '@sluice/shared/kafka/topics';
-import { entityHash, eventHash } from '@sluice/shared/row-hashes';
+import { entityHash, eventHash } from '@sluice/shared/rows/row-hashes';
 import { isInRange, parseRange } from '@sluice/shared/servers/partition-range';
 import fc, { sample } from '@sluice/shared/testing/fast-check';
 import { expect, inject, test } from 'vitest';

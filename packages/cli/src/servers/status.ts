@@ -1,13 +1,13 @@
-import { type ConfiguredServer, connectTo, ownerOf } from '@sluice/servers/connected-server';
-import { differentSettings, ownerErrors, sharedDatabases } from '@sluice/servers/problems';
-import { readServerState, type ServerState } from '@sluice/servers/server-state';
+import { type ConfiguredServer, connectTo, ownerOf } from '@sluice/servers/state/connected-server';
+import { type DatabaseState, readDatabaseState } from '@sluice/servers/state/database-state';
+import { differentSettings, ownerErrors, sharedDatabases } from '@sluice/servers/state/problems';
+import { createLogger } from '@sluice/shared/base/log';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
-import { printable } from '@sluice/shared/printable';
+import { printable } from '@sluice/shared/text/printable';
 import { readLag } from '@sluice/storage/kafka/lag';
 import type { Kafka } from 'kafkajs';
-import { inColumns } from '../terminal.ts';
+import { inColumns } from '../command/terminal.ts';
 
 /** A server is behind when it lacks what Kafka has had for so long, in milliseconds. Its writers record it every 2 s. */
 const BEHIND_MS = 60_000;
@@ -24,7 +24,7 @@ interface Writers {
 interface ServerStatus {
   readonly configured: ConfiguredServer;
   /** What its database says, or why it does not answer. */
-  readonly state: ServerState | Error;
+  readonly state: DatabaseState | Error;
   readonly writers: Writers | Error;
 }
 
@@ -66,7 +66,7 @@ function row({ configured: { server }, state, writers }: ServerStatus): string[]
   ].map(String);
 }
 
-function stateName({ identity, version, missing }: ServerState): string {
+function stateName({ identity, version, missing }: DatabaseState): string {
   if (identity) return identity.state;
   return version !== undefined && missing > 0 ? 'outdated' : 'empty';
 }
@@ -86,7 +86,7 @@ function problemsOfServer({ configured: { server }, state, writers }: ServerStat
   return [...ofWriters, ...ownerErrors(ownerOf(server), state.identity), ...stateProblems(name, state, writers)];
 }
 
-function stateProblems(name: string, state: ServerState, writers: Writers | Error): string[] {
+function stateProblems(name: string, state: DatabaseState, writers: Writers | Error): string[] {
   const { identity, progress, missing, isTooNew, haltedPartitions } = state;
   if (isTooNew) return [`${name}: a newer version has changed the tables so that this one cannot use them.`];
   if (missing > 0) return [`${name} lacks ${missing} migrations: start its writers, or npm run migrations -- apply.`];
@@ -113,7 +113,7 @@ async function readStatus(configured: ConfiguredServer): Promise<ServerStatus> {
   await using client = connectTo(configured);
   const asError = (error: Error) => error;
   const [state, writers] = await Promise.all([
-    readServerState(client).catch(asError),
+    readDatabaseState(client).catch(asError),
     readWriters(kafka, configured).catch(asError),
   ]);
   return { configured, state, writers };

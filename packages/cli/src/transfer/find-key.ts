@@ -1,6 +1,6 @@
-import { ArgumentsError } from '@sluice/shared/command-line';
-import type { Environment } from '../command.ts';
-import { readSecret } from '../local-system.ts';
+import { ArgumentsError } from '@sluice/shared/config/command-line';
+import type { Environment } from '../command/command.ts';
+import { readSecret } from '../command/local-system.ts';
 
 /**
  * Returns the key from the arguments or the environment, else the development key of npm start.

@@ -1,6 +1,6 @@
-import { ArgumentsError } from '@sluice/shared/command-line';
-import { parseCommand } from '../parse-command.ts';
-import type { Terminal } from '../terminal.ts';
+import { ArgumentsError } from '@sluice/shared/config/command-line';
+import { parseCommand } from '../command/parse-command.ts';
+import type { Terminal } from '../command/terminal.ts';
 import type { PartitionGrowth, TopicGrowth } from './partition-growth.ts';
 
 /** The most partitions that KAFKA_PARTITIONS takes. */

@@ -1,5 +1,5 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { PERSON_SQL } from '@sluice/shared/deleted-person';
+import { PERSON_SQL } from '@sluice/shared/rows/deleted-person';
 import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import { type ComparedTable, type Cut, checksumsOf, DELETIONS_LEFT_OUT, rowsOf } from './compared-tables.ts';
 

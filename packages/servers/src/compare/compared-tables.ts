@@ -1,5 +1,5 @@
 import { acceptedSql } from '@sluice/shared/clickhouse/property-versions';
-import { PERSON_SQL } from '@sluice/shared/deleted-person';
+import { PERSON_SQL } from '@sluice/shared/rows/deleted-person';
 
 /** A table that two servers have to have alike, as it is compared. */
 export interface ComparedTable {

@@ -1,13 +1,13 @@
-import { Refused } from '@sluice/shared/command-line';
-import { EVENT_IDENTIFIERS } from '@sluice/shared/event-identifiers';
+import { Refused } from '@sluice/shared/config/command-line';
 import { sendMessages } from '@sluice/shared/kafka/send-messages';
 import { topicNames } from '@sluice/shared/kafka/topics';
-import { eventHash } from '@sluice/shared/row-hashes';
 import { messageHeaders, PARTITIONS_HEADER } from '@sluice/shared/rows';
+import { EVENT_IDENTIFIERS } from '@sluice/shared/rows/event-identifiers';
+import { eventHash } from '@sluice/shared/rows/row-hashes';
 import type { Kafka, Message } from 'kafkajs';
-import { atServer } from '../at-server.ts';
-import type { ServersConfig } from '../connected-server.ts';
-import type { ServerState } from '../server-state.ts';
+import { atServer } from '../state/at-server.ts';
+import type { ServersConfig } from '../state/connected-server.ts';
+import type { DatabaseState } from '../state/database-state.ts';
 import { newestOf, userKey } from './classify-differences.ts';
 import type { ComparedServer, User } from './compared-server.ts';
 import { type Both, ofBoth } from './different-keys.ts';
@@ -35,7 +35,7 @@ export function isEmpty({ events: { send, remove }, entities }: MendingPlan): bo
  *
  * @throws {Refused} when the databases or the environment do not agree
  */
-export function partitionCountOf(states: Both<ServerState>, config: ServersConfig): number {
+export function partitionCountOf(states: Both<DatabaseState>, config: ServersConfig): number {
   const topic = topicNames(config).events;
   const recorded = states.flatMap(({ topicPartitions }) => topicPartitions.get(topic) ?? []);
   const counts = new Set([...recorded, config.KAFKA_PARTITIONS]);

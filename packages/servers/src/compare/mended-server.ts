@@ -1,8 +1,8 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { PERSON_SQL } from '@sluice/shared/deleted-person';
-import { EVENT_IDENTIFIERS, type IdentifierColumn } from '@sluice/shared/event-identifiers';
+import { PERSON_SQL } from '@sluice/shared/rows/deleted-person';
+import { EVENT_IDENTIFIERS, type IdentifierColumn } from '@sluice/shared/rows/event-identifiers';
 import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
-import { deletedVersionOf, lastDeletionsOf } from '@sluice/storage/clickhouse/last-deletions';
+import { deletedVersionOf, lastDeletionsOf } from '@sluice/storage/clickhouse/deleted-versions';
 import { requireNoRemovals } from '@sluice/storage/clickhouse/removals';
 import type { ShownEvent } from './plan-mending.ts';
 
@@ -26,7 +26,7 @@ export type WholeEvent = ShownEvent &
   Readonly<Record<IdentifierColumn | 'type' | 'event' | 'user_id' | 'group_id', string>> & {
     /** As a deletion names its user or visitor. */
     readonly user: string;
-    /** Of the table `events`. */
+    /** The partition of the table `events`. */
     readonly partition: string;
     /** Each is JSON text. */
     readonly properties: string;
@@ -47,7 +47,7 @@ export interface EntityRow {
   readonly user: string;
 }
 
-/** Of a user there is a row for each deletion after which it begins, so all are meant. */
+/** The key of an entity. A user has a row for each deletion after which it begins: all of them are meant. */
 export interface EntityKey {
   readonly workspace: string;
   readonly kind: string;

@@ -1,10 +1,10 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { Refused } from '@sluice/shared/command-line';
-import { ALL_OTHERS, BEFORE_EVENTS_MS, keptFromMs } from '@sluice/shared/retention-days';
+import { Refused } from '@sluice/shared/config/command-line';
+import { ALL_OTHERS, BEFORE_EVENTS_MS, keptFromMs } from '@sluice/shared/config/retention-days';
 import type { Identity } from '@sluice/storage/clickhouse/identity';
-import type { ConfiguredServer } from '../connected-server.ts';
-import { differentRanges, sharedDatabases, unfitReasons } from '../problems.ts';
-import { isKnown, type ServerState, stateOrReason } from '../server-state.ts';
+import type { ConfiguredServer } from '../state/connected-server.ts';
+import { type DatabaseState, isKnown, stateOrReason } from '../state/database-state.ts';
+import { differentRanges, sharedDatabases, unfitReasons } from '../state/problems.ts';
 import type { Cut } from './compared-tables.ts';
 import type { Both } from './different-keys.ts';
 
@@ -19,7 +19,7 @@ const REJECTED_MS = 29 * 86_400_000;
 
 export interface ComparisonPlan {
   readonly identities: Both<Identity>;
-  readonly states: Both<ServerState>;
+  readonly states: Both<DatabaseState>;
   readonly cut: Cut;
 }
 
@@ -60,7 +60,7 @@ export async function planComparison(
   };
 }
 
-function reasonsOf(configured: ConfiguredServer, state: ServerState | string): string[] {
+function reasonsOf(configured: ConfiguredServer, state: DatabaseState | string): string[] {
   const reasons = unfitReasons(configured.server, state, 'compare complete servers.');
   if (isKnown(state) && state.identity && !state.progress) {
     reasons.push(`${configured.server.name}: its writers have not recorded how far they are.`);
@@ -69,7 +69,7 @@ function reasonsOf(configured: ConfiguredServer, state: ServerState | string): s
 }
 
 /** The shortest retention that one of both has. */
-function keptFrom(retentions: Both<ServerState['retention']>) {
+function keptFrom(retentions: Both<DatabaseState['retention']>) {
   const now = Date.now();
   const fromOf = (workspace: string) =>
     Math.max(

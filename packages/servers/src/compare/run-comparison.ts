@@ -1,4 +1,4 @@
-import { Refused } from '@sluice/shared/command-line';
+import { Refused } from '@sluice/shared/config/command-line';
 import { DifferenceClassifier } from './classify-differences.ts';
 import type { LeftOut, Part, TableSize, UserDeletion } from './compared-server.ts';
 import { type ComparedTable, type Cut, DELETIONS, EVENTS, MENDED_TABLES, OTHER_TABLES } from './compared-tables.ts';

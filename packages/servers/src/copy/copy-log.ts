@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { Refused } from '@sluice/shared/command-line';
+import { Refused } from '@sluice/shared/config/command-line';
 import type { StoredPosition } from '@sluice/storage/clickhouse/known-partitions';
 
 /** How often a run of the command says that it is alive, in milliseconds, and after what silence it counts as ended. */

@@ -1,6 +1,6 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { readNumber } from '@sluice/shared/clickhouse/read-number';
-import { Refused } from '@sluice/shared/command-line';
+import { Refused } from '@sluice/shared/config/command-line';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { isWithin, type PartitionRange } from '@sluice/shared/servers/partition-range';
 import type { Identity } from '@sluice/storage/clickhouse/identity';
@@ -8,9 +8,9 @@ import { readLag } from '@sluice/storage/kafka/lag';
 import { requireStoppedWriters } from '@sluice/storage/kafka/stopped-writers';
 import { TopicRetention } from '@sluice/storage/kafka/topic-retention';
 import type { Kafka } from 'kafkajs';
-import { type ConfiguredServer, connectForMigrations, ownerOf } from '../connected-server.ts';
-import { ownerErrors, unfitReasons } from '../problems.ts';
-import { isKnown, type ServerState, stateOrReason } from '../server-state.ts';
+import { type ConfiguredServer, connectForMigrations, ownerOf } from '../state/connected-server.ts';
+import { type DatabaseState, isKnown, stateOrReason } from '../state/database-state.ts';
+import { ownerErrors, unfitReasons } from '../state/problems.ts';
 import { refuseOtherRun } from './copy-log.ts';
 import type { RemoteTables } from './remote-table.ts';
 import { isDivided, type Share } from './share.ts';
@@ -129,7 +129,7 @@ function fractionOf(share: Share | undefined): number {
 }
 
 /** Returns what the target gets of a source that has its partitions, and others. */
-function shareOf({ source, target }: PlanOptions, { topicPartitions }: ServerState): Share | undefined {
+function shareOf({ source, target }: PlanOptions, { topicPartitions }: DatabaseState): Share | undefined {
   const range = target.server.partitions;
   const partitionCount = topicPartitions.get(topicNames(source.config).events);
   if (!range || !partitionCount || ownerOf(source.server).partitions === ownerOf(target.server).partitions) {
@@ -151,7 +151,7 @@ function sumOf(numbers: readonly number[]): number {
   return numbers.reduce((sum, number) => sum + number, 0);
 }
 
-function sourceReasons({ source, target }: PlanOptions, state: ServerState | string): string[] {
+function sourceReasons({ source, target }: PlanOptions, state: DatabaseState | string): string[] {
   const reasons = unfitReasons(source.server, state, 'copy a complete server.');
   return isKnown(state) ? [...reasons, ...rangeReasons(source, target, state)] : reasons;
 }
@@ -159,7 +159,7 @@ function sourceReasons({ source, target }: PlanOptions, state: ServerState | str
 function rangeReasons(
   { server: source, config }: ConfiguredServer,
   { server: target }: ConfiguredServer,
-  state: ServerState,
+  state: DatabaseState,
 ) {
   const [ofSource, ofTarget] = [ownerOf(source).partitions, ownerOf(target).partitions];
   if (ofSource === ofTarget) return [];
@@ -179,7 +179,7 @@ function rangeReasons(
   ];
 }
 
-function targetReasons({ target }: PlanOptions, state: ServerState | string): string[] {
+function targetReasons({ target }: PlanOptions, state: DatabaseState | string): string[] {
   if (!isKnown(state)) return [state];
   const reasons = ownerErrors(ownerOf(target.server), state.identity);
   if (state.unknown.length > 0) {
@@ -191,7 +191,7 @@ function targetReasons({ target }: PlanOptions, state: ServerState | string): st
 /** A server that may be read loses no rows. @throws {Refused} */
 async function requireNotServing(
   { server }: ConfiguredServer,
-  { identity, missing }: ServerState,
+  { identity, missing }: DatabaseState,
   client: ClickHouseClient,
 ): Promise<void> {
   const { name, serves, database } = server;
@@ -262,7 +262,7 @@ export function requireTime({ name, bytes, bandwidth, headroom }: CopyTime): voi
   );
 }
 
-function differentVersions(source: ServerState, target: ServerState): CopyPlan['versions'] {
+function differentVersions(source: DatabaseState, target: DatabaseState): CopyPlan['versions'] {
   const [ofSource, ofTarget] = [source.version, target.version];
   if (ofSource === undefined || ofTarget === undefined || ofSource === ofTarget) return undefined;
   return [ofSource, ofTarget];

@@ -2,7 +2,7 @@ import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { ADMINISTRATOR } from '@sluice/shared/clickhouse/testing/test-accounts';
 import fc, { sample } from '@sluice/shared/testing/fast-check';
 import { expect, inject, test } from 'vitest';
-import type { ConfiguredServer } from '../connected-server.ts';
+import type { ConfiguredServer } from '../state/connected-server.ts';
 import { literal, remoteTables } from './remote-table.ts';
 
 /** A server of the file with this login. */

@@ -1,7 +1,7 @@
 import { loginOf } from '@sluice/shared/clickhouse/connection';
 import { migrateAccount } from '@sluice/shared/clickhouse/migrate';
-import { Refused } from '@sluice/shared/command-line';
-import type { ConfiguredServer } from '../connected-server.ts';
+import { Refused } from '@sluice/shared/config/command-line';
+import type { ConfiguredServer } from '../state/connected-server.ts';
 
 /** Whether a text holds what the native protocol does not take in a login. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it refuses

@@ -1,4 +1,4 @@
-import { entityHashSql, eventHashSql } from '@sluice/shared/row-hashes';
+import { entityHashSql, eventHashSql } from '@sluice/shared/rows/row-hashes';
 import type { PartitionRange } from '@sluice/shared/servers/partition-range';
 
 /** The part of a server's rows that another one gets, which has fewer of Kafka's partitions. */

@@ -1,9 +1,9 @@
+import { sleep } from '@sluice/shared/base/retry';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Migration } from '@sluice/shared/clickhouse/migrate';
 import { createdTable } from '@sluice/shared/clickhouse/migration-waves';
 import { readNumber } from '@sluice/shared/clickhouse/read-number';
-import { PERSON_SQL } from '@sluice/shared/deleted-person';
-import { sleep } from '@sluice/shared/retry';
+import { PERSON_SQL } from '@sluice/shared/rows/deleted-person';
 import { type CopyLog, IS_NEWEST_RUN } from './copy-log.ts';
 import type { RemoteTables } from './remote-table.ts';
 import { type Share, shareCondition, shareParameters } from './share.ts';

@@ -1,6 +1,6 @@
 import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client';
-import type { ClickHouseConfig } from '../config.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../base/log.ts';
+import type { ClickHouseConfig } from '../config/config.ts';
 import { loginHeaders, tlsAgent } from './connection.ts';
 import { pinnedSettings } from './settings.ts';
 import { statementTracer } from './statement-tracer.ts';

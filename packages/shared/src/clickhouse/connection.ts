@@ -1,7 +1,7 @@
 import type { Agent as HttpAgent } from 'node:http';
 import { Agent, type AgentOptions } from 'node:https';
-import type { ClickHouseConfig } from '../config.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../base/log.ts';
+import type { ClickHouseConfig } from '../config/config.ts';
 import { TlsFiles } from '../tls/tls-files.ts';
 import { tlsPaths } from '../tls/tls-material.ts';
 

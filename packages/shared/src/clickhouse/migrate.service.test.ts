@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, expect, inject, onTestFinished, test } from 'vitest';
-import { createLogger } from '../log.ts';
+import { createLogger } from '../base/log.ts';
 import { eventually } from '../testing/eventually.ts';
 import { createClickHouse } from './client.ts';
 import {
@@ -122,7 +122,7 @@ test('an upgrade does not wait for the counts by hour of the events that are sto
     all.slice(before.length).map(({ number }) => number),
   );
   await store();
-  // Of the new part, the projection answers; of the old one, its rows do.
+  // The projection of the new part answers; for the old one, its rows do.
   const mixed = await read(counts, { force_optimize_projection: 1 });
   expect(mixed).toHaveLength(3 * 17);
   expect(mixed).toEqual(await rows());

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
-import type { ClickHouseConfig } from '../config.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../base/log.ts';
+import type { ClickHouseConfig } from '../config/config.ts';
 import { type ClickHouseClient, createClickHouse } from './client.ts';
 import { createdTable, inWaves } from './migration-waves.ts';
 

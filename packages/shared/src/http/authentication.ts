@@ -1,12 +1,9 @@
 import type { FastifyRequest } from 'fastify';
 import type { ApiKey, KeyRing } from '../keys/key-ring.ts';
 import type { Scope } from '../keys/keys-file.ts';
-import { Problem } from './problem.ts';
+import { Problem, RETRY_UNAVAILABLE_SECONDS } from './problem.ts';
 
 const BEARER = /^bearer +(\S+) *$/i;
-
-/** Seconds after which a client should send its request again when the keys are not known. */
-const RETRY_AFTER_SECONDS = 5;
 
 /**
  * Returns the API key of a request.
@@ -36,7 +33,7 @@ export function findKey(token: string, keys: KeyRing, scope: Scope): ApiKey {
   // A producer drops events that get 401, so it must not get 401 while the keys are not known.
   if (!keys.loaded) {
     throw new Problem('keys_unavailable', 'API keys cannot be checked now; send the request again.', {
-      retryAfter: RETRY_AFTER_SECONDS,
+      retryAfter: RETRY_UNAVAILABLE_SECONDS,
     });
   }
   const key = keys.find(token);

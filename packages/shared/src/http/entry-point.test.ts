@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client';
 import { afterAll, expect, test } from 'vitest';
-import { createLogger } from '../log.ts';
+import { createLogger } from '../base/log.ts';
 import { createApiDocument } from './openapi.ts';
 import { OPERATIONAL_PATHS, OPERATIONAL_TAG } from './operational-paths.ts';
 import { registerReference } from './reference.ts';

@@ -1,5 +1,8 @@
 import type { ApiKey } from '../keys/key-ring.ts';
 
+/** What a request takes before anything of its body has arrived: its socket, headers and objects; in bytes. */
+export const REQUEST_BYTES = 16 * 1_024;
+
 /** The memory that one request holds. It grows with what arrives for the request, and with what is made from that. */
 export interface Reservation {
   /** Whether `bytes` more could be reserved now. */

@@ -8,7 +8,7 @@ import {
   type ZodOpenApiResponsesObject,
 } from 'zod-openapi';
 import { SCOPES, type Scope } from '../keys/keys-file.ts';
-import { inCode } from '../printable.ts';
+import { inCode } from '../text/printable.ts';
 import { PROBLEMS, type ProblemCode, problemSchema } from './problem.ts';
 import { PROBLEM_EXAMPLES } from './problem-examples.ts';
 

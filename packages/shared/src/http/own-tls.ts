@@ -1,5 +1,5 @@
-import type { ServiceConfig } from '../config.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../base/log.ts';
+import type { ServiceConfig } from '../config/config.ts';
 import { TlsFiles } from '../tls/tls-files.ts';
 import { tlsPaths } from '../tls/tls-material.ts';
 

@@ -46,6 +46,12 @@ export interface InputError {
   readonly message: string;
 }
 
+/** The `Retry-After` of a response while what the service needs is unavailable, in seconds. */
+export const RETRY_UNAVAILABLE_SECONDS = 5;
+
+/** The `Retry-After` of a response while the service is busy, or what it needs is for a moment; in seconds. */
+export const RETRY_BUSY_SECONDS = 2;
+
 export interface ProblemOptions {
   readonly errors?: readonly InputError[];
   /** Seconds, a whole number, for the `Retry-After` header. */

@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
-import { createLogger, type Logger } from '../log.ts';
+import { createLogger, type Logger } from '../base/log.ts';
 import { setClockBack } from '../testing/clock.ts';
 import { eventually } from '../testing/eventually.ts';
 import { Problem } from './problem.ts';

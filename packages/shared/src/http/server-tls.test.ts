@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { Registry } from 'prom-client';
 import { expect, onTestFinished, test } from 'vitest';
-import { createLogger } from '../log.ts';
+import { createLogger } from '../base/log.ts';
 import { type Authority, type Certificate, createAuthority } from '../tls/testing/certificates.ts';
 import { ownTls } from './own-tls.ts';
 import { createHttpServer } from './server.ts';

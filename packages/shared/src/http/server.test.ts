@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { createLogger } from '../log.ts';
+import { createLogger } from '../base/log.ts';
 import { eventually } from '../testing/eventually.ts';
 import { refuseOtherMethods } from './other-methods.ts';
 import { createHttpServer, listening } from './server.ts';

@@ -10,8 +10,8 @@ import Fastify, {
   LogController,
 } from 'fastify';
 import type { Registry } from 'prom-client';
-import type { Component } from '../lifecycle.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../base/log.ts';
+import type { Component } from '../service/lifecycle.ts';
 import type { TlsFiles } from '../tls/tls-files.ts';
 import { traceRequests } from '../tracing/request-spans.ts';
 import { HttpMetrics } from './metrics.ts';

@@ -3,8 +3,8 @@ import { Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
-import { kafkaEnv, loadConfig } from '../config.ts';
-import { createLogger } from '../log.ts';
+import { createLogger } from '../base/log.ts';
+import { kafkaEnv, loadConfig } from '../config/config.ts';
 import { createKafka } from './client.ts';
 import { ensureTopics, withAdmin } from './topics.ts';
 

@@ -3,9 +3,9 @@ import { connect } from 'node:tls';
 import { promisify } from 'node:util';
 import { zstdCompress, zstdDecompress } from 'node:zlib';
 import kafkajs, { type ISocketFactory, type Kafka, type logCreator, type SASLOptions } from 'kafkajs';
-import type { KafkaConfig } from '../config.ts';
-import { kafkaHint } from '../connection-hints.ts';
-import type { Logger } from '../log.ts';
+import { kafkaHint } from '../base/connection-hints.ts';
+import type { Logger } from '../base/log.ts';
+import type { KafkaConfig } from '../config/config.ts';
 import { TlsFiles } from '../tls/tls-files.ts';
 import { tlsPaths } from '../tls/tls-material.ts';
 

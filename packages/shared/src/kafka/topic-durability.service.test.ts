@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, inject, test } from 'vitest';
-import { createLogger } from '../log.ts';
+import { createLogger } from '../base/log.ts';
 import { createKafka } from './client.ts';
 import { createTopics } from './testing/create-topics.ts';
 import { shortcomings, TopicDurability } from './topic-durability.ts';

@@ -1,7 +1,7 @@
 import kafkajs, { type Admin, type Kafka } from 'kafkajs';
-import type { Component } from '../lifecycle.ts';
-import type { Logger } from '../log.ts';
-import { atMost, sleep } from '../retry.ts';
+import type { Logger } from '../base/log.ts';
+import { atMost, sleep } from '../base/retry.ts';
+import type { Component } from '../service/lifecycle.ts';
 import { IN_SYNC_MIN, REPLICAS_MIN, withAdmin } from './topics.ts';
 
 /** How often topics are looked at, in milliseconds: operators rarely change them. */

@@ -1,5 +1,5 @@
 import kafkajs, { type Admin, type IResourceConfigEntry, type ITopicConfig, type Kafka } from 'kafkajs';
-import type { KafkaConfig } from '../config.ts';
+import type { KafkaConfig } from '../config/config.ts';
 
 /** The names of the topics: `events` has events and deletions of users, `entities` changes of users and organizations. */
 export function topicNames(config: Pick<KafkaConfig, 'KAFKA_TOPIC_PREFIX'>): { events: string; entities: string } {

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { sleep } from '../retry.ts';
+import { sleep } from '../base/retry.ts';
 import { eventually } from '../testing/eventually.ts';
 import fc, { sample } from '../testing/fast-check.ts';
 import { withFileLock } from './file-lock.ts';

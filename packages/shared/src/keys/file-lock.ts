@@ -1,7 +1,7 @@
 import type { Stats } from 'node:fs';
 import { mkdir, open, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { sleep } from '../retry.ts';
+import { sleep } from '../base/retry.ts';
 
 /**
  * A lock that is older, in milliseconds, was left behind by a process that was killed: work takes milliseconds. So was one

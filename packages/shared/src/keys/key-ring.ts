@@ -1,7 +1,7 @@
 import { hash, timingSafeEqual } from 'node:crypto';
-import { FollowedFile, type FollowedFileState } from '../followed-file.ts';
-import type { Component } from '../lifecycle.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../base/log.ts';
+import { FollowedFile, type FollowedFileState } from '../config/followed-file.ts';
+import type { Component } from '../service/lifecycle.ts';
 import { type KeyEntry, parseKeysFile } from './keys-file.ts';
 import { TokenBucket } from './token-bucket.ts';
 

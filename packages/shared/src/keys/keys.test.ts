@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { createLogger } from '../log.ts';
+import { createLogger } from '../base/log.ts';
 import { eventually } from '../testing/eventually.ts';
 import { withFileLock } from './file-lock.ts';
 import { FileKeyRing, type KeyRing } from './key-ring.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import { expect, onTestFinished, test } from 'vitest';
-import { createLogger } from '../log.ts';
+import { createLogger } from '../base/log.ts';
 import { eventually } from '../testing/eventually.ts';
 import { writeKeysFile } from './keys-file.ts';
 import { createKeyRing } from './measured-key-ring.ts';

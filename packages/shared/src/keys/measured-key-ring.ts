@@ -1,7 +1,7 @@
 import type { Registry } from 'prom-client';
-import type { FollowedFileState } from '../followed-file.ts';
-import { declareFileMetrics } from '../followed-file-metrics.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../base/log.ts';
+import type { FollowedFileState } from '../config/followed-file.ts';
+import { declareFileMetrics } from '../config/followed-file-metrics.ts';
 import { FileKeyRing } from './key-ring.ts';
 
 /** Creates a key ring that follows a keys file, with the metrics of the file. */

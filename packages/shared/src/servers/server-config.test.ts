@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { ConfigError, clickHouseEnv, kafkaEnv } from '../config.ts';
+import { ConfigError, clickHouseEnv, kafkaEnv } from '../config/config.ts';
 import { loadServerConfig, serverEnv } from './server-config.ts';
 
 const schema = z.object({

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { ConfigError, loadConfig } from '../config.ts';
-import { shownPath } from '../shown-path.ts';
+import { ConfigError, loadConfig } from '../config/config.ts';
+import { shownPath } from '../text/printable.ts';
 import { isInRange } from './partition-range.ts';
 import { parseServersFile, type Server, ServersFileError } from './servers-file.ts';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { clickHouseAddress, clickHouseDatabase } from '../config.ts';
+import { clickHouseAddress, clickHouseDatabase } from '../config/config.ts';
 import { distinctRanges, type PartitionRange, parseRange, type Ranged, rangeErrors } from './partition-range.ts';
 
 /** The usual ports of ClickHouse's native protocol. */

@@ -1,5 +1,5 @@
 import { type ClientRequest, get, type IncomingMessage } from 'node:http';
-import { parseJson } from '../json.ts';
+import { parseJson } from '../text/json.ts';
 
 /** An event of a stream, as a client of the standard sees it. */
 export interface StreamedEvent {

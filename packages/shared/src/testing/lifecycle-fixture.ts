@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Component, runService } from '../lifecycle.ts';
-import { createLogger } from '../log.ts';
+import { createLogger } from '../base/log.ts';
+import { type Component, runService } from '../service/lifecycle.ts';
 
 const options = JSON.parse(process.argv[2] ?? '{}') as {
   stopMs?: number;

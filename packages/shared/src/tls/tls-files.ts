@@ -1,4 +1,4 @@
-import type { Logger } from '../log.ts';
+import type { Logger } from '../base/log.ts';
 import { readTlsMaterial, type TlsFilesError, type TlsMaterial, type TlsPaths } from './tls-material.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
-import { shownPath } from '../shown-path.ts';
+import { shownPath } from '../text/printable.ts';
 
 /** Which variables name the files: those that begin with this, and end with `_CA_FILE`, `_CERT_FILE` and `_KEY_FILE`. */
 export type TlsPrefix = 'KAFKA_SSL' | 'CLICKHOUSE' | 'TLS';

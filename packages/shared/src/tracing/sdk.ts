@@ -1,7 +1,7 @@
 import { type DiagLogFunction, DiagLogLevel, diag } from '@opentelemetry/api';
 import { defaultResource, resourceFromAttributes } from '@opentelemetry/resources';
 import { NodeSDK } from '@opentelemetry/sdk-node';
-import { createLogger } from '../log.ts';
+import { createLogger } from '../base/log.ts';
 
 /**
  * Starts OpenTelemetry's SDK, which gathers spans and exports them by OTLP. The environment configures it, with

@@ -1,6 +1,6 @@
+import { createLogger } from '@sluice/shared/base/log';
 import { migrate, readMigrations } from '@sluice/shared/clickhouse/migrate';
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
-import { createLogger } from '@sluice/shared/log';
 import { afterEach, beforeEach, expect, inject, test } from 'vitest';
 import { createTestClients, type TestClients } from '../testing/clients.ts';
 import { claimDatabase, GroupMismatch, refuseOtherGroups } from './claim-database.ts';

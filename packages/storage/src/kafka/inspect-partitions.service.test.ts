@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { createLogger } from '@sluice/shared/base/log';
 import { kafkaEnv, loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createTopics } from '@sluice/shared/kafka/testing/create-topics';
 import { withAdmin } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
 import { describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import { nameOf, type Position, positionAfter } from '../protocol/position.ts';

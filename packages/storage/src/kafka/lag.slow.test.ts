@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { createLogger } from '@sluice/shared/base/log';
 import { kafkaEnv, loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createTopics } from '@sluice/shared/kafka/testing/create-topics';
-import { createLogger } from '@sluice/shared/log';
 import { setClockBack } from '@sluice/shared/testing/clock';
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { IResourceConfigEntry } from 'kafkajs';

@@ -1,8 +1,8 @@
 import type { KafkaConfig } from '@sluice/shared/config';
 import { topicNames } from '@sluice/shared/kafka/topics';
-import type { Component } from '@sluice/shared/lifecycle';
-import { Measurement } from '@sluice/shared/measurement';
 import { isInRange, type PartitionRange } from '@sluice/shared/servers/partition-range';
+import type { Component } from '@sluice/shared/service/lifecycle';
+import { Measurement } from '@sluice/shared/service/measurement';
 import type { Admin, Kafka } from 'kafkajs';
 import { ifUnreadable, offsetOf } from './inspect-partitions.ts';
 import { TopicRetention } from './topic-retention.ts';

@@ -1,4 +1,4 @@
-import { Refused } from '@sluice/shared/command-line';
+import { Refused } from '@sluice/shared/config/command-line';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import type { Kafka } from 'kafkajs';
 import type { TopicPartition } from '../protocol/position.ts';

@@ -1,11 +1,11 @@
 import fc from '@sluice/shared/testing/fast-check';
 import { expect, test } from 'vitest';
-import { NO_PAUSE } from '../pause.ts';
-import { readPosthogOutline } from '../posthog/posthog-outline.ts';
+import { NO_PAUSE } from '../reading/pause.ts';
 import { RowCollector } from '../rows/row-collector.ts';
 import type { CallForm } from './call.ts';
 import { readCallOutline } from './call-outline.ts';
 import { collectCalls } from './call-rows.ts';
+import { readPosthogOutline } from './posthog/posthog-outline.ts';
 import { parseRejectedCall } from './rejected-call.ts';
 
 const NOW = Date.UTC(2026, 2, 2, 12);

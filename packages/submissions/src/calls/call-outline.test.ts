@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { NO_PAUSE } from '../pause.ts';
+import { NO_PAUSE } from '../reading/pause.ts';
 import { readCallOutline } from './call-outline.ts';
 
 const CALLS_MAX = 5_000;

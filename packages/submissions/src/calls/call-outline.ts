@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { Problem } from '@sluice/shared/http/problem';
-import { asProblem, notJson } from '../not-json.ts';
-import type { Pause } from '../pause.ts';
+import { asProblem, notJson } from '../reading/body-problems.ts';
 import {
   parseFieldName,
   parseFieldValue,
@@ -12,6 +11,7 @@ import {
 import { JsonCursor } from '../reading/json-cursor.ts';
 import { isJsonObject } from '../reading/json-object.ts';
 import type { JsonSlice } from '../reading/json-slice.ts';
+import type { Pause } from '../reading/pause.ts';
 import type { CallRoute } from './call.ts';
 import { isEmptyArray } from './call-parser.ts';
 

@@ -1,5 +1,5 @@
-import { parseExactJson } from '@sluice/shared/json';
 import fc from '@sluice/shared/testing/fast-check';
+import { parseExactJson } from '@sluice/shared/text/json';
 import { expect, test } from 'vitest';
 import { JsonCursor } from '../reading/json-cursor.ts';
 import { InvalidCall } from './call.ts';

@@ -1,4 +1,4 @@
-import { EVENT_IDENTIFIERS, type EventIdentifier } from '@sluice/shared/event-identifiers';
+import { EVENT_IDENTIFIERS, type EventIdentifier } from '@sluice/shared/rows/event-identifiers';
 import { z } from 'zod';
 import {
   encodeJson,

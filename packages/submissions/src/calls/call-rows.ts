@@ -1,9 +1,8 @@
 import { randomUUIDv7 } from 'node:crypto';
-import { asProblem } from '../not-json.ts';
-import type { Pause } from '../pause.ts';
-import { parsePosthogEvent } from '../posthog/posthog-event.ts';
+import { asProblem } from '../reading/body-problems.ts';
 import { parseSlice, parsingError } from '../reading/body-slices.ts';
 import type { JsonSlice } from '../reading/json-slice.ts';
+import type { Pause } from '../reading/pause.ts';
 import type { Acceptance } from '../rows/acceptance.ts';
 import { outgoingChange, propertyRow } from '../rows/change-row.ts';
 import { EventRows, subjectFields } from '../rows/event-row.ts';
@@ -14,6 +13,7 @@ import { type CallOutline, parseBatchContext } from './call-outline.ts';
 import { type CallParserOptions, parseCall } from './call-parser.ts';
 import { type CallPerson, findPerson } from './find-person.ts';
 import { messageUuid } from './message-uuid.ts';
+import { parsePosthogEvent } from './posthog/posthog-event.ts';
 import { rejectedCallRow } from './rejected-call.ts';
 
 export interface CallRowsOptions extends CallParserOptions {

@@ -1,4 +1,4 @@
-import { parseTimestamp } from '@sluice/shared/timestamp';
+import { parseTimestamp } from '@sluice/shared/text/timestamp';
 import { ObjectText } from '../reading/json-object.ts';
 import { TIMESTAMP_AHEAD_MS_MAX, TIMESTAMP_MS_MIN, uuidV7TimeMs } from '../reading/submission-limits.ts';
 import { InvalidCall } from './call.ts';

@@ -1,5 +1,5 @@
-import type { EventIdentifier } from '@sluice/shared/event-identifiers';
 import type { EntityKind } from '@sluice/shared/rows';
+import type { EventIdentifier } from '@sluice/shared/rows/event-identifiers';
 import type { SubmittedProperty } from '../reading/submission.ts';
 
 /**

@@ -1,7 +1,7 @@
-import type { Pause } from '../pause.ts';
 import { parseFieldValue } from '../reading/body-slices.ts';
 import { JsonCursor, MalformedJson } from '../reading/json-cursor.ts';
 import type { JsonSlice } from '../reading/json-slice.ts';
+import type { Pause } from '../reading/pause.ts';
 import type { CallForm } from './call.ts';
 import { userIdOf } from './call-parser.ts';
 

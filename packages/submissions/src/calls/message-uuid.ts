@@ -1,5 +1,4 @@
 import { hash } from 'node:crypto';
-import { hashUuid } from '../hash-uuid.ts';
 
 /** The namespace of the UUIDs that are derived from messageIds. Never change it: repeats would be new events. */
 export const MESSAGE_ID_NAMESPACE = 'd0a4a3f6-3a0e-4a55-8a5f-6a3bb0a4c3b1';
@@ -26,4 +25,10 @@ function bytesFor(name: string): Buffer {
   // A unit of UTF-16 takes at most three bytes.
   const bytesMax = NAMESPACE.length + 3 * name.length;
   return bytesMax <= shortBytes.length ? shortBytes : Buffer.concat([NAMESPACE], bytesMax);
+}
+
+/** Returns a UUID (RFC 9562) of the first 32 digits of a hash, with its version and variant set. */
+export function hashUuid(hex: string, version: 5 | 8): string {
+  const variant = '89ab'[Number.parseInt(hex[16] as string, 16) & 3];
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${version}${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }

@@ -1,4 +1,4 @@
-import { eventHash } from '@sluice/shared/row-hashes';
+import { eventHash } from '@sluice/shared/rows/row-hashes';
 import { z } from 'zod';
 import type { JsonSlice } from '../reading/json-slice.ts';
 import type { OutgoingRow } from '../rows/row-collector.ts';

@@ -1,10 +1,10 @@
 import { Problem } from '@sluice/shared/http/problem';
-import { NO_PAUSE } from '../pause.ts';
-import { readPosthogOutline } from '../posthog/posthog-outline.ts';
+import { NO_PAUSE } from '../reading/pause.ts';
 import { type PartitionRows, RowCollector } from '../rows/row-collector.ts';
 import type { CallForm } from './call.ts';
 import { readCallOutline } from './call-outline.ts';
 import { type CallRowsOptions, collectCalls } from './call-rows.ts';
+import { readPosthogOutline } from './posthog/posthog-outline.ts';
 import type { RejectedCall } from './rejected-call.ts';
 
 export interface ReplayOptions extends Pick<CallRowsOptions, 'callBytesMax' | 'propertiesMax' | 'now'> {

@@ -1,5 +1,5 @@
-import { KEY_PROPERTIES } from '../posthog/posthog-properties.ts';
 import type { CallForm } from './call.ts';
+import { KEY_PROPERTIES } from './posthog/posthog-properties.ts';
 
 /** A key that is this long is taken out of longer texts as well, such as an address. A shorter one may be a part of any word. */
 const PART_CHARACTERS_MIN = 16;

@@ -1,4 +1,4 @@
-import { parseExactJson } from '@sluice/shared/json';
+import { parseExactJson } from '@sluice/shared/text/json';
 import { TOO_DEEP } from './json-object.ts';
 import type { JsonSlice } from './json-slice.ts';
 import { IDENTIFIER_LENGTH_MAX, JSON_VALUES_MAX } from './submission-limits.ts';

@@ -1,4 +1,4 @@
-import { EXACT_DIGITS } from '@sluice/shared/json';
+import { EXACT_DIGITS } from '@sluice/shared/text/json';
 import { JSON_DEPTH_MAX } from './json-object.ts';
 
 /** What reading returns when a text is not canonical, or no JSON at all: the caller parses it then. */

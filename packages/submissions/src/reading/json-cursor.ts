@@ -1,4 +1,4 @@
-import { EXACT_DIGITS } from '@sluice/shared/json';
+import { EXACT_DIGITS } from '@sluice/shared/text/json';
 import { CanonicalObjects } from './canonical-objects.ts';
 import type { JsonSlice } from './json-slice.ts';
 

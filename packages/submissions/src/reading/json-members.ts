@@ -1,4 +1,4 @@
-import { parseJson } from '@sluice/shared/json';
+import { parseJson } from '@sluice/shared/text/json';
 import { parseName } from './body-slices.ts';
 import { JsonCursor } from './json-cursor.ts';
 import { isJsonObject } from './json-object.ts';

@@ -1,4 +1,4 @@
-import type { RawNumber } from '@sluice/shared/json';
+import type { RawNumber } from '@sluice/shared/text/json';
 import { z } from 'zod';
 
 /** How many levels of objects and arrays may nest; the object itself is level 1. */

@@ -1,6 +1,6 @@
 import { ERRORS_MAX, invalidRequest, type Problem } from '@sluice/shared/http/problem';
 import type { z } from 'zod';
-import { partsTooLarge } from '../parts-too-large.ts';
+import { partsTooLarge } from './body-problems.ts';
 
 /** Collects the errors of a body. It counts all of them and keeps at most {@link ERRORS_MAX}. */
 export class SubmissionErrors {

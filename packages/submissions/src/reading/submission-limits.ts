@@ -1,3 +1,5 @@
+import { integer } from '@sluice/shared/config';
+
 /** The earliest timestamp of an event, in milliseconds since 1970: 2000-01-01. */
 export const TIMESTAMP_MS_MIN = Date.UTC(2000, 0, 1);
 
@@ -29,3 +31,9 @@ export interface SubmissionLimits {
 export function uuidV7TimeMs(uuid: string | undefined): number | undefined {
   return uuid?.[14] === '7' ? Number.parseInt(uuid.slice(0, 8) + uuid.slice(9, 13), 16) : undefined;
 }
+
+/** The limits of what producers send, in the environment of ingest-api and of the command for dead letters. */
+export const limitsEnv = {
+  EVENT_BYTES_MAX: integer(1_024, 384 * 1_024).default(256 * 1_024),
+  PROPERTIES_PER_SUBMISSION_MAX: integer(1).default(1_000),
+};

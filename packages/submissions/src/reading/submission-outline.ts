@@ -1,7 +1,7 @@
-import type { Pause } from '../pause.ts';
 import { parseFieldName, parseName } from './body-slices.ts';
 import { JsonCursor } from './json-cursor.ts';
 import type { JsonSlice } from './json-slice.ts';
+import type { Pause } from './pause.ts';
 import { ROUTE_FIELDS, type SubmissionRoute } from './submission.ts';
 import type { SubmissionErrors } from './submission-errors.ts';
 import type { SubmissionLimits } from './submission-limits.ts';

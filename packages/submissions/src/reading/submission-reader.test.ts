@@ -1,8 +1,8 @@
-import { EVENT_IDENTIFIERS } from '@sluice/shared/event-identifiers';
 import { invalidRequest, Problem } from '@sluice/shared/http/problem';
+import { EVENT_IDENTIFIERS } from '@sluice/shared/rows/event-identifiers';
 import { expect, test } from 'vitest';
-import { NO_PAUSE } from '../pause.ts';
 import { encodeJson } from './json-object.ts';
+import { NO_PAUSE } from './pause.ts';
 import { submissionSchemas } from './submission.ts';
 import { SubmissionReader } from './submission-reader.ts';
 

@@ -1,13 +1,13 @@
 import { isUtf8 } from 'node:buffer';
 import { Problem } from '@sluice/shared/http/problem';
 import type { z } from 'zod';
-import { asProblem } from '../not-json.ts';
-import type { Pause } from '../pause.ts';
+import { asProblem } from './body-problems.ts';
 import { parseFieldValue, parseSlice, parsingError, withoutByteOrderMark } from './body-slices.ts';
 import { isText, parseEvent } from './event-parser.ts';
 import { JsonCursor } from './json-cursor.ts';
 import { encodeJson, errorOfMember } from './json-object.ts';
 import type { JsonSlice } from './json-slice.ts';
+import type { Pause } from './pause.ts';
 import {
   ROUTE_FIELDS,
   type Submission,

@@ -1,5 +1,5 @@
-import { EVENT_IDENTIFIERS, type EventIdentifier } from '@sluice/shared/event-identifiers';
-import { parseTimestamp } from '@sluice/shared/timestamp';
+import { EVENT_IDENTIFIERS, type EventIdentifier } from '@sluice/shared/rows/event-identifiers';
+import { parseTimestamp } from '@sluice/shared/text/timestamp';
 import { z } from 'zod';
 import { encodeJson, jsonObject } from './json-object.ts';
 import {

@@ -1,5 +1,5 @@
-import { entityHash } from '@sluice/shared/row-hashes';
 import type { ChangeRow, EntityKind } from '@sluice/shared/rows';
+import { entityHash } from '@sluice/shared/rows/row-hashes';
 import type { SubmittedProperty } from '../reading/submission.ts';
 import type { Acceptance } from './acceptance.ts';
 import type { OutgoingRow } from './row-collector.ts';

@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto';
-import { EVENT_IDENTIFIERS, type EventIdentifier } from '@sluice/shared/event-identifiers';
-import { eventHash } from '@sluice/shared/row-hashes';
 import type { EventRow } from '@sluice/shared/rows';
+import { EVENT_IDENTIFIERS, type EventIdentifier } from '@sluice/shared/rows/event-identifiers';
+import { eventHash } from '@sluice/shared/rows/row-hashes';
 import { v5 as uuidV5 } from 'uuid';
 import type { Acceptance } from './acceptance.ts';
 import type { OutgoingRow } from './row-collector.ts';

@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto';
 import type { ChangeRow } from '@sluice/shared/rows';
-import { partsTooLarge } from '../parts-too-large.ts';
-import type { Pause } from '../pause.ts';
+import { partsTooLarge } from '../reading/body-problems.ts';
+import type { Pause } from '../reading/pause.ts';
 import type { Submission } from '../reading/submission.ts';
 import { uuidV7TimeMs } from '../reading/submission-limits.ts';
 import type { Acceptance } from './acceptance.ts';

@@ -1,17 +1,13 @@
 import { authenticate, findKey } from '@sluice/shared/http/authentication';
-import type { MemoryBudget, Reservation } from '@sluice/shared/http/memory-budget';
-import { Problem } from '@sluice/shared/http/problem';
+import { type MemoryBudget, REQUEST_BYTES, type Reservation } from '@sluice/shared/http/memory-budget';
+import { Problem, RETRY_BUSY_SECONDS } from '@sluice/shared/http/problem';
 import type { RateLimiter } from '@sluice/shared/http/rate-limiter';
 import type { ApiKey, KeyRing } from '@sluice/shared/keys/key-ring';
 import type { Scope } from '@sluice/shared/keys/keys-file';
 import { rowsTooLarge } from '@sluice/submissions/rows/row-size';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { BrokerClock } from '../kafka/broker-clock.ts';
 import { networkOf } from './networks.ts';
-import { eventLogUnavailable, overloaded, RETRY_AFTER_SECONDS } from './problems.ts';
-
-/** What a request takes before anything of its body has arrived: its socket, headers and objects. */
-const REQUEST_BYTES = 16 * 1_024;
+import { eventLogUnavailable, overloaded } from './problems.ts';
 
 /** The memory of an ordinary request as a multiple of its body: the body itself and its rows. */
 const MEMORY_PER_BODY = 2.5;
@@ -34,9 +30,17 @@ declare module 'fastify' {
   }
 }
 
+/** The clock of this machine, compared with Kafka's. */
+export interface ComparedClock {
+  /** Whether they have been compared in the last minutes. Otherwise nothing can be accepted. */
+  readonly isCompared: boolean;
+  /** Returns why versions from this clock would be wrong; `undefined` when they are right. */
+  problem(): string | undefined;
+}
+
 export interface AdmissionOptions {
   readonly keys: KeyRing;
-  readonly clock: Pick<BrokerClock, 'problem' | 'isCompared'>;
+  readonly clock: ComparedClock;
   readonly limiter: RateLimiter;
   readonly memory: Pick<MemoryBudget, 'open'>;
   readonly bodyBytesMax: number;
@@ -169,7 +173,7 @@ export class Admission {
     if (!clock.isCompared) throw eventLogUnavailable();
     if (clock.problem() !== undefined) {
       throw new Problem('clock_skewed', 'The clock of this instance is wrong; send the request again.', {
-        retryAfter: RETRY_AFTER_SECONDS,
+        retryAfter: RETRY_BUSY_SECONDS,
       });
     }
   }

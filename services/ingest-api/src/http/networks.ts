@@ -1,21 +1,4 @@
 import { isIPv4, isIPv6 } from 'node:net';
-import { z } from 'zod';
-
-/** Addresses that `TRUSTED_PROXIES` may name instead of listing them. */
-const NAMED_NETWORKS: readonly string[] = ['loopback', 'linklocal', 'uniquelocal'];
-
-/** An address, an address with the length of its network (`10.0.0.0/8`), or the name of a range. */
-export const proxyNetwork = z
-  .string()
-  .refine(isProxyNetwork, `must hold addresses, networks such as 10.0.0.0/8, or ${NAMED_NETWORKS.join(', ')}`);
-
-function isProxyNetwork(text: string): boolean {
-  if (NAMED_NETWORKS.includes(text)) return true;
-  const [address = '', length, ...rest] = text.split('/');
-  const bits = isIPv4(address) ? 32 : isIPv6(address) ? 128 : 0;
-  if (bits === 0 || rest.length > 0) return false;
-  return length === undefined || (/^[1-9]\d{0,2}$/.test(length) && Number(length) <= bits);
-}
 
 /** An IPv4 address, also as a socket that takes IPv6 shows it, and with the port that some proxies add. */
 const IPV4 = /^(?:::ffff:)?(\d+\.\d+\.\d+\.\d+)(?::\d+)?$/i;

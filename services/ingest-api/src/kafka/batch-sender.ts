@@ -1,5 +1,5 @@
 import { type Span, SpanKind } from '@opentelemetry/api';
-import type { Logger } from '@sluice/shared/log';
+import type { Logger } from '@sluice/shared/base/log';
 import { ATTRIBUTE } from '@sluice/shared/tracing/attributes';
 import { markFailed } from '@sluice/shared/tracing/failed-span';
 import { sharedWork } from '@sluice/shared/tracing/shared-work';

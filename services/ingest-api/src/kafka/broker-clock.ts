@@ -1,7 +1,7 @@
+import type { Logger } from '@sluice/shared/base/log';
+import { atMost, retry, sleep } from '@sluice/shared/base/retry';
 import { CLOCK_INTERVAL_MS, clockTopicName, ensureTopics } from '@sluice/shared/kafka/topics';
-import type { Component } from '@sluice/shared/lifecycle';
-import type { Logger } from '@sluice/shared/log';
-import { atMost, retry, sleep } from '@sluice/shared/retry';
+import type { Component } from '@sluice/shared/service/lifecycle';
 import type { Kafka, Producer, RecordMetadata } from 'kafkajs';
 import type { IngestConfig } from '../config.ts';
 import type { IngestMetrics } from '../metrics.ts';

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurnOfEventLoop } from 'node:timers/promises';
-import type { Logger } from '@sluice/shared/log';
-import { backoff, sleep } from '@sluice/shared/retry';
+import type { Logger } from '@sluice/shared/base/log';
+import { backoff, sleep } from '@sluice/shared/base/retry';
 import type { BatchSender } from './batch-sender.ts';
 import type { Bundle, SendFailure } from './bundle.ts';
 import type { TopicPartition } from './topic-partition.ts';

@@ -1,9 +1,9 @@
 // What Kafka refuses of one partition or one topic stays the trouble of those who write to it.
 
 import { randomUUID } from 'node:crypto';
+import { createLogger } from '@sluice/shared/base/log';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
 import { eventually } from '@sluice/shared/testing/eventually';
 import kafkajs from 'kafkajs';
 import { afterEach, beforeEach, expect, inject, test } from 'vitest';

@@ -1,9 +1,9 @@
 import type { Span } from '@opentelemetry/api';
-import { connectionHint } from '@sluice/shared/connection-hints';
+import { connectionHint } from '@sluice/shared/base/connection-hints';
+import type { Logger } from '@sluice/shared/base/log';
+import { atMost, retry } from '@sluice/shared/base/retry';
 import { ensureTopics } from '@sluice/shared/kafka/topics';
-import type { Component } from '@sluice/shared/lifecycle';
-import type { Logger } from '@sluice/shared/log';
-import { atMost, retry } from '@sluice/shared/retry';
+import type { Component } from '@sluice/shared/service/lifecycle';
 import type { PartitionRows } from '@sluice/submissions/rows/row-collector';
 import type { Kafka } from 'kafkajs';
 import type { IngestConfig } from '../config.ts';

@@ -1,6 +1,6 @@
+import type { Logger } from '@sluice/shared/base/log';
+import { sleep } from '@sluice/shared/base/retry';
 import { withAdmin } from '@sluice/shared/kafka/topics';
-import type { Logger } from '@sluice/shared/log';
-import { sleep } from '@sluice/shared/retry';
 import type { ITopicMetadata, Kafka } from 'kafkajs';
 import type { TopicPartition } from './topic-partition.ts';
 

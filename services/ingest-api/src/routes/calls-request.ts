@@ -1,22 +1,22 @@
 import { ERRORS_MAX } from '@sluice/shared/http/problem';
 import type { CallOutline } from '@sluice/submissions/calls/call-outline';
 import { type CallRowsOptions, collectCalls, type RejectedIndex } from '@sluice/submissions/calls/call-rows';
-import type { Pause } from '@sluice/submissions/pause';
+import type { Pause } from '@sluice/submissions/reading/pause';
 import { type PartitionRows, RowCollector } from '@sluice/submissions/rows/row-collector';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Admission } from '../http/admission.ts';
+import type { BodyQueue } from '../http/body-queue.ts';
 import { keysOutsideOf } from '../http/call-keys.ts';
-import type { WorkspaceTurns } from '../http/workspace-turns.ts';
+import { clientOf } from '../http/client-library.ts';
 import type { RowPublisher } from '../kafka/row-publisher.ts';
 import type { IngestMetrics } from '../metrics.ts';
-import { clientOf } from './client-library.ts';
 import { publishRows } from './publish-rows.ts';
 import type { VersionClock } from './version-clock.ts';
 
 /** What the routes of calls need, whichever clients they are for. */
 export interface PostCallsOptions extends Pick<CallRowsOptions, 'callBytesMax' | 'propertiesMax' | 'now'> {
   readonly admission: Admission;
-  readonly turns: WorkspaceTurns;
+  readonly bodies: BodyQueue;
   readonly publisher: RowPublisher;
   readonly versions: VersionClock;
   readonly metrics: Pick<IngestMetrics, 'acceptedEvents' | 'calls' | 'rejectedCalls'>;

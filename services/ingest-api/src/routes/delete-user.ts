@@ -1,5 +1,5 @@
-import { visitorOf } from '@sluice/shared/deleted-person';
 import { invalidRequest, Problem } from '@sluice/shared/http/problem';
+import { visitorOf } from '@sluice/shared/rows/deleted-person';
 import { deletionParameters } from '@sluice/submissions/reading/submission';
 import { RowCollector } from '@sluice/submissions/rows/row-collector';
 import { deletionRow } from '@sluice/submissions/rows/submission-rows';

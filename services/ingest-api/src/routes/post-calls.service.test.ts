@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
-import { sleep } from '@sluice/shared/retry';
+import { sleep } from '@sluice/shared/base/retry';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { type Ingest, startIngest } from '../testing/ingest.ts';
 

@@ -2,7 +2,7 @@ import { unauthorized } from '@sluice/shared/http/authentication';
 import { Problem } from '@sluice/shared/http/problem';
 import { CALL_TYPES, type CallRoute } from '@sluice/submissions/calls/call';
 import { type CallOutline, readCallOutline } from '@sluice/submissions/calls/call-outline';
-import type { Pause } from '@sluice/submissions/pause';
+import type { Pause } from '@sluice/submissions/reading/pause';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { registerAnyBodyReader } from '../http/body-reader.ts';
 import { callKeyOf } from '../http/call-keys.ts';
@@ -47,10 +47,10 @@ class PostCalls {
   }
 
   async post(request: FastifyRequest, reply: FastifyReply, route: CallRoute): Promise<FastifyReply> {
-    const { turns, produceTimeoutMs } = this.#options;
+    const { bodies, produceTimeoutMs } = this.#options;
     const body = request.body as Buffer | undefined;
     if (body === undefined) throw new Problem('malformed_json', 'A JSON body is needed.');
-    const taken = await turns.read(request.network ?? request.apiKey.workspace, body, (pause) =>
+    const taken = await bodies.read(request.network ?? request.apiKey.workspace, body, (pause) =>
       this.#take(request, body, route, pause),
     );
     const timeoutMs = Math.min(produceTimeoutMs, HOLD_MS_MAX);

@@ -1,5 +1,5 @@
 import { Problem } from '@sluice/shared/http/problem';
-import type { Pause } from '@sluice/submissions/pause';
+import type { Pause } from '@sluice/submissions/reading/pause';
 import type { SubmissionRoute } from '@sluice/submissions/reading/submission';
 import type { SubmissionReader } from '@sluice/submissions/reading/submission-reader';
 import { type PartitionRows, RowCollector } from '@sluice/submissions/rows/row-collector';
@@ -7,7 +7,7 @@ import { leastRowBytes } from '@sluice/submissions/rows/row-size';
 import { collectRows } from '@sluice/submissions/rows/submission-rows';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Admission } from '../http/admission.ts';
-import type { WorkspaceTurns } from '../http/workspace-turns.ts';
+import type { BodyQueue } from '../http/body-queue.ts';
 import type { RowPublisher } from '../kafka/row-publisher.ts';
 import type { IngestMetrics } from '../metrics.ts';
 import { readIdempotencyKey } from './idempotency-key.ts';
@@ -16,7 +16,7 @@ import type { VersionClock } from './version-clock.ts';
 
 export interface PostSubmissionsOptions {
   readonly admission: Admission;
-  readonly turns: WorkspaceTurns;
+  readonly bodies: BodyQueue;
   readonly reader: SubmissionReader;
   readonly publisher: RowPublisher;
   readonly versions: VersionClock;
@@ -41,11 +41,13 @@ class PostSubmissions {
   }
 
   async post(request: FastifyRequest, reply: FastifyReply, route: SubmissionRoute): Promise<FastifyReply> {
-    const { publisher, metrics, turns } = this.#options;
+    const { publisher, metrics, bodies } = this.#options;
     const { workspace } = request.apiKey;
     const body = request.body as Buffer | undefined;
     if (body === undefined) throw new Problem('malformed_json', 'A JSON body is needed.');
-    const { rows, uuids } = await turns.read(workspace, body, (pause) => this.#createRows(request, body, route, pause));
+    const { rows, uuids } = await bodies.read(workspace, body, (pause) =>
+      this.#createRows(request, body, route, pause),
+    );
     // The rows hold everything that is needed. The body, which may be much larger, can go.
     request.body = undefined;
     if (rows.length > 0) await publishRows(publisher, request, rows);

@@ -1,4 +1,4 @@
-import { partsTooLarge } from '@sluice/submissions/parts-too-large';
+import { partsTooLarge } from '@sluice/submissions/reading/body-problems';
 import type { PartitionRows } from '@sluice/submissions/rows/row-collector';
 import type { FastifyRequest } from 'fastify';
 import { eventLogUnavailable } from '../http/problems.ts';

@@ -1,4 +1,4 @@
-import { visitorOf } from '@sluice/shared/deleted-person';
+import { visitorOf } from '@sluice/shared/rows/deleted-person';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { type Ingest, post, startIngest } from '../testing/ingest.ts';

@@ -1,8 +1,8 @@
 import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
 import { getHeapStatistics } from 'node:v8';
-import { type Component, runService } from '@sluice/shared/lifecycle';
-import type { Logger } from '@sluice/shared/log';
+import type { Logger } from '@sluice/shared/base/log';
+import { type Component, runService } from '@sluice/shared/service/lifecycle';
 import { AggregatorRegistry } from 'prom-client';
 import type { IngestConfig } from '../config.ts';
 import type { ReadyMessage } from './ready-together.ts';

@@ -1,4 +1,4 @@
-import { sleep } from '@sluice/shared/retry';
+import { sleep } from '@sluice/shared/base/retry';
 
 const POLL_MS = 100;
 

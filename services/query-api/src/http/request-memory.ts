@@ -1,16 +1,18 @@
-import type { MemoryBudget, Reservation } from '@sluice/shared/http/memory-budget';
+import { acceptJsonBodies } from '@sluice/shared/http/json-body';
+import { type MemoryBudget, REQUEST_BYTES, type Reservation } from '@sluice/shared/http/memory-budget';
+import { onResponseEnd } from '@sluice/shared/http/response-end';
+import { parseJson } from '@sluice/shared/text/json';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { QueryConfig } from '../config.ts';
 import { COMPRESSED_BYTES_MIN, COMPRESSOR_BYTES } from './compression.ts';
 import { overloaded } from './overloaded.ts';
-import { onResponseEnd } from './response-end.ts';
 import type { Reader } from './workspace.ts';
-
-/** What a request takes before its parameters are read: its socket, headers and objects. */
-const REQUEST_BYTES = 16 * 1_024;
 
 /** The memory of parameters as a multiple of the address: their texts, the filters, and the SQL of these. */
 const MEMORY_PER_ADDRESS = 8;
+
+/** The memory of a body as a multiple of its bytes: the body, its texts, and what is sent to ClickHouse. */
+const MEMORY_PER_BODY = 6;
 
 /** How much longer than its queries a client may read what is left of a response, in milliseconds. */
 const READING_MS_MAX = 60_000;
@@ -39,6 +41,19 @@ export class MemoryRefused extends Error {
  */
 export function reserve(memory: Reservation | undefined, bytes: number): void {
   if (memory && !memory.grow(bytes)) throw overloaded(new MemoryRefused('the memory of all requests is used up'));
+}
+
+/**
+ * Has routes take bodies as {@link acceptJsonBodies} does, whose memory is reserved before they are read.
+ *
+ * @param bytesMax the largest body; one that does not announce its size counts as so large
+ */
+export function acceptJson(routes: FastifyInstance, bytesMax: number): void {
+  acceptJsonBodies(routes, { parse: parseJson });
+  routes.addHook('preParsing', async ({ headers, memory }) => {
+    const announced = Number(headers['content-length'] ?? bytesMax);
+    reserve(memory, MEMORY_PER_BODY * Math.min(announced, bytesMax));
+  });
 }
 
 /** Lets requests hold memory. */

@@ -1,7 +1,7 @@
 import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
-import { parseExactJson } from '@sluice/shared/json';
-import { inCode } from '@sluice/shared/printable';
+import { parseExactJson } from '@sluice/shared/text/json';
+import { inCode } from '@sluice/shared/text/printable';
 import { z } from 'zod';
 import { EVENT_COLUMNS, GROUP_FIELDS, type GroupField } from '../records/events/event-columns.ts';
 import { propertyValue, textOfJson } from '../records/filters/property-value.ts';

@@ -1,5 +1,5 @@
+import { Turns } from '@sluice/shared/base/turns';
 import { Problem } from '@sluice/shared/http/problem';
-import { Turns } from '@sluice/shared/turns';
 import type { QueryConfig } from '../config.ts';
 import type { Query, QueryOptions } from '../store/query.ts';
 import { isOutOfTime } from '../store/query-error.ts';

@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import { z } from 'zod';
 import type { QueryConfig } from '../config.ts';
 import { BODY_CODES, type CommonDescription } from '../http/describe.ts';
-import { acceptJson } from '../http/json-body.ts';
+import { acceptJson } from '../http/request-memory.ts';
 import { untilStoreAnswers } from '../store/query-runner.ts';
 import { whileConnected } from '../store/read-route.ts';
 import { SQL_FORMATS, type SqlFormatName } from './sql-formats.ts';

@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net';
+import { sleep } from '@sluice/shared/base/retry';
 import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
-import { visitorOf } from '@sluice/shared/deleted-person';
-import { sleep } from '@sluice/shared/retry';
+import { visitorOf } from '@sluice/shared/rows/deleted-person';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { metric } from '../testing/load.ts';

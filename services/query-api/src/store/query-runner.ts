@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import type { Logger } from '@sluice/shared/base/log';
 import { Problem } from '@sluice/shared/http/problem';
-import type { Logger } from '@sluice/shared/log';
 import type { QueryConfig } from '../config.ts';
 import { RETRY_AFTER_SECONDS } from '../http/overloaded.ts';
 import { reserve } from '../http/request-memory.ts';

@@ -1,5 +1,6 @@
 import type { Reservation } from '@sluice/shared/http/memory-budget';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
+import { untilDisconnected } from '@sluice/shared/http/response-end';
 import type { Scope } from '@sluice/shared/keys/keys-file';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { QueryConfig } from '../config.ts';
@@ -91,20 +92,9 @@ export async function whileConnected(
   reply: FastifyReply,
   handle: (signal: AbortSignal) => Promise<FastifyReply>,
 ): Promise<FastifyReply> {
-  const controller = new AbortController();
-  let disconnected = false;
-  reply.raw.once('close', () => {
-    if (reply.raw.writableFinished) return;
-    disconnected = true;
-    controller.abort();
-  });
-  try {
-    return await handle(controller.signal);
-  } catch (error) {
-    controller.abort();
-    if (!disconnected) throw error;
+  return await untilDisconnected(reply, handle, () => {
     // There is no one to send the error to.
     reply.request.releaseSlot?.();
     return reply.hijack();
-  }
+  });
 }

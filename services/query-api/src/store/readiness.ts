@@ -1,7 +1,7 @@
+import { connectionHint, withHint } from '@sluice/shared/base/connection-hints';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { isMigrated, SchemaTooNew } from '@sluice/shared/clickhouse/migrate';
-import { connectionHint, withHint } from '@sluice/shared/connection-hints';
-import { Probe } from '@sluice/shared/probe';
+import { Probe } from '@sluice/shared/service/probe';
 
 /** How long a probe may take, in milliseconds. */
 const PROBE_TIMEOUT_MS = 2_000;

@@ -10,7 +10,7 @@ import { mergeParts } from '@sluice/shared/clickhouse/testing/merge-parts';
 import { ADMINISTRATOR, QUERY_ACCOUNT, TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { type ClickHouseConfig, loadConfig } from '@sluice/shared/config';
-import { eventHash, eventHashSql } from '@sluice/shared/row-hashes';
+import { eventHash, eventHashSql } from '@sluice/shared/rows/row-hashes';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { configSchema } from '../config.ts';

@@ -1,11 +1,11 @@
+import { connectionHint } from '@sluice/shared/base/connection-hints';
+import type { Logger } from '@sluice/shared/base/log';
+import { retry } from '@sluice/shared/base/retry';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
 import { isMigrated, migrate } from '@sluice/shared/clickhouse/migrate';
 import type { ClickHouseConfig } from '@sluice/shared/config';
-import { connectionHint } from '@sluice/shared/connection-hints';
-import type { Component } from '@sluice/shared/lifecycle';
-import type { Logger } from '@sluice/shared/log';
-import { retry } from '@sluice/shared/retry';
+import type { Component } from '@sluice/shared/service/lifecycle';
 
 /** The account has not the rights for migrations, which is how it should be. */
 const FORBIDDEN = new ErrorCodes('ACCESS_DENIED', 'READONLY');

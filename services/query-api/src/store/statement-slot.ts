@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from '@sluice/shared/log';
+import type { Logger } from '@sluice/shared/base/log';
 
 /** How soon a server is asked for the first time, in milliseconds: a statement that was just sent has begun by then. */
 const FIRST_MS = 50;

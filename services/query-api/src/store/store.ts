@@ -1,4 +1,4 @@
-import { sleep } from '@sluice/shared/retry';
+import { sleep } from '@sluice/shared/base/retry';
 import type { ClickHouseReader } from './clickhouse-reader.ts';
 import { ConnectionFailure } from './read-failures.ts';
 import type { Tables } from './tables.ts';

@@ -1,4 +1,4 @@
-import { eventHashSql } from '@sluice/shared/row-hashes';
+import { eventHashSql } from '@sluice/shared/rows/row-hashes';
 import type { Sql } from './sql.ts';
 
 /**

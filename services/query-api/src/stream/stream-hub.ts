@@ -1,6 +1,6 @@
+import type { Logger } from '@sluice/shared/base/log';
+import { backoff, sleep } from '@sluice/shared/base/retry';
 import { Problem } from '@sluice/shared/http/problem';
-import type { Logger } from '@sluice/shared/log';
-import { backoff, sleep } from '@sluice/shared/retry';
 import type { QueryConfig } from '../config.ts';
 import type { StreamMetrics } from '../metrics.ts';
 import type { QueryRunner } from '../store/query-runner.ts';

@@ -1,5 +1,5 @@
+import type { Logger } from '@sluice/shared/base/log';
 import { Problem } from '@sluice/shared/http/problem';
-import type { Logger } from '@sluice/shared/log';
 import type { QueryConfig } from '../config.ts';
 import type { StreamMetrics } from '../metrics.ts';
 import { outcomeOf, queryProblem } from '../store/query-error.ts';

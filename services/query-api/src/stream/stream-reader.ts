@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
+import { Turns } from '@sluice/shared/base/turns';
 import { Problem } from '@sluice/shared/http/problem';
-import { Turns } from '@sluice/shared/turns';
 import type { QueryRunner } from '../store/query-runner.ts';
 import { ConnectionFailure } from '../store/read-failures.ts';
 import type { RowBatches } from '../store/row-parser.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { mergeParts } from '@sluice/shared/clickhouse/testing/merge-parts';
-import { visitorOf } from '@sluice/shared/deleted-person';
+import { visitorOf } from '@sluice/shared/rows/deleted-person';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
 import { tokenOf } from '../http/cursor.ts';

@@ -1,5 +1,5 @@
-import { parseJson } from '@sluice/shared/json';
 import fc, { sample } from '@sluice/shared/testing/fast-check';
+import { parseJson } from '@sluice/shared/text/json';
 import type { Condition } from '../records/filters/operators.ts';
 import type { Owner } from '../records/owners/owners.ts';
 import { conditionsFor, textOf } from './conditions.ts';

@@ -1,4 +1,4 @@
-import { parseJson } from '@sluice/shared/json';
+import { parseJson } from '@sluice/shared/text/json';
 import type { EventOrder } from '../records/events/event-order.ts';
 import type { Comparison, Condition } from '../records/filters/operators.ts';
 import { IDENTIFIERS, type TestEvent } from './query-service.ts';

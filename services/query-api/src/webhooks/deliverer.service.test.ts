@@ -1,7 +1,7 @@
+import { createLogger } from '@sluice/shared/base/log';
+import { sleep } from '@sluice/shared/base/retry';
 import { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { Problem } from '@sluice/shared/http/problem';
-import { createLogger } from '@sluice/shared/log';
-import { sleep } from '@sluice/shared/retry';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';

@@ -1,7 +1,7 @@
+import type { Logger } from '@sluice/shared/base/log';
+import { atMost, sleep } from '@sluice/shared/base/retry';
 import type { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { Problem, type ProblemCode } from '@sluice/shared/http/problem';
-import type { Logger } from '@sluice/shared/log';
-import { atMost, sleep } from '@sluice/shared/retry';
 import type { StreamHubs } from '../stream/stream-hubs.ts';
 import { decodePosition, isAtLeast } from '../stream/stream-position.ts';
 import type { AttemptPlaces } from './attempt-places.ts';

@@ -1,6 +1,6 @@
+import type { Logger } from '@sluice/shared/base/log';
+import { sleep } from '@sluice/shared/base/retry';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import type { Logger } from '@sluice/shared/log';
-import { sleep } from '@sluice/shared/retry';
 
 /** How many attempts of each webhook the log has. */
 export const LOG_LINES_MAX = 100;

@@ -1,4 +1,4 @@
-import { type EventPerson, personOf } from '@sluice/shared/deleted-person';
+import { type EventPerson, personOf } from '@sluice/shared/rows/deleted-person';
 import { decodePosition, isAtLeast, type StreamPosition } from '../stream/stream-position.ts';
 import type { LogLine } from './delivery-log.ts';
 import type { Message } from './http-sender.ts';

@@ -1,5 +1,5 @@
-import { visitorOf } from '@sluice/shared/deleted-person';
-import { sleep } from '@sluice/shared/retry';
+import { sleep } from '@sluice/shared/base/retry';
+import { visitorOf } from '@sluice/shared/rows/deleted-person';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { ClickHouseReader } from '../store/clickhouse-reader.ts';

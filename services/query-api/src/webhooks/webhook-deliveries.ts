@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
+import type { Logger } from '@sluice/shared/base/log';
+import { sleep } from '@sluice/shared/base/retry';
 import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
-import type { Logger } from '@sluice/shared/log';
-import { sleep } from '@sluice/shared/retry';
 import { Deliverer, type DelivererOptions } from './deliverer.ts';
 import type { KnownWebhooks } from './known-webhooks.ts';
 import type { StoredWebhook } from './webhook.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { createLogger } from '@sluice/shared/log';
+import { createLogger } from '@sluice/shared/base/log';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { type QueryService, startQuery } from '../testing/query-service.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { sleep } from '@sluice/shared/base/retry';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { sleep } from '@sluice/shared/retry';
 
 /** Stands for the instances themselves in the table of leases. */
 const INSTANCES = '00000000-0000-0000-0000-000000000000';

@@ -1,6 +1,6 @@
+import type { Logger } from '@sluice/shared/base/log';
+import { backoff, sleep } from '@sluice/shared/base/retry';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import type { Logger } from '@sluice/shared/log';
-import { backoff, sleep } from '@sluice/shared/retry';
 import type { WebhookProgress } from './webhook.ts';
 
 const RETRY_MS = 250;

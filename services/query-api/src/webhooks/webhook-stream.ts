@@ -1,5 +1,5 @@
+import { sleep } from '@sluice/shared/base/retry';
 import type { MemoryBudget, Reservation } from '@sluice/shared/http/memory-budget';
-import { sleep } from '@sluice/shared/retry';
 import { reserve } from '../http/request-memory.ts';
 import type { StreamHubs } from '../stream/stream-hubs.ts';
 import { type EventNote, NOTE, type StreamListener } from '../stream/stream-listener.ts';

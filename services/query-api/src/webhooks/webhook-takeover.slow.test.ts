@@ -1,6 +1,6 @@
+import { sleep } from '@sluice/shared/base/retry';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { createDatabase, type TestDatabase } from '@sluice/shared/clickhouse/testing/test-database';
-import { sleep } from '@sluice/shared/retry';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { metric } from '../testing/load.ts';

@@ -12,7 +12,7 @@ import {
   type OwnDescription,
   once,
 } from '../http/describe.ts';
-import { acceptJson } from '../http/json-body.ts';
+import { acceptJson } from '../http/request-memory.ts';
 import { timestampParameter } from '../records/filters/parameter-schemas.ts';
 import { parseParameters, refuseErrors, refuseParameters } from '../records/filters/parameters.ts';
 import { PAGE_BYTES, pageMembers, parseWholeList, wholeListParameters } from '../records/filters/whole-lists.ts';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import type { Logger } from '@sluice/shared/base/log';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { MemoryBudget } from '@sluice/shared/http/memory-budget';
-import type { Component } from '@sluice/shared/lifecycle';
-import type { Logger } from '@sluice/shared/log';
+import type { Component } from '@sluice/shared/service/lifecycle';
 import type { QueryConfig } from '../config.ts';
 import type { QueryRunner } from '../store/query-runner.ts';
 import type { Stores } from '../store/store.ts';

@@ -1,5 +1,5 @@
 import { randomUUIDv7 } from 'node:crypto';
-import { parseExactJson } from '@sluice/shared/json';
+import { parseExactJson } from '@sluice/shared/text/json';
 import { type Call, InvalidCall } from '@sluice/submissions/calls/call';
 import { isEmptyArray, parseCall, UUID } from '@sluice/submissions/calls/call-parser';
 import { messageUuid } from '@sluice/submissions/calls/message-uuid';

@@ -1,6 +1,6 @@
 import { type InputError, Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
-import { parseExactJson } from '@sluice/shared/json';
+import { parseExactJson } from '@sluice/shared/text/json';
 import { isJsonObject } from '@sluice/submissions/reading/json-object';
 
 /** How many events a page has, without `limit` and at most. */

@@ -1,9 +1,9 @@
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
+import { untilDisconnected } from '@sluice/shared/http/response-end';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import type { Service } from '../upstream/service.ts';
-import { whileConnected } from '../while-connected.ts';
 import { queryParameters } from './event-parameters.ts';
 import { shownOf } from './shown-event.ts';
 
@@ -13,7 +13,7 @@ const page = z.object({ limit: z.int(), offset: z.int(), total: z.int().nullable
 export function registerGetEvents(app: FastifyInstance, query: Service): void {
   app.get('/events', async (request, reply) => {
     const parameters = queryParameters(request.query as QueryParameters);
-    const { items, others } = await whileConnected(reply, (signal) =>
+    const { items, others } = await untilDisconnected(reply, (signal) =>
       query.list({ method: 'GET', path: `/events?${parameters}`, of: request, signal }, 'results', shownOf),
     );
     const { limit, offset, total } = page.parse(others);

@@ -2,7 +2,7 @@ import { ERRORS_MAX, type InputError, Problem } from '@sluice/shared/http/proble
 import { InvalidCall } from '@sluice/submissions/calls/call';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { listOf } from '../json-body.ts';
+import { listOf } from '../http/body-list.ts';
 import type { Service } from '../upstream/service.ts';
 import { type EventCall, type EventCallOptions, eventCall } from './event-call.ts';
 

@@ -43,7 +43,7 @@ export function shownOf(stored: JsonMembers): string {
     const json = stored.get(storedName);
     return json === undefined ? [] : [[name, json]];
   };
-  // Of an event of nobody the uuid is the anonymousId.
+  // The uuid of an event of nobody is its anonymousId.
   const isThere = ([name, json]: readonly [string, string]) =>
     json !== 'null' && !(name === 'anonymousId' && json === stored.get('uuid'));
   return jsonText([

@@ -1,9 +1,9 @@
 import { Problem } from '@sluice/shared/http/problem';
+import { untilDisconnected } from '@sluice/shared/http/response-end';
 import type { FastifyInstance } from 'fastify';
-import { listOf } from '../json-body.ts';
+import { listOf } from '../http/body-list.ts';
 import { jsonArray } from '../upstream/json-list.ts';
 import type { Service } from '../upstream/service.ts';
-import { whileConnected } from '../while-connected.ts';
 import { withOurNames, withTheirNames } from './statement-names.ts';
 
 /** How many statements a request may have. */
@@ -13,7 +13,7 @@ export const STATEMENTS_MAX = 20;
 export function registerPostQueries(app: FastifyInstance, query: Service): void {
   app.post('/queries', async (request, reply) => {
     const statements = statementsOf(request.body);
-    const results = await whileConnected(reply, async (signal) => {
+    const results = await untilDisconnected(reply, async (signal) => {
       const found: Buffer[] = [];
       for (const sql of statements) {
         const body = JSON.stringify({ sql: withOurNames(sql), format: 'json' });

@@ -1,4 +1,4 @@
-import { Turns } from '@sluice/shared/turns';
+import { Turns } from '@sluice/shared/base/turns';
 import { parseName, parseSlice } from '@sluice/submissions/reading/body-slices';
 import { JsonCursor } from '@sluice/submissions/reading/json-cursor';
 import { jsonMembers } from '@sluice/submissions/reading/json-members';

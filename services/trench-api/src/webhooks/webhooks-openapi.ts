@@ -1,6 +1,6 @@
 import type { PathDescriptions } from '@sluice/shared/http/openapi';
 import { z } from 'zod';
-import { BODY_CODES, json, WITH_KEY } from '../openapi-parts.ts';
+import { BODY_CODES, json, WITH_KEY } from '../http/openapi-parts.ts';
 import { createdWebhook, shownWebhook, shownWebhooks, webhookBody } from './webhook-body.ts';
 
 const WEBHOOK_EXAMPLE = {

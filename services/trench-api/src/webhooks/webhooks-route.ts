@@ -1,8 +1,8 @@
 import { Problem } from '@sluice/shared/http/problem';
+import { untilDisconnected } from '@sluice/shared/http/response-end';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Service, ServiceRequest } from '../upstream/service.ts';
-import { whileConnected } from '../while-connected.ts';
 import { queryBody, shownOf, storedWebhook, withTheirNames } from './webhook-body.ts';
 
 /** The largest body, in bytes. */
@@ -28,7 +28,7 @@ export function registerWebhooks(app: FastifyInstance, query: Service): void {
     const path = uuid === undefined ? '/webhooks' : `/webhooks/${encodeURIComponent(uuid)}`;
     const common = { method, path, mayBeMissing: uuid !== undefined, of: request };
     try {
-      return await whileConnected(reply, (signal) =>
+      return await untilDisconnected(reply, (signal) =>
         query.send({ ...common, ...(body !== undefined && { body }), signal }),
       );
     } catch (error) {

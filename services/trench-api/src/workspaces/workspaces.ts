@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Problem } from '@sluice/shared/http/problem';
+import { Problem, RETRY_UNAVAILABLE_SECONDS } from '@sluice/shared/http/problem';
 import {
   createKey,
   KeysFileChanges,
@@ -8,9 +8,6 @@ import {
   type WorkspaceEntry,
 } from '@sluice/shared/keys/keys-file';
 import type { ChangedWorkspace, CreatedWorkspace, NewWorkspace, ShownWorkspace } from './workspace-body.ts';
-
-/** Seconds after which a client should send its request again when the keys file cannot be used. */
-const RETRY_AFTER_SECONDS = 5;
 
 /** The workspaces of a keys file, each with its keys. */
 export class Workspaces {
@@ -86,7 +83,7 @@ export class Workspaces {
     } catch (cause) {
       if (!(cause instanceof KeysFileError)) throw cause;
       throw new Problem('keys_unavailable', 'The keys file cannot be used now; send the request again.', {
-        ...{ cause: new Error(`the keys file ${cause.message}`, { cause }), retryAfter: RETRY_AFTER_SECONDS },
+        ...{ cause: new Error(`the keys file ${cause.message}`, { cause }), retryAfter: RETRY_UNAVAILABLE_SECONDS },
       });
     }
   }

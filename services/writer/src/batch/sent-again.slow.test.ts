@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { PERSON_SQL, visitorOf } from '@sluice/shared/deleted-person';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
+import { PERSON_SQL, visitorOf } from '@sluice/shared/rows/deleted-person';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { batchOf, changeRow, createTestStore, eventRow, NOON, type TestStore } from '../testing/store.ts';
 

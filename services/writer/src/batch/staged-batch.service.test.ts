@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => db.close());
 
-/** Of an event that the server stamped when it came. */
+/** The columns of an event that the server stamped when it came. */
 const stampedAt = (timestamp: number) => ({ timestamp, received_at: timestamp * 1_000, stamped: 1 }) as const;
 
 interface Stored {

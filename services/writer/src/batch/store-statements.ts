@@ -1,5 +1,5 @@
 import { ONCE_WEEKS_OF_CHANGE, VERSION_OF_CHANGE } from '@sluice/shared/clickhouse/property-versions';
-import { deletedVersionOf, lastDeletionsOf, type Users } from '@sluice/storage/clickhouse/last-deletions';
+import { deletedVersionOf, lastDeletionsOf, type Users } from '@sluice/storage/clickhouse/deleted-versions';
 import type { Statement } from '@sluice/storage/clickhouse/statement';
 import { STORED_EVENT_COLUMNS } from './staging-tables.ts';
 

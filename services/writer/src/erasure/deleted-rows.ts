@@ -1,4 +1,4 @@
-import { anonymousIdOf, isVisitor, visitorOf } from '@sluice/shared/deleted-person';
+import { anonymousIdOf, isVisitor, visitorOf } from '@sluice/shared/rows/deleted-person';
 import type { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import { requireNoRemovals } from '@sluice/storage/clickhouse/removals';
 import type { DueErasure } from './erasure-passes.ts';

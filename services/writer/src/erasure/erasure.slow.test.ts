@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
+import { createLogger } from '@sluice/shared/base/log';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { mergeParts } from '@sluice/shared/clickhouse/testing/merge-parts';
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
-import { visitorOf } from '@sluice/shared/deleted-person';
-import { createLogger } from '@sluice/shared/log';
 import type { ChangeRow } from '@sluice/shared/rows';
+import { visitorOf } from '@sluice/shared/rows/deleted-person';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, onTestFinished, test } from 'vitest';

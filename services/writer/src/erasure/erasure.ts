@@ -1,5 +1,5 @@
+import type { Logger } from '@sluice/shared/base/log';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import type { Logger } from '@sluice/shared/log';
 import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import type { WriterConfig } from '../config.ts';
 import { eraseRows, forgetUsersWithoutRows } from './deleted-rows.ts';

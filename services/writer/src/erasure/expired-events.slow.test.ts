@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
+import { createLogger } from '@sluice/shared/base/log';
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
-import { createLogger } from '@sluice/shared/log';
-import { ALL_OTHERS, keptFromMs } from '@sluice/shared/retention-days';
+import { ALL_OTHERS, keptFromMs } from '@sluice/shared/config/retention-days';
 import type { EventRow } from '@sluice/shared/rows';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { readRetention, recordRetention } from '@sluice/storage/clickhouse/retention-settings';

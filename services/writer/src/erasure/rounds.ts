@@ -1,5 +1,5 @@
-import type { Logger } from '@sluice/shared/log';
-import { sleep } from '@sluice/shared/retry';
+import type { Logger } from '@sluice/shared/base/log';
+import { sleep } from '@sluice/shared/base/retry';
 import { RemovalRunning } from '@sluice/storage/clickhouse/removals';
 
 export interface RoundsOptions {

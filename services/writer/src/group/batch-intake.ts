@@ -1,5 +1,5 @@
+import type { Logger } from '@sluice/shared/base/log';
 import { withAdmin } from '@sluice/shared/kafka/topics';
-import type { Logger } from '@sluice/shared/log';
 import { PARTITIONS_HEADER } from '@sluice/shared/rows';
 import { isSameLog } from '@sluice/storage/kafka/inspect-partitions';
 import type { Assignment } from '@sluice/storage/protocol/assignment';

@@ -1,5 +1,5 @@
+import { createLogger } from '@sluice/shared/base/log';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { createLogger } from '@sluice/shared/log';
 import { messageHeaders } from '@sluice/shared/rows';
 import { readPartitions } from '@sluice/storage/clickhouse/known-partitions';
 import { Positions } from '@sluice/storage/clickhouse/positions';

@@ -1,5 +1,5 @@
-import type { Logger } from '@sluice/shared/log';
-import { backoff, retry, sleep } from '@sluice/shared/retry';
+import type { Logger } from '@sluice/shared/base/log';
+import { backoff, retry, sleep } from '@sluice/shared/base/retry';
 import type { NewPosition, Positions } from '@sluice/storage/clickhouse/positions';
 import type { Assignment } from '@sluice/storage/protocol/assignment';
 import { type DeadLetter, errorTypeOf } from '@sluice/storage/protocol/dead-letter';

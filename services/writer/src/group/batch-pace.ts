@@ -1,4 +1,4 @@
-import { sleep } from '@sluice/shared/retry';
+import { sleep } from '@sluice/shared/base/retry';
 
 export interface BatchPaceOptions {
   /** How old a row may be when it is stored, in milliseconds, as long as batches are not full. */

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { createLogger } from '@sluice/shared/base/log';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { createTopics } from '@sluice/shared/kafka/testing/create-topics';
-import { createLogger } from '@sluice/shared/log';
 import type { Consumer } from 'kafkajs';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { configSchema } from '../config.ts';

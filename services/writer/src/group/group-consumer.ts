@@ -1,6 +1,6 @@
+import type { Logger } from '@sluice/shared/base/log';
+import { sleep } from '@sluice/shared/base/retry';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
-import type { Logger } from '@sluice/shared/log';
-import { sleep } from '@sluice/shared/retry';
 import { Assignment } from '@sluice/storage/protocol/assignment';
 import { Fenced } from '@sluice/storage/protocol/fenced';
 import type { TopicPartition } from '@sluice/storage/protocol/position';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { createLogger } from '@sluice/shared/base/log';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { ensureTopics, topicNames } from '@sluice/shared/kafka/topics';
-import { createLogger } from '@sluice/shared/log';
 import { expect, inject, test } from 'vitest';
 import { configSchema } from '../config.ts';
 import { isMemberOf } from './group-consumer.ts';

@@ -1,6 +1,6 @@
+import type { Logger } from '@sluice/shared/base/log';
+import { retry, sleep } from '@sluice/shared/base/retry';
 import { withAdmin } from '@sluice/shared/kafka/topics';
-import type { Logger } from '@sluice/shared/log';
-import { retry, sleep } from '@sluice/shared/retry';
 import { isInRange, type PartitionRange } from '@sluice/shared/servers/partition-range';
 import { GroupMismatch } from '@sluice/storage/clickhouse/claim-database';
 import type { Halts } from '@sluice/storage/clickhouse/halts';

@@ -10,7 +10,7 @@ const SCRIPT = 'posthog-js/dist/array.js';
 
 /** What a page gets. */
 interface PageInput {
-  /** Of ingest-api. */
+  /** The address of ingest-api. */
   readonly url: string;
   readonly key: string;
   readonly steps: readonly PosthogStep[];

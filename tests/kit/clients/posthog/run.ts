@@ -5,7 +5,7 @@ import { runInPage } from './in-browser.ts';
 import { type PosthogStep, STEPS } from './steps.ts';
 
 export interface PosthogRun {
-  /** Of ingest-api. */
+  /** The address of ingest-api. */
   readonly url: string;
   /** Resolves when ingest-api has all events: a page does not say so itself. */
   readonly received: () => Promise<void>;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { ClickHouseConfig } from '../../config.ts';
-import { createLogger } from '../../log.ts';
+import { createLogger } from '../../base/log.ts';
+import type { ClickHouseConfig } from '../../config/config.ts';
 import { createClickHouse } from '../client.ts';
 import { migrate, readMigrations } from '../migrate.ts';
 import { createdTable } from '../migration-waves.ts';

@@ -1,5 +1,5 @@
 import { Problem } from '@sluice/shared/http/problem';
-import { readPosthogKey } from '@sluice/submissions/posthog/posthog-outline';
+import { readPosthogKey } from '@sluice/submissions/calls/posthog/posthog-outline';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Counter } from 'prom-client';
 import { registerAnyBodyReader } from '../../http/body-reader.ts';
@@ -112,7 +112,7 @@ export function registerClientSetup(app: FastifyInstance, options: ClientSetupOp
   });
 }
 
-function registerFlags(app: FastifyInstance, { admission, turns, bodyBytesMax }: PostCallsOptions): void {
+function registerFlags(app: FastifyInstance, { admission, bodies, bodyBytesMax }: PostCallsOptions): void {
   app.register(async (instance) => {
     renameUnauthorized(instance);
     registerAnyBodyReader(instance, Math.min(EVENT_BODY_BYTES_MAX, bodyBytesMax));
@@ -120,7 +120,7 @@ function registerFlags(app: FastifyInstance, { admission, turns, bodyBytesMax }:
     for (const path of FLAG_PATHS) {
       instance.post(path, { onRequest }, async (request) => {
         const body = bodyOf(request);
-        const key = await turns.read(request.network ?? '', body, (pause) => readPosthogKey(body, pause));
+        const key = await bodies.read(request.network ?? '', body, (pause) => readPosthogKey(body, pause));
         admission.admitBodyKey(request, keyOf(request, key));
         return NO_FLAGS;
       });

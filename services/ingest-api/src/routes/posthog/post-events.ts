@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { CallOutline } from '@sluice/submissions/calls/call-outline';
-import { jsonOfForm } from '@sluice/submissions/posthog/form-data';
-import { readPosthogOutline } from '@sluice/submissions/posthog/posthog-outline';
+import { jsonOfForm } from '@sluice/submissions/calls/posthog/form-data';
+import { readPosthogOutline } from '@sluice/submissions/calls/posthog/posthog-outline';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { registerAnyBodyReader } from '../../http/body-reader.ts';
 import { type PostCallsOptions, publishCalls, readCallsRequest } from '../calls-request.ts';
@@ -63,14 +63,14 @@ class PostEvents {
   }
 
   async post(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const { turns, produceTimeoutMs, callsMax } = this.#options;
+    const { bodies, produceTimeoutMs, callsMax } = this.#options;
     const heldUntil = performance.now() + HOLD_MS_MAX;
     const body = bodyOf(request);
     const turn = request.network ?? '';
-    const read = await turns.read(turn, body, (pause) => readPosthogOutline(body, callsMax, pause));
+    const read = await bodies.read(turn, body, (pause) => readPosthogOutline(body, callsMax, pause));
     const outline = { ...read, sentAt: read.sentAt ?? sentAtIn(request) };
     await this.#admit(request, outline);
-    const taken = await turns.read(request.apiKey.workspace, body, (pause) =>
+    const taken = await bodies.read(request.apiKey.workspace, body, (pause) =>
       readCallsRequest(request, outline, { form: 'posthog', idempotencyKey: undefined }, this.#options, pause),
     );
     const timeoutMs = Math.min(produceTimeoutMs, Math.max(heldUntil - performance.now(), PUBLISH_MS_MIN));

@@ -1,4 +1,4 @@
-import { visitorOf } from '@sluice/shared/deleted-person';
+import { visitorOf } from '@sluice/shared/rows/deleted-person';
 import { createDocumentChecker } from '@sluice/shared/testing/openapi';
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
 import { type QueryService, startQuery } from '../../testing/query-service.ts';

@@ -12,8 +12,8 @@ import {
   type OwnDescription,
   once,
 } from '../../http/describe.ts';
-import { acceptJson } from '../../http/json-body.ts';
 import { KEYS_PER_WORKSPACE_MAX } from '../../http/limits.ts';
+import { acceptJson } from '../../http/request-memory.ts';
 import { refuseParameters } from '../../records/filters/parameters.ts';
 import { newKeySchema, parseNewKey, WorkspaceKeys } from './workspace-keys.ts';
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import { sleep } from '@sluice/shared/base/retry';
 import { hashKey } from '@sluice/shared/keys/keys-file';
 import { TokenBucket } from '@sluice/shared/keys/token-bucket';
-import { sleep } from '@sluice/shared/retry';
 import { type ConsoleDocuments, orStoreAway, type StoredDocument } from './console-documents.ts';
 import type { Link } from './view.ts';
 

@@ -1,4 +1,5 @@
 import type { OperationDescription } from '@sluice/shared/http/openapi';
+import { onResponseEnd } from '@sluice/shared/http/response-end';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { encodeCursor } from '../../http/cursor.ts';
@@ -11,7 +12,6 @@ import {
   timeSchema,
 } from '../../http/describe.ts';
 import { sendJson } from '../../http/json-response.ts';
-import { onResponseEnd } from '../../http/response-end.ts';
 import { type ReadDependencies, type RequestContext, registerRead } from '../../store/read-route.ts';
 import { RequestQueries } from '../../store/request-queries.ts';
 import { TimeBudget } from '../../store/time-budget.ts';

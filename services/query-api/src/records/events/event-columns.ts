@@ -1,4 +1,4 @@
-import { EVENT_IDENTIFIERS } from '@sluice/shared/event-identifiers';
+import { EVENT_IDENTIFIERS } from '@sluice/shared/rows/event-identifiers';
 import { OPERATORS, type Operator } from '../filters/operators.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { InputError } from '@sluice/shared/http/problem';
-import { endOfDay } from '@sluice/shared/timestamp';
+import { endOfDay } from '@sluice/shared/text/timestamp';
 import { z } from 'zod';
 import { shownConditions } from '../../store/deletions/hidden-events.ts';
 import { type Sql, where } from '../../store/sql.ts';

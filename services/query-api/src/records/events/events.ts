@@ -1,7 +1,7 @@
+import type { Logger } from '@sluice/shared/base/log';
 import type { OperationDescription } from '@sluice/shared/http/openapi';
 import { Problem } from '@sluice/shared/http/problem';
 import { requestLog } from '@sluice/shared/http/server';
-import type { Logger } from '@sluice/shared/log';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { encodeCursor } from '../../http/cursor.ts';

@@ -1,5 +1,5 @@
-import { inCode } from '@sluice/shared/printable';
-import { parseTimestamp } from '@sluice/shared/timestamp';
+import { inCode } from '@sluice/shared/text/printable';
+import { parseTimestamp } from '@sluice/shared/text/timestamp';
 import { z } from 'zod';
 import { ITEMS_MAX, LIMIT_DEFAULT, LIMIT_MAX, PROPERTY_FILTERS_MAX } from '../../http/limits.ts';
 import { notEmpty, type OperandKind } from './operators.ts';

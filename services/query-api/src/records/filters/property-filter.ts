@@ -1,4 +1,4 @@
-import { parseExactJson, parseJson } from '@sluice/shared/json';
+import { parseExactJson, parseJson } from '@sluice/shared/text/json';
 import { NAME_DOTS_MAX } from '../../http/limits.ts';
 import type { Condition } from './operators.ts';
 

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { entityHash, eventHash } from '@sluice/shared/row-hashes';
+import { entityHash, eventHash } from '@sluice/shared/rows/row-hashes';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ask, comparable, OWNER_TABLES, type OwnersWorld, ownerQuestions, ownersWorld } from '../../testing/owners.ts';
 import {

@@ -1,6 +1,6 @@
 import type { QueryParameters } from '@sluice/shared/http/query-string';
-import { countLineFeeds } from '@sluice/shared/line-feeds';
-import { parseTimestamp } from '@sluice/shared/timestamp';
+import { countLineFeeds } from '@sluice/shared/text/line-feeds';
+import { parseTimestamp } from '@sluice/shared/text/timestamp';
 import { z } from 'zod';
 import { eventFilterable, selectionParameters } from '../../records/events/event-selection.ts';
 import { eventParameters } from '../../records/events/events-parameters.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
-import { parseJson } from '@sluice/shared/json';
 import { eventually } from '@sluice/shared/testing/eventually';
+import { parseJson } from '@sluice/shared/text/json';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { EVENT_COLUMNS } from '../../records/events/event-columns.ts';
 import { metric } from '../../testing/load.ts';

@@ -1,4 +1,4 @@
-import { Turns } from '@sluice/shared/turns';
+import { Turns } from '@sluice/shared/base/turns';
 import { groupsOf } from '../../records/entities/candidates.ts';
 import { readEntities } from '../../records/entities/entities-reader.ts';
 import type { Entity } from '../../records/entities/entity-record.ts';

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Reservation } from '@sluice/shared/http/memory-budget';
-import { parseExactJson, parseJson } from '@sluice/shared/json';
+import { parseExactJson, parseJson } from '@sluice/shared/text/json';
 import { NAME_DOTS_MAX } from '../../http/limits.ts';
 import { reserve } from '../../http/request-memory.ts';
 import { PROPERTIES } from '../property-parameter.ts';

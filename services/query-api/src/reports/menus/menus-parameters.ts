@@ -1,6 +1,6 @@
 import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
-import { inCode } from '@sluice/shared/printable';
+import { inCode } from '@sluice/shared/text/printable';
 import { z } from 'zod';
 import { LIMIT_DEFAULT, LIMIT_MAX } from '../../http/limits.ts';
 import { EVENT_COLUMNS, EVENT_FIELDS, type EventField, type FieldsLike } from '../../records/events/event-columns.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { parseJson } from '@sluice/shared/json';
 import fc from '@sluice/shared/testing/fast-check';
+import { parseJson } from '@sluice/shared/text/json';
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
 import {
   anEvent,

@@ -1,6 +1,6 @@
+import { Turns } from '@sluice/shared/base/turns';
 import type { Reservation } from '@sluice/shared/http/memory-budget';
 import type { OperationDescription } from '@sluice/shared/http/openapi';
-import { Turns } from '@sluice/shared/turns';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { type CommonDescription, once, timeSchema } from '../../http/describe.ts';

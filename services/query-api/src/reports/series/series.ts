@@ -1,5 +1,5 @@
+import { Turns } from '@sluice/shared/base/turns';
 import type { OperationDescription } from '@sluice/shared/http/openapi';
-import { Turns } from '@sluice/shared/turns';
 import { z } from 'zod';
 import { type CommonDescription, once, timeSchema } from '../../http/describe.ts';
 import { sendJson } from '../../http/json-response.ts';

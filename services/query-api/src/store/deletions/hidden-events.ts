@@ -1,4 +1,4 @@
-import { ANONYMOUS_ID_SQL, IS_VISITOR_SQL, PERSON_SQL } from '@sluice/shared/deleted-person';
+import { ANONYMOUS_ID_SQL, IS_VISITOR_SQL, PERSON_SQL } from '@sluice/shared/rows/deleted-person';
 import type { Sql } from '../sql.ts';
 import type { Tables } from '../tables.ts';
 

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { visitorOf } from '@sluice/shared/deleted-person';
+import { visitorOf } from '@sluice/shared/rows/deleted-person';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
 import { parseEventsRequest } from '../../records/events/events-parameters.ts';

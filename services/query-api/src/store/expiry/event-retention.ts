@@ -1,4 +1,4 @@
-import { ALL_OTHERS, keptFromMs } from '@sluice/shared/retention-days';
+import { ALL_OTHERS, keptFromMs } from '@sluice/shared/config/retention-days';
 import { FreshPoll } from '../fresh-poll.ts';
 import type { QueryRunner } from '../query-runner.ts';
 import type { Sql } from '../sql.ts';

@@ -1,6 +1,6 @@
+import type { Logger } from '@sluice/shared/base/log';
 import type { Login } from '@sluice/shared/clickhouse/connection';
-import { FollowedFile } from '@sluice/shared/followed-file';
-import type { Logger } from '@sluice/shared/log';
+import { FollowedFile } from '@sluice/shared/config/followed-file';
 import { distinctRanges, endErrors } from '@sluice/shared/servers/partition-range';
 import {
   parseServersFile,

@@ -1,4 +1,4 @@
-import { atMost } from '@sluice/shared/retry';
+import { atMost } from '@sluice/shared/base/retry';
 import type { Server } from '@sluice/shared/servers/servers-file';
 import type { ClickHouseReader } from '../clickhouse-reader.ts';
 import { FreshPoll } from '../fresh-poll.ts';

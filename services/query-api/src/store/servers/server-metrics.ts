@@ -1,6 +1,6 @@
-import type { FollowedFileState } from '@sluice/shared/followed-file';
-import { declareFileMetrics } from '@sluice/shared/followed-file-metrics';
-import { declareReadGauge, type Sample } from '@sluice/shared/read-gauge';
+import type { FollowedFileState } from '@sluice/shared/config/followed-file';
+import { declareFileMetrics } from '@sluice/shared/config/followed-file-metrics';
+import { declareReadGauge, type Sample } from '@sluice/shared/service/read-gauge';
 import { Counter, type Registry } from 'prom-client';
 
 /** What query-api finds out about a ClickHouse server of several, when it looks. */

@@ -1,11 +1,11 @@
+import type { Logger } from '@sluice/shared/base/log';
+import { atMost } from '@sluice/shared/base/retry';
 import type { Login } from '@sluice/shared/clickhouse/connection';
 import { readMigrations } from '@sluice/shared/clickhouse/migrate';
-import type { Component } from '@sluice/shared/lifecycle';
-import type { Logger } from '@sluice/shared/log';
-import { ALL_OTHERS, keptFromMs } from '@sluice/shared/retention-days';
-import { atMost } from '@sluice/shared/retry';
+import { ALL_OTHERS, keptFromMs } from '@sluice/shared/config/retention-days';
 import { describeRange } from '@sluice/shared/servers/partition-range';
 import type { Server } from '@sluice/shared/servers/servers-file';
+import type { Component } from '@sluice/shared/service/lifecycle';
 import type { QueryConfig } from '../../config.ts';
 import type { ClickHouseReader } from '../clickhouse-reader.ts';
 import { ConnectionFailure } from '../read-failures.ts';

@@ -1,4 +1,4 @@
-import { createLogger } from '@sluice/shared/log';
+import { createLogger } from '@sluice/shared/base/log';
 import { parseServersFile } from '@sluice/shared/servers/servers-file';
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { ConnectionFailure } from '../read-failures.ts';
