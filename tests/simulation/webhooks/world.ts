@@ -73,7 +73,11 @@ export class WebhooksWorld {
   /** Checks what an instance has stored. */
   checkInsert(holder: string, table: string, values: readonly Row[]): void {
     if (table === 'webhook_leases')
-      for (const row of values) this.#epochs.set(`${row['webhook_id']} ${row['holder']}`, Number(row['epoch']));
+      for (const row of values) {
+        const lease = `${row['webhook_id']} ${row['holder']}`;
+        // A claim may arrive late, after that of a newer epoch.
+        this.#epochs.set(lease, Math.max(Number(row['epoch']), this.#epochs.get(lease) ?? 0));
+      }
     if (table !== 'webhook_states') return;
     for (const { webhook_id: id, state, reason } of values) {
       const name = this.clients.nameOf(id as string) ?? '';
@@ -85,7 +89,7 @@ export class WebhooksWorld {
     }
   }
 
-  /** The epoch that a holder has recorded last of a webhook. Rows of deleted ones are removed while they are still delivered. */
+  /** The newest epoch that a holder has recorded of a webhook. Rows of deleted ones are removed while they are still delivered. */
   epochOf(webhook: string, holder: string): number {
     return this.#epochs.get(`${webhook} ${holder}`) ?? 0;
   }
