@@ -53,7 +53,7 @@ export interface QueryDependencies {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Of the key of the request; empty without one. */
+    /** The hash of the key of the request; empty if it has none. */
     keyHash: string;
     /** The one workspace that the request may read. */
     workspace: string;

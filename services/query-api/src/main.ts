@@ -59,7 +59,7 @@ function connectSql(of: QueryConfig): HttpClickHouseReader | undefined {
   );
 }
 
-/** Those of several servers are created by their writers, and connections belong to the source. */
+/** Reads the file of servers. Their tables are created by their writers, and connections belong to the source. */
 function readServers(path: string) {
   const source: Source = {
     path,

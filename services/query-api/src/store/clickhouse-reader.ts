@@ -45,9 +45,9 @@ export interface ReadRequest extends Sql, TracedQuery {
   readonly signal: AbortSignal;
   /** Whether the statement reads several servers. Default false. */
   readonly onSeveralServers?: boolean;
-  /** Of the request, besides those of the reader. Default: none. */
+  /** Settings of the request, besides those of the reader. Default: none. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Of the result of a statement that names no FORMAT. Default: that of `read`. */
+  /** The format of the result of a statement that names none. Default: that of `read`. */
   readonly format?: string;
   /** Called with the length of each piece of text before its rows are parsed. What it throws ends the query. */
   readonly onText?: ((characters: number) => void) | undefined;
@@ -84,7 +84,7 @@ export interface ClickHouseReader {
 
 export interface ReaderOptions {
   readonly connectionsMax: number;
-  /** Of every query. */
+  /** Settings of every query. */
   readonly settings: QuerySettings;
   /** Is told of changed files of TLS. Default: nobody is. */
   readonly logger?: Logger | undefined;
@@ -99,7 +99,7 @@ export class HttpClickHouseReader implements ClickHouseReader {
   readonly #request: typeof requestHttp;
   readonly #agent: HttpAgent;
   readonly #headers: Readonly<Record<string, string>>;
-  /** Of every query's span. */
+  /** Attributes of the span of every query. */
   readonly #attributes: Attributes;
   readonly #settings: QuerySettings;
   /** The part of every query string, besides the settings. */

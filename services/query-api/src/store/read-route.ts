@@ -16,7 +16,7 @@ export interface ReadDependencies {
 
 interface Parts {
   Querystring: QueryParameters;
-  /** Of a path with `:id`. */
+  /** The parameters of a path with `:id`. */
   Params: { readonly id: string };
 }
 

@@ -29,7 +29,7 @@ export interface LogLine {
   readonly events: number;
   /** Counts the attempts of one delivery, from 1. */
   readonly attempt: number;
-  /** Of the response; 0 without one. */
+  /** HTTP status of the response; 0 if there was none. */
   readonly status: number;
   readonly duration_ms: number;
   readonly error: string;

@@ -21,7 +21,7 @@ export interface Message {
 /** What came of an attempt. */
 export interface Attempt {
   readonly isDelivered: boolean;
-  /** Of the response; 0 without one. */
+  /** HTTP status of the response; 0 if there was none. */
   readonly status: number;
   readonly durationMs: number;
   /** Why it is not delivered; empty when it is. */

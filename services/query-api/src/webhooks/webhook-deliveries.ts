@@ -45,7 +45,7 @@ export class WebhookDeliveries {
   #recordedAt = Number.NEGATIVE_INFINITY;
   /** What may have changed of webhooks that are delivered here. */
   readonly #changed = new Set<string>();
-  /** Those that the webhooks were divided among last. */
+  /** The instances that the webhooks were divided among last. */
   #instances = '';
   /** Ends all deliveries when the leases end. */
   #timer: NodeJS.Timeout | undefined;
@@ -122,7 +122,7 @@ export class WebhookDeliveries {
     await this.#startAll();
   }
 
-  /** Those that are still to be delivered begin again, from what is stored now. */
+  /** Deliveries whose webhook has changed end. Those that are still wanted begin again, from what is stored now. */
   async #stopChanged(): Promise<void> {
     for (const [id, { isPaused }] of this.#deliverers) if (isPaused) await this.#stopDeliverer(id);
     const changed = [...this.#deliverers].filter(([id]) => this.#changed.has(id));

@@ -10,7 +10,7 @@ const leasesOf = (which: string) => `
     SELECT webhook_id, epoch, holder, argMax(expires_at, recorded_at) > now64(3) AS is_in_force
     FROM webhook_leases WHERE webhook_id != {instances:UUID} AND ${which} GROUP BY webhook_id, epoch, holder`;
 
-/** Of each webhook the highest epoch, who has claimed it, and whether a lease of it, or of an older epoch, is in force. */
+/** Returns for each webhook the highest epoch, who has claimed it, and whether a lease of it, or of an older epoch, is in force. */
 const newestOf = (leases: string) => `
 SELECT
   toString(webhook_id) AS webhook, max(epoch) AS newest_epoch,

@@ -40,7 +40,7 @@ export interface WebhookRecord {
 /** What clients do with the webhooks of their workspace. Its methods throw Problems, `not_found` among them. */
 export class WebhookOperations {
   readonly #options: OperationsOptions;
-  /** Of a workspace one after the other, so that each sees how many there are. */
+  /** Creates those of a workspace one after the other, so that each sees how many there are. */
   readonly #creations = new SerialQueue();
 
   constructor(options: OperationsOptions) {

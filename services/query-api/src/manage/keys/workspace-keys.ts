@@ -51,10 +51,10 @@ export interface KeyRecord {
 export type ActingKey = Pick<KeyEntry, 'hash' | 'workspace'>;
 
 export interface WorkspaceKeysOptions {
-  /** Of the keys file. */
+  /** What the keys file holds. */
   readonly path: string;
   readonly isChangeable: boolean;
-  /** Of keys without a rate limit of their own. Default: none. */
+  /** The rate limit of keys that have none of their own. Default: none. */
   readonly rateLimitDefault: number | undefined;
 }
 

@@ -14,7 +14,7 @@ export interface AcceptedState {
 export interface ClientCalls {
   /** Its name; `other` for all that are not known. */
   readonly client: string;
-  /** Those that were taken and those that were rejected. */
+  /** How many were taken, and how many were rejected. */
   readonly calls: number;
   readonly rejectedCalls: number;
   /** Why they were rejected, the most frequent reason first. */

@@ -40,7 +40,7 @@ export interface DocumentLimit {
 export class DocumentOperations<Content extends object> {
   readonly #documents: ConsoleDocuments<Content>;
   readonly #limit: DocumentLimit;
-  /** Of a workspace one after the other, so that each sees how many there are. */
+  /** Creates those of a workspace one after the other, so that each sees how many there are. */
   readonly #creations = new SerialQueue();
 
   constructor(documents: ConsoleDocuments<Content>, limit: DocumentLimit) {

@@ -72,7 +72,7 @@ export async function* readSeenPage(
   }
 }
 
-/** Those of some sort keys that come after another, in their order. */
+/** Returns those of some sort keys that come after another, in their order. */
 function afterSortKey(
   sortKeys: readonly EntitySortKey[],
   after: EntitySortKey | undefined,

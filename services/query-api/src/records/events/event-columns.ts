@@ -28,7 +28,7 @@ export interface EventColumn {
   readonly example: unknown;
 }
 
-/** Those of {@link EVENT_IDENTIFIERS}. */
+/** The columns of {@link EVENT_IDENTIFIERS}. */
 const IDENTIFIERS = Object.fromEntries(
   EVENT_IDENTIFIERS.map(({ field, column, grouped, identifies }) => [
     field,

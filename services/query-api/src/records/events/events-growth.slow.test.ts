@@ -7,7 +7,7 @@ import { type QueryService, startQuery } from '../../testing/query-service.ts';
 import { PageReader } from './events-page.ts';
 import { type EventsRequest, parseEventsRequest } from './events-parameters.ts';
 import { countQuery } from './events-query.ts';
-import { PagePaces } from './page-paces.ts';
+import { PageDensities } from './page-density.ts';
 
 let query: QueryService;
 let runner: MeasuredRunner;
@@ -22,7 +22,12 @@ const GRANULE_ROWS = 128;
 beforeAll(async () => {
   query = await startQuery(inject('clickhouseUrl'), {}, undefined, createDatabase);
   runner = new MeasuredRunner(query.clickHouse, query.config);
-  reader = new PageReader({ queryRunner: runner, paces: new PagePaces(), timeoutMs: 60_000, now: () => END_MS });
+  reader = new PageReader({
+    queryRunner: runner,
+    densities: new PageDensities(),
+    timeoutMs: 60_000,
+    now: () => END_MS,
+  });
   await query.clickHouse.command({ query: 'SYSTEM STOP MERGES events' });
   for (const part of [0, 1, 2]) {
     await fill('a', SMALL_ROWS / 3, 1, part);

@@ -7,12 +7,12 @@ import { TimeBudget } from '../../store/time-budget.ts';
 import { asEventRow, EVENT_SELECT, type EventRow, sortKeyOf } from './event-record.ts';
 import type { PageRequest } from './events-parameters.ts';
 import { type PageSlice, pageQuery, wholePage } from './events-query.ts';
-import type { Pace, PagePaces } from './page-paces.ts';
+import type { Density, PageDensities } from './page-density.ts';
 import { windowEnds } from './page-windows.ts';
 
 export interface PageReaderOptions {
   readonly queryRunner: Pick<QueryRunner, 'rows'>;
-  readonly paces: PagePaces;
+  readonly densities: PageDensities;
   /** How long a page may take in all. */
   readonly timeoutMs: number;
   /** Returns the time in milliseconds since 1970. Default: that of the system. */
@@ -24,14 +24,14 @@ export interface PageReaderOptions {
 /** Reads pages of events, in windows of time (see page-windows.ts). */
 export class PageReader {
   readonly #queryRunner: Pick<QueryRunner, 'rows'>;
-  readonly #paces: PagePaces;
+  readonly #densities: PageDensities;
   readonly #timeoutMs: number;
   readonly #now: () => number;
   readonly #query: Partial<QueryOptions>;
 
-  constructor({ queryRunner, paces, timeoutMs, now = Date.now, query = {} }: PageReaderOptions) {
+  constructor({ queryRunner, densities, timeoutMs, now = Date.now, query = {} }: PageReaderOptions) {
     this.#queryRunner = queryRunner;
-    this.#paces = paces;
+    this.#densities = densities;
     this.#timeoutMs = timeoutMs;
     this.#now = now;
     this.#query = query;
@@ -73,7 +73,7 @@ export class PageReader {
   }
 
   #slicesOf(request: PageRequest): readonly PageSlice[] {
-    const known = { list: this.#paces.of(request.listKey), workspace: this.#paces.of(request.workspace) };
+    const known = { list: this.#densities.of(request.listKey), workspace: this.#densities.of(request.workspace) };
     const ends = windowEnds(request, known, this.#now());
     const descending = request.order.direction === 'DESC';
     const slices: PageSlice[] = [];
@@ -94,13 +94,13 @@ export class PageReader {
     const unbounded = !after && offset === 0 && (descending ? endMs : startMs) === undefined;
     const firstMs = first && sortKeyOf(first, 'timestamp').timestampMs;
     const lastMs = last && sortKeyOf(last, 'timestamp').timestampMs;
-    const pace: Pace = {
+    const density: Density = {
       ...(unbounded && firstMs !== undefined && (descending ? { newestMs: firstMs } : { oldestMs: firstMs })),
       ...(count > limit && firstMs !== undefined && lastMs !== undefined
         ? count >= PACE_ROWS_MIN && { msPerEvent: Math.abs(lastMs - firstMs) / count }
         : unbounded && startMs === undefined && endMs === undefined && { msPerEvent: Number.POSITIVE_INFINITY }),
     };
-    this.#paces.learn(request.listKey, pace);
+    this.#densities.learn(request.listKey, density);
   }
 }
 

@@ -6,7 +6,7 @@ import { inOrder } from '../../testing/reference.ts';
 import type { EventOrder } from './event-order.ts';
 import { PageReader } from './events-page.ts';
 import { parseEventsRequest } from './events-parameters.ts';
-import { type Pace, PagePaces } from './page-paces.ts';
+import { type Density, PageDensities } from './page-density.ts';
 
 let query: QueryService;
 let runner: MeasuredRunner;
@@ -43,7 +43,7 @@ const anyEvent: fc.Arbitrary<TestEvent> = fc
   .map(anEvent);
 
 /** What may be known of a list, true or not. The smallest windows are the likeliest. */
-const anyPace: fc.Arbitrary<Pace> = fc.oneof(
+const anyDensity: fc.Arbitrary<Density> = fc.oneof(
   { weight: 1, arbitrary: fc.constant({}) },
   {
     weight: 4,
@@ -131,7 +131,7 @@ test('pages are the same wherever their windows end, whatever is believed of the
       fc.array(
         fc.record({
           list: anyList,
-          known: anyPace,
+          known: anyDensity,
           limit: fc.integer({ min: 1, max: 30 }),
           offset: fc.oneof(fc.constant(0), fc.nat(40)),
         }),
@@ -148,9 +148,9 @@ test('pages are the same wherever their windows end, whatever is believed of the
           if (startDate > endDate) continue;
           const request = parse(list, { limit, offset });
           const all = expected(list, events);
-          const paces = new PagePaces();
-          paces.learn(request.listKey, known);
-          const reader = new PageReader({ queryRunner: runner, paces, timeoutMs: 60_000, now: () => NOW_MS });
+          const densities = new PageDensities();
+          densities.learn(request.listKey, known);
+          const reader = new PageReader({ queryRunner: runner, densities, timeoutMs: 60_000, now: () => NOW_MS });
           const cost = await runner.measure(async () => {
             const found = await rowsOf(reader, request);
             expect(found.map(({ uuid }) => uuid)).toEqual(all.slice(offset, offset + limit + 1));
@@ -173,9 +173,9 @@ test.each(['ASC', 'DESC'] as const)('events at the very end of a window are once
   const times = [-600_001, -600_000, -599_999, 0, 599_999, 600_000, 600_001];
   const events = times.map((offsetMs) => anEvent({ timestampMs: NOW_MS + offsetMs }));
   await query.store('a', events);
-  const paces = new PagePaces();
-  paces.learn('a', { newestMs: NOW_MS, oldestMs: NOW_MS, msPerEvent: 0 });
-  const reader = new PageReader({ queryRunner: runner, paces, timeoutMs: 60_000, now: () => NOW_MS });
+  const densities = new PageDensities();
+  densities.learn('a', { newestMs: NOW_MS, oldestMs: NOW_MS, msPerEvent: 0 });
+  const reader = new PageReader({ queryRunner: runner, densities, timeoutMs: 60_000, now: () => NOW_MS });
   const cost = await runner.measure(async () => {
     const found = await rowsOf(reader, parse(list, { limit: 100 }));
     expect(found.map(({ uuid }) => uuid)).toEqual(expected(list, events));
@@ -200,7 +200,7 @@ test('pages neither skip nor repeat an event while others arrive between their w
           if (next) await query.store('a', [next]);
         };
         const seen = await walk(
-          new PageReader({ queryRunner: runner, paces: new PagePaces(), timeoutMs: 60_000, now: () => NOW_MS }),
+          new PageReader({ queryRunner: runner, densities: new PageDensities(), timeoutMs: 60_000, now: () => NOW_MS }),
           list,
           7,
         );
@@ -222,7 +222,12 @@ test('a page takes no longer than its time in all, however many windows it has',
     timeouts.push(budget?.leftMs() ?? Number.NaN);
     await new Promise((resolve) => setTimeout(resolve, 60));
   };
-  const reader = new PageReader({ queryRunner: runner, paces: new PagePaces(), timeoutMs: 100, now: () => NOW_MS });
+  const reader = new PageReader({
+    queryRunner: runner,
+    densities: new PageDensities(),
+    timeoutMs: 100,
+    now: () => NOW_MS,
+  });
   await rowsOf(
     reader,
     parse({ filter: '', order: { field: 'timestamp', direction: 'DESC' }, range: {} }, { limit: 5 }),

@@ -22,11 +22,11 @@ import { filtersOfEvents } from './event-selection.ts';
 import { PageReader } from './events-page.ts';
 import { type EventsRequest, eventParameters, parseEventsRequest } from './events-parameters.ts';
 import { EventCounter, type Total, totalOfPage } from './events-total.ts';
-import { PagePaces } from './page-paces.ts';
+import { PageDensities } from './page-density.ts';
 
 /** Registers `GET /events`: a page of a workspace's events, and their total. */
 export function registerEvents(app: FastifyInstance, { config, queryRunner }: ReadDependencies): void {
-  const pages = new PageReader({ queryRunner, paces: new PagePaces(), timeoutMs: config.QUERY_TIMEOUT_MS });
+  const pages = new PageReader({ queryRunner, densities: new PageDensities(), timeoutMs: config.QUERY_TIMEOUT_MS });
   const counter = new EventCounter(queryRunner, config.COUNT_TIMEOUT_MS);
 
   registerRead(app, {

@@ -1,6 +1,6 @@
 import { EVENT_FIELDS } from './event-columns.ts';
 import type { PageRequest } from './events-parameters.ts';
-import type { Pace } from './page-paces.ts';
+import type { Density } from './page-density.ts';
 
 /**
  * ClickHouse starts reading every part that a page may lie in. The time of the parts of 36 months is most of what a
@@ -10,9 +10,9 @@ import type { Pace } from './page-paces.ts';
  */
 
 /** What is known of the list and of its whole workspace. */
-export interface KnownPaces {
-  readonly list: Pace | undefined;
-  readonly workspace: Pace | undefined;
+export interface KnownDensities {
+  readonly list: Density | undefined;
+  readonly workspace: Density | undefined;
 }
 
 const MINUTE_MS = 60_000;
@@ -33,7 +33,7 @@ const SPARE = 2;
 /** How much wider the second window is, and one whose filter may let few events through. */
 const STEP = 32;
 
-/** Of these fields a value usually has few events, which an index finds. */
+/** A value of these fields usually has few events, which an index finds. */
 const SPARSE_FIELDS: ReadonlySet<string> = new Set(
   EVENT_FIELDS.filter(([, { type }]) => type === 'uuid' || type === 'identifier').map(([field]) => field),
 );
@@ -42,7 +42,7 @@ const SPARSE_FIELDS: ReadonlySet<string> = new Set(
  * Returns where the windows of a page end, the nearest first, in milliseconds: the last timestamp that a window
  * includes. After the last one comes the rest. Empty means that the page is read at once.
  */
-export function windowEnds(request: PageRequest, known: KnownPaces, nowMs: number): readonly number[] {
+export function windowEnds(request: PageRequest, known: KnownDensities, nowMs: number): readonly number[] {
   const { order, after, startMs, endMs } = request;
   if (order.field !== 'timestamp') return [];
   const descending = order.direction === 'DESC';
@@ -57,7 +57,7 @@ export function windowEnds(request: PageRequest, known: KnownPaces, nowMs: numbe
 }
 
 /** Where a first page probably begins. */
-function beginning({ order, startMs, endMs }: PageRequest, known: KnownPaces, nowMs: number): number | undefined {
+function beginning({ order, startMs, endMs }: PageRequest, known: KnownDensities, nowMs: number): number | undefined {
   if (order.direction === 'DESC') {
     return Math.min(endMs ?? Number.POSITIVE_INFINITY, known.list?.newestMs ?? known.workspace?.newestMs ?? nowMs);
   }
@@ -65,7 +65,7 @@ function beginning({ order, startMs, endMs }: PageRequest, known: KnownPaces, no
   return startMs === undefined ? oldest : Math.max(startMs, oldest ?? 0);
 }
 
-function widths(request: PageRequest, { list, workspace }: KnownPaces, rows: number): readonly number[] {
+function widths(request: PageRequest, { list, workspace }: KnownDensities, rows: number): readonly number[] {
   const fitting = (msPerEvent: number) => Math.max(WIDTH_MS_MIN, SPARE * rows * msPerEvent);
   if (list?.msPerEvent !== undefined) {
     const width = fitting(list.msPerEvent);

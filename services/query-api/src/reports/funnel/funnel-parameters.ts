@@ -161,7 +161,7 @@ export interface FunnelPeopleRequest {
   readonly stepsMin: number;
   /** How many steps they completed, at most. */
   readonly stepsMax: number;
-  /** Of a funnel with `groupBy`: the value of their group. */
+  /** The value of their group, for a funnel with `groupBy`. */
   readonly group: unknown;
   readonly page: PeoplePage;
 }

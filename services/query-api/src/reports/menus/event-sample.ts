@@ -7,7 +7,7 @@ import { asEventRow, selectOf, sortKeyOf, textOf } from '../../records/events/ev
 import type { EventSelection } from '../../records/events/event-selection.ts';
 import { PageReader } from '../../records/events/events-page.ts';
 import { listKeyOf } from '../../records/events/events-parameters.ts';
-import { PagePaces } from '../../records/events/page-paces.ts';
+import { PageDensities } from '../../records/events/page-density.ts';
 import type { Owner } from '../../records/owners/owners.ts';
 import type { QueryContext } from '../../store/query.ts';
 import type { QueryRunner } from '../../store/query-runner.ts';
@@ -42,7 +42,7 @@ export class SampleReader {
   constructor(queryRunner: Pick<QueryRunner, 'rows'>, timeoutMs: number) {
     // A sample of large events ends long before its last one.
     const query = { kind: 'event_sample', settings: LARGE_ROWS_SETTINGS, ...REPORT } as const;
-    this.#pages = new PageReader({ queryRunner, paces: new PagePaces(), timeoutMs, query });
+    this.#pages = new PageReader({ queryRunner, densities: new PageDensities(), timeoutMs, query });
   }
 
   /** Reads the newest of the selected events, and returns how many it looked at. */

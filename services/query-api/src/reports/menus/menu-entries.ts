@@ -45,7 +45,7 @@ export async function firstEntries<Entry extends MenuEntry>(
 
 interface Ranked<Entry> {
   readonly entry: Entry;
-  /** Of its text. */
+  /** The bytes of its text. */
   readonly bytes: Buffer;
 }
 

@@ -139,7 +139,7 @@ export interface RetentionPeopleRequest {
   readonly cohort: number;
   /** `undefined`: the whole cohort. */
   readonly period: number | undefined;
-  /** Of retention with `groupBy`: the value of their group. */
+  /** The value of their group, for retention with `groupBy`. */
   readonly group: unknown;
   readonly page: PeoplePage;
 }

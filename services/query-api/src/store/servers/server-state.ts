@@ -42,7 +42,7 @@ export interface ServerState {
   readonly partitionCount: number | undefined;
   /** The workspaces with pending deletions; `undefined` when there are too many to remember. */
   readonly deleting: ReadonlySet<string> | undefined;
-  /** Of each workspace the newest of the deletions that it has stored lately. */
+  /** For each workspace, the newest of the deletions that the server has stored lately. */
   readonly recentDeletions: readonly RecentDeletion[];
   /** Of workspaces with more of them: for how long the oldest one that was read is stored, in milliseconds. */
   readonly unlistedMs: ReadonlyMap<string, number>;
