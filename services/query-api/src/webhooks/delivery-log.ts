@@ -2,7 +2,7 @@ import type { Logger } from '@sluice/shared/base/log';
 import { sleep } from '@sluice/shared/base/retry';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 
-/** How many attempts of each webhook the log has. */
+/** How many attempts of each webhook the log has; of tests it shows as many besides. */
 export const LOG_LINES_MAX = 100;
 
 /** Tests have slots of their own, by the millisecond: all that a byte leaves, so that hardly any two share one. */
@@ -18,7 +18,7 @@ SELECT
 FROM webhook_deliveries FINAL
 WHERE webhook_id = {webhook:UUID}
 ORDER BY at DESC, slot DESC
-LIMIT ${LOG_LINES_MAX}`;
+LIMIT ${LOG_LINES_MAX} BY type = 'test'`;
 
 /** A line of the log: an attempt to deliver. */
 export interface LogLine {
@@ -51,7 +51,7 @@ export class DeliveryLog {
     this.#logger = logger;
   }
 
-  /** Returns the last attempts, newest first. @throws ClickHouse's errors */
+  /** Returns the last attempts and the last tests, newest first. @throws ClickHouse's errors */
   async read(webhook: string): Promise<readonly LogLine[]> {
     const result = await this.#client.query({
       ...{ query: NEWEST_LINES, query_params: { webhook }, format: 'JSONEachRow' },

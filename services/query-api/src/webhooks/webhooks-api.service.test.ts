@@ -148,6 +148,29 @@ test('a test is sent at once, and is in the log of deliveries', async () => {
   await eventually(async () => ((await log()) as object[]).length).toBeGreaterThan(1);
 });
 
+test('tests take no place of deliveries in the log', async () => {
+  const { body } = await manage(query, 'POST', '/webhooks', { url: URL }, 'h');
+  const line = { webhook_id: body.id, events: 1, attempt: 1 };
+  const now = Date.now();
+  await query.insert('webhook_deliveries', [
+    ...Array.from({ length: 100 }, (_, slot) => ({
+      ...line,
+      slot,
+      at: now - 1_000 + slot,
+      message_id: `d${slot}`,
+      type: 'event',
+    })),
+    ...Array.from({ length: 120 }, (_, test) => ({
+      ...{ ...line, slot: 100 + test, at: now + test, message_id: `t${test}`, type: 'test' },
+    })),
+  ]);
+  const { deliveries } = (await manage(query, 'GET', `/webhooks/${body.id}/deliveries`, undefined, 'h')).body;
+  const ids = (deliveries as { id: string }[]).map(({ id }) => id);
+  expect(ids).toHaveLength(200);
+  expect(ids.slice(0, 100)).toEqual(Array.from({ length: 100 }, (_, index) => `t${119 - index}`));
+  expect(ids.slice(100)).toEqual(Array.from({ length: 100 }, (_, index) => `d${99 - index}`));
+});
+
 test('the responses are as documented', async () => {
   const checker = createDocumentChecker((await query.app.inject('/openapi.json')).json());
   const headers = { authorization: 'Bearer webhooks-g' };

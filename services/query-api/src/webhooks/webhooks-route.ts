@@ -245,7 +245,10 @@ const DESCRIBE = {
   })),
   deliveries: describingOne('listWebhookDeliveries', 'The last attempts', () => ({
     responses: {
-      200: jsonResponse('The last 100 at most, newest first.', z.object({ deliveries: z.array(schemas().delivery) })),
+      200: jsonResponse(
+        'The last 100 attempts at most, and the last 100 tests, newest first.',
+        z.object({ deliveries: z.array(schemas().delivery) }),
+      ),
     },
   })),
 };
