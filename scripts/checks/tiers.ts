@@ -60,7 +60,7 @@ export const TIERS: readonly Tier[] = [
     include: ['tests/system/**/*.test.ts'],
     setup: [ENGINES],
     isolate: false,
-    budgetSeconds: 930,
+    budgetSeconds: 1_030,
   },
   {
     name: 'simulation',
@@ -82,7 +82,7 @@ export const TIERS: readonly Tier[] = [
     exclude: ['**/*.{service,slow,night}.test.ts'],
     setup: [],
     isolate: true,
-    budgetSeconds: 240,
+    budgetSeconds: 260,
   },
 ];
 
