@@ -4,6 +4,17 @@ import { z } from 'zod';
 import { SETTINGS_PATHS, settingsFor, TELEMETRY_PATHS } from './client-settings.ts';
 import { CALL_PATHS } from './post-calls.ts';
 
+/** The problems of a request with events, besides those of its key. */
+export const BODY_CODES = [
+  'malformed_json',
+  'body_too_slow',
+  'body_too_large',
+  'unsupported_media_type',
+  'event_log_unavailable',
+  'overloaded',
+  'clock_skewed',
+] as const;
+
 const identifier = (description: string) =>
   z.union([z.string(), z.number(), z.boolean()]).nullish().meta({ description });
 export const object = (description: string) => z.looseObject({}).nullish().meta({ description });
@@ -169,14 +180,6 @@ function describe(path: string, route: CallRoute) {
         content: { 'application/json': { schema: acceptedCalls, example: { success: true } } },
       },
     },
-    codes: [
-      'malformed_json',
-      'body_too_slow',
-      'body_too_large',
-      'unsupported_media_type',
-      'event_log_unavailable',
-      'overloaded',
-      'clock_skewed',
-    ],
+    codes: BODY_CODES,
   } as const;
 }

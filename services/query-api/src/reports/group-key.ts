@@ -5,7 +5,7 @@ import { inCode } from '@sluice/shared/text/printable';
 import { z } from 'zod';
 import { EVENT_COLUMNS, GROUP_FIELDS, type GroupField } from '../records/events/event-columns.ts';
 import { propertyValue, textOfJson } from '../records/filters/property-value.ts';
-import { OWNER_KINDS, type Owner, ownerValue, ownerValueColumn } from '../records/owners/owners.ts';
+import { OWNER_DOCUMENTS, OWNER_KINDS, type Owner, ownerValue, ownerValueColumn } from '../records/owners/owners.ts';
 import type { BoundParameters, Sql } from '../store/sql.ts';
 import type { Tables } from '../store/tables.ts';
 import { PROPERTIES, propertyOfPath } from './property-parameter.ts';
@@ -22,10 +22,12 @@ export const groupKeyParameter = z.string().transform((text, context): GroupKey 
   return { property: propertyOfPath(path, context, UNKNOWN_KEY), ...(owner && { owner }) };
 });
 
-/** The keys that a report can group by, as a description lists them. */
-export const GROUP_KEYS = `${inCode(GROUP_FIELDS)}, \`properties.<name>\`, \`user.properties.<name>\` and \`organization.properties.<name>\``;
+const PROPERTY_KEYS = ['properties', ...OWNER_DOCUMENTS].map((document) => `${document}.<name>`);
 
-const UNKNOWN_KEY = `must be one of ${GROUP_FIELDS.join(', ')}, or properties.<name>, user.properties.<name>, organization.properties.<name>`;
+/** The keys that a report can group by, as a description lists them. */
+export const GROUP_KEYS = `${inCode([...GROUP_FIELDS, ...PROPERTY_KEYS.slice(0, -1)])} and ${inCode(PROPERTY_KEYS.slice(-1))}`;
+
+const UNKNOWN_KEY = `must be one of ${GROUP_FIELDS.join(', ')}, or ${PROPERTY_KEYS.join(', ')}`;
 
 /** Returns a key as a request names it. */
 export function nameOfKey(key: GroupKey): string {
@@ -72,6 +74,29 @@ export function keyOrder(key: GroupKey, column: string): readonly string[] {
 export function keyValue(key: GroupKey, text: string): unknown {
   if (text === '') return null;
   return 'field' in key ? text : parseExactJson(text);
+}
+
+/** Returns the schema of what a report was grouped by. */
+export function groupBySchema() {
+  return z.array(z.string()).max(1).meta({ description: 'The field that `groupBy` named, if it did.' });
+}
+
+/**
+ * Returns the schema of the groups of a report.
+ *
+ * @param id of a group in the OpenAPI document
+ * @param members of a group, besides its key
+ * @param order says what the largest groups are
+ */
+export function groupsSchema(id: string, members: z.ZodRawShape, groupsMax: number, order: string) {
+  const group = z.array(z.unknown()).length(1).meta({ description: "The field's value, as JSON; `null` is missing." });
+  return z
+    .array(z.object({ group, ...members }).meta({ id }))
+    .max(groupsMax)
+    .optional()
+    .meta({
+      description: `The ${groupsMax} largest groups ${order}, the largest first. Only with \`groupBy\`, and when \`complete\` is \`true\`.`,
+    });
 }
 
 /** The group of which people are listed, as JSON. */

@@ -68,3 +68,13 @@ export function reportEndSchemas() {
     exact: z.boolean().meta({ description: 'Whether every number is exact.' }),
   };
 }
+
+/** Returns what the response of a report ends with that is complete, or has nothing. */
+export function reportEnd({ startMs, endMs }: ReportSelection, complete: boolean) {
+  return {
+    startDate: new Date(startMs).toISOString(),
+    endDate: new Date(endMs).toISOString(),
+    complete,
+    exact: true,
+  };
+}

@@ -1,6 +1,6 @@
 import type { OperationDescription, PathDescriptions } from '@sluice/shared/http/openapi';
 import { z } from 'zod';
-import { object, rejectedMembers } from '../calls-openapi.ts';
+import { BODY_CODES, object, rejectedMembers } from '../calls-openapi.ts';
 import {
   CLIENT_CONFIG,
   CONFIG_PATH,
@@ -66,15 +66,6 @@ const KEY_PARAMETERS = {
 };
 
 const KEY_CODES = ['invalid_api_key', 'missing_scope', 'keys_unavailable'] as const;
-const BODY_CODES = [
-  'malformed_json',
-  'body_too_slow',
-  'body_too_large',
-  'unsupported_media_type',
-  'event_log_unavailable',
-  'overloaded',
-  'clock_skewed',
-] as const;
 
 function postEvents(path: string, schema: z.ZodType, example: object): OperationDescription {
   return {

@@ -9,10 +9,10 @@ import { type QueryRead, type ReadDependencies, registerRead } from '../../store
 import type { Row } from '../../store/row-parser.ts';
 import type { Sql } from '../../store/sql.ts';
 import type { Tables } from '../../store/tables.ts';
-import { keyValue, nameOfKey } from '../group-key.ts';
+import { groupBySchema, groupsSchema, keyValue, nameOfKey } from '../group-key.ts';
 import { peopleSchema, sendPeople } from '../people/people-page.ts';
 import { collectingSettings, reportRows } from '../report-runner.ts';
-import { reportEndSchemas } from '../report-selection.ts';
+import { reportEnd, reportEndSchemas } from '../report-selection.ts';
 import {
   type FunnelRequest,
   funnelParameters,
@@ -89,10 +89,7 @@ export function funnelReport(request: FunnelRequest, rows: readonly Row[] | unde
       groups && {
         groups: groups.map((row) => ({ group: [keyValue(groupBy, row[1])], steps: stepCounts(request, row, 0) })),
       }),
-    startDate: new Date(selection.startMs).toISOString(),
-    endDate: new Date(selection.endMs).toISOString(),
-    complete: parts !== undefined,
-    exact: true,
+    ...reportEnd(selection, parts !== undefined),
   };
 }
 
@@ -151,24 +148,8 @@ export const funnelSchema = once(() => {
   return z
     .object({
       steps: z.array(step),
-      groupBy: z.array(z.string()).max(1).meta({ description: 'The field that `groupBy` named, if it did.' }),
-      groups: z
-        .array(
-          z
-            .object({
-              group: z
-                .array(z.unknown())
-                .length(1)
-                .meta({ description: "The field's value, as JSON; `null` is missing." }),
-              steps: z.array(step),
-            })
-            .meta({ id: 'FunnelGroup' }),
-        )
-        .max(FUNNEL_GROUPS_MAX)
-        .optional()
-        .meta({
-          description: `The ${FUNNEL_GROUPS_MAX} largest groups by their first step, the largest first. Only with \`groupBy\`, and when \`complete\` is \`true\`.`,
-        }),
+      groupBy: groupBySchema(),
+      groups: groupsSchema('FunnelGroup', { steps: z.array(step) }, FUNNEL_GROUPS_MAX, 'by their first step'),
       ...reportEndSchemas(),
     })
     .meta({ id: 'Funnel' });

@@ -7,7 +7,7 @@ import { limitSchema, nextCursorSchema } from '../../http/describe.ts';
 import { LIMIT_DEFAULT } from '../../http/limits.ts';
 import { cursorParameter, limitParameter } from '../../records/filters/parameter-schemas.ts';
 import type { Row } from '../../store/row-parser.ts';
-import { type ReportSelection, reportEndSchemas } from '../report-selection.ts';
+import { type ReportSelection, reportEnd, reportEndSchemas } from '../report-selection.ts';
 
 // The people behind a number of a report are found by the report's own query, which lists them in place of counting
 // them. So each page costs as much as the report.
@@ -57,7 +57,7 @@ export function pageOf(
 export async function sendPeople<PersonRow extends readonly [id: string, ...unknown[]]>(
   reply: FastifyReply,
   { limit, list }: PeoplePage,
-  { startMs, endMs }: ReportSelection,
+  selection: ReportSelection,
   rows: readonly Row[] | undefined,
   recordOf: (row: PersonRow) => object,
 ): Promise<FastifyReply> {
@@ -67,11 +67,8 @@ export async function sendPeople<PersonRow extends readonly [id: string, ...unkn
   return await reply.send({
     limit,
     results: shown.map((row) => ({ id: row[0], ...recordOf(row) })),
-    nextCursor: last && found.length > limit ? encodeCursor(list, [last[0], endMs]) : null,
-    startDate: new Date(startMs).toISOString(),
-    endDate: new Date(endMs).toISOString(),
-    complete: rows !== undefined,
-    exact: true,
+    nextCursor: last && found.length > limit ? encodeCursor(list, [last[0], selection.endMs]) : null,
+    ...reportEnd(selection, rows !== undefined),
   });
 }
 

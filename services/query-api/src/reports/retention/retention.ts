@@ -13,10 +13,10 @@ import { type QueryRead, type ReadDependencies, registerRead } from '../../store
 import type { Row } from '../../store/row-parser.ts';
 import type { Sql } from '../../store/sql.ts';
 import type { Tables } from '../../store/tables.ts';
-import { keyValue, nameOfKey } from '../group-key.ts';
+import { groupBySchema, groupsSchema, keyValue, nameOfKey } from '../group-key.ts';
 import { peopleSchema, sendPeople } from '../people/people-page.ts';
 import { collectingSettings, readReport, reportRows } from '../report-runner.ts';
-import { reportEndSchemas } from '../report-selection.ts';
+import { reportEnd, reportEndSchemas } from '../report-selection.ts';
 import {
   parseRetentionPeopleRequest,
   parseRetentionRequest,
@@ -169,13 +169,7 @@ export async function* retentionJson(
     }
     yield ']';
   }
-  const end = {
-    startDate: new Date(selection.startMs).toISOString(),
-    endDate: new Date(selection.endMs).toISOString(),
-    complete: returns !== undefined,
-    exact: true,
-  };
-  yield `,${JSON.stringify(end).slice(1)}`;
+  yield `,${JSON.stringify(reportEnd(selection, returns !== undefined)).slice(1)}`;
 }
 
 async function* cohortsJson(
@@ -233,28 +227,13 @@ export const retentionSchema = once(() => {
       cohorts: z.array(cohort).meta({
         description: 'One for each interval of the range, the oldest first; none when `complete` is `false`.',
       }),
-      groupBy: z
-        .array(z.string())
-        .max(1)
-        .optional()
-        .meta({ description: 'The field that `groupBy` named, if it did.' }),
-      groups: z
-        .array(
-          z
-            .object({
-              group: z
-                .array(z.unknown())
-                .length(1)
-                .meta({ description: "The field's value, as JSON; `null` is missing." }),
-              cohorts: z.array(cohort),
-            })
-            .meta({ id: 'RetentionGroup' }),
-        )
-        .max(RETENTION_GROUPS_MAX)
-        .optional()
-        .meta({
-          description: `The ${RETENTION_GROUPS_MAX} largest groups by the sizes of their cohorts, the largest first. Only with \`groupBy\`, and when \`complete\` is \`true\`.`,
-        }),
+      groupBy: groupBySchema().optional(),
+      groups: groupsSchema(
+        'RetentionGroup',
+        { cohorts: z.array(cohort) },
+        RETENTION_GROUPS_MAX,
+        'by the sizes of their cohorts',
+      ),
       ...reportEndSchemas(),
     })
     .meta({ id: 'Retention' });
