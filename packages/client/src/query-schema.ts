@@ -537,6 +537,36 @@ export interface components {
             /** @description For whom it is, such as the screen that shows it. */
             name: string;
         };
+        SegmentDefinition: {
+            /** @enum {string} */
+            of: "users" | "organizations";
+            /**
+             * @description What is known of them now: `properties.<name>` with the operators of a filter, and `firstSeenAt` and `lastSeenAt` with `lt`, `lte`, `gt` and `gte`.
+             * @default {}
+             * @example {
+             *       "properties.plan[in]": "pro,team",
+             *       "lastSeenAt[gte]": "2026-03-01"
+             *     }
+             */
+            filters: {
+                [key: string]: string;
+            };
+            /**
+             * @description What they did.
+             * @default []
+             */
+            behaviour: {
+                /** @description The name of an event. */
+                did: string;
+                /**
+                 * @description How many such events there are, at least. 0: there are none.
+                 * @default 1
+                 */
+                times: number;
+                /** @description Within so many times 24 hours before the request. Default: at any time. */
+                days?: number;
+            }[];
+        };
         NewKey: {
             /** @description What the key may do. A key can give only scopes that it has itself. */
             scopes: ("ingest" | "query" | "delete" | "sql" | "webhooks" | "admin")[];
@@ -1037,6 +1067,80 @@ export interface components {
              */
             key: string;
         };
+        Segment: {
+            /** @enum {string} */
+            of: "users" | "organizations";
+            /**
+             * @description What is known of them now: `properties.<name>` with the operators of a filter, and `firstSeenAt` and `lastSeenAt` with `lt`, `lte`, `gt` and `gte`.
+             * @default {}
+             * @example {
+             *       "properties.plan[in]": "pro,team",
+             *       "lastSeenAt[gte]": "2026-03-01"
+             *     }
+             */
+            filters: {
+                [key: string]: string;
+            };
+            /**
+             * @description What they did.
+             * @default []
+             */
+            behaviour: {
+                /** @description The name of an event. */
+                did: string;
+                /**
+                 * @description How many such events there are, at least. 0: there are none.
+                 * @default 1
+                 */
+                times: number;
+                /** @description Within so many times 24 hours before the request. Default: at any time. */
+                days?: number;
+            }[];
+            name: string;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            changedAt: string;
+        };
+        CountedSegment: {
+            /** @enum {string} */
+            of: "users" | "organizations";
+            /**
+             * @description What is known of them now: `properties.<name>` with the operators of a filter, and `firstSeenAt` and `lastSeenAt` with `lt`, `lte`, `gt` and `gte`.
+             * @default {}
+             * @example {
+             *       "properties.plan[in]": "pro,team",
+             *       "lastSeenAt[gte]": "2026-03-01"
+             *     }
+             */
+            filters: {
+                [key: string]: string;
+            };
+            /**
+             * @description What they did.
+             * @default []
+             */
+            behaviour: {
+                /** @description The name of an event. */
+                did: string;
+                /**
+                 * @description How many such events there are, at least. 0: there are none.
+                 * @default 1
+                 */
+                times: number;
+                /** @description Within so many times 24 hours before the request. Default: at any time. */
+                days?: number;
+            }[];
+            name: string;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            changedAt: string;
+            /** @description How many are in it now; `null` when that took too long. */
+            count: number | null;
+            /** @description Whether the query finished within its time. */
+            complete: boolean;
+        };
         Pipeline: {
             /** @description Of all workspaces, since the ingest-apis of INGEST_URLS started; `null`: `missing` says why. */
             accepted: {
@@ -1371,6 +1475,8 @@ export interface operations {
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
+                /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
+                segment?: string;
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -1463,7 +1569,7 @@ export interface operations {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`, `segment`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -1538,6 +1644,8 @@ export interface operations {
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
+                /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
+                segment?: string;
                 /** @description The `id` of the last event that was received: the stream goes on after it. The header `Last-Event-ID`, which browsers send when they connect again, counts more. */
                 after?: string;
                 /**
@@ -1616,7 +1724,7 @@ export interface operations {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`, `segment`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -1675,6 +1783,8 @@ export interface operations {
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
+                /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
+                segment?: string;
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -1769,7 +1879,7 @@ export interface operations {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`, `segment`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -1856,6 +1966,8 @@ export interface operations {
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
+                /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
+                segment?: string;
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -1947,8 +2059,12 @@ export interface operations {
                 stepFilters?: {
                     [key: string]: string;
                 };
+                /** @description `step<n>.segment[<operator>]=<name>`: the events of one step alone that are of users or organizations in a segment. */
+                stepSegments?: {
+                    [key: string]: string;
+                };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`, `segment`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -2018,6 +2134,8 @@ export interface operations {
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
+                /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
+                segment?: string;
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -2119,8 +2237,12 @@ export interface operations {
                 stepFilters?: {
                     [key: string]: string;
                 };
+                /** @description `step<n>.segment[<operator>]=<name>`: the events of one step alone that are of users or organizations in a segment. */
+                stepSegments?: {
+                    [key: string]: string;
+                };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`, `segment`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -2186,6 +2308,8 @@ export interface operations {
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
+                /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
+                segment?: string;
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -2280,7 +2404,7 @@ export interface operations {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`, `returnEvent`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`, `segment`, `returnEvent`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -2360,6 +2484,8 @@ export interface operations {
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
+                /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
+                segment?: string;
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -2464,7 +2590,7 @@ export interface operations {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`, `returnEvent`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`, `segment`, `returnEvent`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -2529,6 +2655,8 @@ export interface operations {
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
+                /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
+                segment?: string;
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -2613,7 +2741,7 @@ export interface operations {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`, `segment`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -2677,6 +2805,8 @@ export interface operations {
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
+                /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
+                segment?: string;
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -2763,7 +2893,7 @@ export interface operations {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`, `segment`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -2831,6 +2961,8 @@ export interface operations {
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
+                /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
+                segment?: string;
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -2915,7 +3047,7 @@ export interface operations {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`, `segment`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -3291,6 +3423,8 @@ export interface operations {
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
+                /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
+                segment?: string;
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -3377,7 +3511,7 @@ export interface operations {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`, `segment`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -3554,6 +3688,8 @@ export interface operations {
                 orderByField?: "id" | "firstSeenAt" | "lastSeenAt";
                 /** @description In upper or lower case. */
                 orderByDirection?: "ASC" | "DESC";
+                /** @description The name of a segment: those in it. `segment[ne]`: those who are not; `segment[in]`: those in one of some. */
+                segment?: string;
                 /** @description `nextCursor` of the page before, with the same filters and order. */
                 cursor?: string;
                 /**
@@ -3569,6 +3705,10 @@ export interface operations {
                  *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
                  */
                 properties?: {
+                    [key: string]: string;
+                };
+                /** @description `segment[<operator>]=<name>`, as `segment`. */
+                segments?: {
                     [key: string]: string;
                 };
             };
@@ -3691,6 +3831,8 @@ export interface operations {
                 orderByField?: "id" | "firstSeenAt" | "lastSeenAt";
                 /** @description In upper or lower case. */
                 orderByDirection?: "ASC" | "DESC";
+                /** @description The name of a segment: those in it. `segment[ne]`: those who are not; `segment[in]`: those in one of some. */
+                segment?: string;
                 /** @description `nextCursor` of the page before, with the same filters and order. */
                 cursor?: string;
                 /**
@@ -3706,6 +3848,10 @@ export interface operations {
                  *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
                  */
                 properties?: {
+                    [key: string]: string;
+                };
+                /** @description `segment[<operator>]=<name>`, as `segment`. */
+                segments?: {
                     [key: string]: string;
                 };
             };
