@@ -1,6 +1,15 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { WEBHOOKS_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { ask, comparable, OWNER_TABLES, type OwnersWorld, ownerQuestions, ownersWorld } from '../../testing/owners.ts';
+import {
+  ask,
+  comparable,
+  OWNER_TABLES,
+  type OwnersWorld,
+  ownerQuestions,
+  ownersWorld,
+  putSegments,
+} from '../../testing/owners.ts';
 import {
   anEvent,
   aRegister,
@@ -13,7 +22,7 @@ let query: QueryService;
 let world: OwnersWorld;
 
 beforeAll(async () => {
-  query = await startQuery(inject('clickhouseUrl'));
+  query = await startQuery(inject('clickhouseUrl'), WEBHOOKS_ACCOUNT);
   world = ownersWorld(60);
   await query.store('a', world.events);
   await query.store('b', world.reference);
@@ -23,6 +32,7 @@ beforeAll(async () => {
     await query.insert(table, rows.slice(0, rows.length / 2));
     await query.insert(table, rows.slice(rows.length / 2));
   }
+  await putSegments(query, 'a');
   await wait(DELETIONS_FORGOTTEN_MS);
 });
 afterAll(() => query.stop());
@@ -34,6 +44,26 @@ test('random questions about users and organizations are answered as those about
     const [answer, reference] = await Promise.all([ask(query, asked, 'a'), ask(query, expected, 'b')]);
     expect(answer.status, `${asked} ${answer.text}`).toBe(200);
     expect(comparable(answer), asked).toEqual(comparable(reference));
+  }
+});
+
+test('the list of those in a segment has all of them in each order, and as many as it says', async () => {
+  for (const [name, members] of Object.entries(world.members)) {
+    const { body } = await query.get(`/segments/${name}`);
+    const { of, count } = body as unknown as { of: 'users' | 'organizations'; count: number };
+    expect([name, count]).toEqual([name, members.length]);
+    const idName = of === 'users' ? 'foreignId' : 'foreignUserGroupId';
+    const idsIn = async (parameters: string) =>
+      (await query.get(`/${of}?${parameters}`)).body.results.map((one) => one[idName] as string);
+    for (const order of ['id', 'firstSeenAt', 'lastSeenAt']) {
+      const listed = await idsIn(`segment=${name}&orderByField=${order}`);
+      expect(listed.toSorted(), `${name} by ${order}`).toEqual(members.toSorted());
+      const others = await idsIn(`segment[ne]=${name}&orderByField=${order}`);
+      expect([...listed, ...others].toSorted()).toEqual((await idsIn(`orderByField=${order}`)).toSorted());
+    }
+    expect(await idsIn(`segment=${name}`)).toEqual(members);
+    const pro = new Set(await idsIn('properties.plan=pro'));
+    expect(await idsIn(`segment=${name}&properties.plan=pro`)).toEqual(members.filter((id) => pro.has(id)));
   }
 });
 

@@ -5,6 +5,7 @@ import { type CommonDescription, once, timeSchema } from '../../http/describe.ts
 import { PROPERTY_FILTERS_MAX, STEPS_MAX } from '../../http/limits.ts';
 import { documentFiltersOfEvents, eventFilterable, SELECTION_DOCUMENTS } from '../../records/events/event-selection.ts';
 import { fieldFilters, inPattern, openParameters, querySchema } from '../../records/filters/parameter-schemas.ts';
+import { SEGMENT_OPERATORS } from '../../records/owners/segment.ts';
 import { type QueryRead, type ReadDependencies, registerRead } from '../../store/read-route.ts';
 import type { Row } from '../../store/row-parser.ts';
 import type { Sql } from '../../store/sql.ts';
@@ -168,6 +169,11 @@ function funnelFilters() {
       `\`step<n>.properties.<name>[<operator>]=<value>\`: a filter on the events of one step alone, counted from 1. They count among the ${PROPERTY_FILTERS_MAX} filters on properties.`,
       { 'step2.properties.plan': 'pro', 'step2.properties.amount[gte]': '10' },
       PROPERTY_FILTERS_MAX,
+    ),
+    stepSegments: openParameters(
+      `^step[1-${STEPS_MAX}]\\.segment(\\[(${SEGMENT_OPERATORS.join('|')})\\])?$`,
+      '`step<n>.segment[<operator>]=<name>`: the events of one step alone that are of users or organizations in a segment.',
+      { 'step2.segment': 'paying' },
     ),
     operators: fieldFilters(eventFilterable.fields, { 'userId[in]': 'jane,joe' }),
   };
