@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { WEBHOOKS_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
+import { outOfTime } from '../../testing/load.ts';
 import {
   ask,
   comparable,
@@ -17,6 +18,7 @@ import {
   type QueryService,
   startQuery,
 } from '../../testing/query-service.ts';
+import { expectEvents, listenTo } from '../../testing/streams.ts';
 
 let query: QueryService;
 let world: OwnersWorld;
@@ -172,4 +174,40 @@ test('where a name means several properties, groups are those of the longest', a
   await query.store('g', [anEvent({ userId: 'x' })]);
   const { body } = await query.get('/events/series?startDate=2026-03-01&groupBy=user.properties.a.b', 'g');
   expect(body).toMatchObject({ series: [{ group: ['whole'], total: 1 }] });
+});
+
+test('where ClickHouse is too slow for a question about users, nothing half is an answer, and streams wait for theirs', async () => {
+  let isTooSlow = true;
+  const slow = await startQuery(inject('clickhouseUrl'), { STREAM_INTERVAL_MS: '50' }, (reader) =>
+    outOfTime(reader, ({ params }) => isTooSlow && JSON.stringify(params).includes('pro')),
+  );
+  const streams = await listenTo(slow);
+  onTestFinished(async () => {
+    await streams.closeAll();
+    await slow.stop();
+  });
+  const register = aRegister(1, 'set', '"pro"');
+  const deletedUs = Date.UTC(2026, 2, 1) * 1_000;
+  for (const id of ['gone', 'here']) {
+    await slow.insert('entity_properties', [{ workspace_id: 'a', kind: 'user', id, property: 'plan', register }]);
+  }
+  const deletion = { workspace_id: 'a', user_id: 'gone', version: deletedUs };
+  await slow.insert('user_deletions', [deletion]);
+  await slow.insert('pending_deletions', [{ ...deletion, stored_at: 1 }]);
+  await wait(DELETIONS_FORGOTTEN_MS);
+  const filter = 'user.properties.plan=pro';
+  const stream = await streams.open(`?${filter}`);
+  const shown = anEvent({ userId: 'here', receivedAtUs: deletedUs + 1 });
+  await slow.store('a', [anEvent({ userId: 'gone', receivedAtUs: deletedUs - 1 }), shown]);
+  const page = `/events?total=exact&${filter}`;
+  const series = `/events/series?interval=day&startDate=2026-03-01&endDate=2026-03-01&${filter}`;
+  const late = await slow.get(page);
+  expect([late.status, late.body.code]).toEqual([400, 'query_too_expensive']);
+  expect(await slow.get(series)).toMatchObject({ status: 200, body: { complete: false } });
+  expect(stream.events).toEqual([]);
+  isTooSlow = false;
+  expect(await slow.get(page)).toMatchObject({ status: 200, body: { total: 1, results: [{ userId: 'here' }] } });
+  expect(await slow.get(series)).toMatchObject({ body: { complete: true, series: [{ total: 1 }] } });
+  await expectEvents(stream, [shown]);
+  expect(stream.problems).toEqual([]);
 });
