@@ -21,7 +21,7 @@ const CONSOLE_ROOMS = {
   charts: ['base', 'parts'],
   events: ['base', 'parts', 'filters'],
   explore: ['base', 'parts', 'filters', 'charts'],
-  operate: ['base', 'parts', 'charts'],
+  operate: ['base', 'parts', 'filters', 'charts'],
   entities: ['base', 'parts', 'filters', 'charts', 'events'],
   views: ['base', 'parts', 'explore'],
   pages: ['base', 'parts', 'filters', 'charts', 'events', 'operate'],

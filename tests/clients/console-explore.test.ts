@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
-import type { Browser, Page } from 'playwright-core';
+import type { Browser, Locator, Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
 import { expectAccessible, type Look, openSignedInConsole, tourOf } from '../kit/clients/console-page.ts';
 import { shown, tabTo, takePicture } from '../kit/clients/pages.ts';
@@ -10,13 +10,16 @@ import type { EventPage } from '../kit/records.ts';
 import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
 let pipeline: Tenant;
+/** A workspace whose users and organizations have properties. */
+let owners: Tenant;
 let browser: Browser;
 
 const NAMES = ['🙂 smiled', 'שלום עולם', '<b>bold</b>, \\ and more'];
 
 beforeAll(async () => {
   [pipeline, browser] = await Promise.all([takeTenant('consoleexplore'), sharedBrowser()]);
-  await submitFunnel();
+  owners = await takeTenant('consoleowners');
+  await Promise.all([submitFunnel(), submitOwners()]);
   const rest = [
     { event: 'deployed', timestamp: '2026-02-10T12:00:00Z' },
     ...NAMES.map((event) => ({ event, timestamp: '2026-02-12T12:00:00Z', properties: { 'größe, cm': 3 } })),
@@ -44,6 +47,23 @@ async function submitFunnel(): Promise<void> {
     ];
     const submission = { foreignUserGroupId: 'acme', foreignUserId: `user-${user}`, events };
     expect((await pipeline.submit(submission)).status).toBe(202);
+  }
+}
+
+/** Six users of six organizations sign up on the same day. Those on plan pro use a feature the day after, a free one at once. */
+async function submitOwners(): Promise<void> {
+  for (let index = 0; index < 6; index += 1) {
+    const plan = index % 2 === 0 ? 'pro' : 'free';
+    const [foreignUserGroupId, foreignUserId] = [`org-${index}`, `user-${index}`];
+    const used = { event: 'feature_used', timestamp: `2026-02-0${plan === 'pro' ? 3 : 2}T12:00:00Z` };
+    const events = [
+      { event: 'signed_up', timestamp: '2026-02-02T10:00:00Z' },
+      ...(plan === 'pro' || index === 1 ? [used] : []),
+    ];
+    const submission = { foreignUserGroupId, foreignUserId, events, properties: { plan } };
+    expect((await owners.submit(submission)).status).toBe(202);
+    const user = { foreignId: foreignUserId, properties: { country: index < 4 ? 'CH' : 'DE' } };
+    expect((await owners.submit(user, { path: '/v1/public/users' })).status).toBe(202);
   }
 }
 
@@ -233,6 +253,89 @@ test('a chart is broken down by a property through the menus; a number of a day 
   await page.goBack();
   await page.getByRole('table', { name: 'Totals of Events by plan' }).getByRole('link', { name: 'pro' }).click();
   await eventually(() => parametersOf(page)['properties.plan']).toBe('pro');
+  expect(faults).toEqual([]);
+});
+
+test('features by plan, sign-ups by country and retention of organizations by plan are seen by few clicks alone', async () => {
+  const { page, faults } = await openSignedInConsole({ pipeline: owners, browser }, `#/explore?${MONTHS}`, {
+    zone: 'UTC',
+  });
+  let clicks = 0;
+  const click = async (target: Locator) => {
+    await target.click();
+    clicks += 1;
+  };
+  const choose = async (field: string, option: RegExp) => {
+    await click(page.getByLabel(field, { exact: true }));
+    await click(page.getByRole('option', { name: option }));
+  };
+  const apply = () => click(page.getByRole('button', { name: 'Apply' }));
+  await choose('Event', /^feature_used /);
+  await choose('Break down by', /^Organization: plan /);
+  await apply();
+  await eventually(() => cellsOf(page, 'Totals of Events by Organization: plan')).toEqual([
+    ['pro', '3'],
+    ['free', '1'],
+    ['Total', '4'],
+  ]);
+  expect(clicks).toBeLessThanOrEqual(5);
+  await takePicture(page, 'explore-owners-chart');
+  clicks = 0;
+  await click(page.getByRole('button', { name: 'Add a filter' }));
+  await choose('Property or field', /^Organization: plan /);
+  await choose('Value', /^free /);
+  await apply();
+  await shown(page.getByText('Total 1.'));
+  expect(clicks).toBeLessThanOrEqual(6);
+  expect(parametersOf(page)).toMatchObject({ event: 'feature_used', 'organization.properties.plan': 'free' });
+  await page.reload();
+  await eventually(() => page.getByLabel('Property or field').inputValue()).toBe('Organization: plan');
+  await page.getByRole('link', { name: 'These events' }).click();
+  await shown(page.getByText('1 of 1 event.'));
+
+  await page.goto(`${owners.services['query-api'].url}/console/#/explore?${MONTHS}`);
+  await eventually(() => page.getByLabel('Event', { exact: true }).inputValue()).toBe('');
+  clicks = 0;
+  await choose('Event', /^signed_up /);
+  await choose('Break down by', /^User: country /);
+  await takePicture(page, 'explore-owners-form');
+  await apply();
+  await eventually(() => cellsOf(page, 'Totals of Events by User: country')).toEqual([
+    ['CH', '4'],
+    ['DE', '2'],
+    ['Total', '6'],
+  ]);
+  expect(clicks).toBeLessThanOrEqual(5);
+
+  await page.goto(`${owners.services['query-api'].url}/console/#/explore?${MONTHS}`);
+  clicks = 0;
+  await click(page.getByRole('link', { name: 'Retention' }));
+  await page.getByLabel('Who comes back').selectOption('Organizations');
+  // The list of a browser opens by one click, and closes by another.
+  clicks += 2;
+  await choose('Break down by', /^Organization: plan /);
+  await apply();
+  const groups = async () =>
+    (await cellsOf(page, /^Organizations by Organization: plan/)).map((row) => row.slice(0, 4));
+  await eventually(groups).toEqual([
+    ['free', '3', '100%', '0%'],
+    ['pro', '3', '100%', '100%'],
+    ['All', '6', '100%', '50%'],
+  ]);
+  expect(clicks).toBeLessThanOrEqual(6);
+  await takePicture(page, 'explore-owners-retention');
+  await page.getByText('The cohorts of Organization: plan pro').click();
+  await page
+    .getByRole('table', { name: /^Organizations by the day/ })
+    .last()
+    .getByRole('row', { name: /^2 Feb 2026/ })
+    .getByRole('link', { name: '100%' })
+    .last()
+    .click();
+  await shown(
+    page.getByRole('heading', { level: 1, name: /^Organizations of the cohort of .* who came back 1 day later$/ }),
+  );
+  await eventually(() => idsOf(page)).toEqual(['org-0', 'org-2', 'org-4']);
   expect(faults).toEqual([]);
 });
 

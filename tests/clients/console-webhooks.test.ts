@@ -29,7 +29,7 @@ test('webhooks are listed, and one is tested, paused and resumed by keyboard', a
   expect(response.status).toBe(201);
   await page.reload();
   const link = page.getByRole('link', { name: receiver.url });
-  await shown(page.getByRole('row', { name: `${receiver.url} event=paid, one by one active` }));
+  await shown(page.getByRole('row', { name: `${receiver.url} Event is paid, one by one active` }));
   await tabTo(page, link);
   await page.keyboard.press('Enter');
   await shown(page.getByText('Nothing was sent yet.'));

@@ -12,6 +12,18 @@ test.each([
   ['properties. x', 'properties. x'],
   ['properties.', 'properties.'],
   ['properties.🙂', '🙂'],
+  ['organization.properties.plan', 'Organization: plan'],
+  ['user.properties.address.city', 'User: address.city'],
+  ['user.properties.Organization: plan', 'User: Organization: plan'],
+  ['organization.properties.first seen', 'organization.properties.first seen'],
+  ['organization.properties. x', 'Organization:  x'],
+  ['user.properties.', 'user.properties.'],
+  ['user.properties.firstSeenAt', 'User: firstSeenAt'],
+  ['properties.Organization: plan', 'properties.Organization: plan'],
+  ['properties.user.properties.x', 'properties.user.properties.x'],
+  ['properties.user.plan', 'user.plan'],
+  ['organization.firstSeenAt', 'Organization: first seen'],
+  ['user.lastSeenAt', 'User: last seen'],
   ['', ''],
 ])('%s reads "%s", which means it again', (name, label) => {
   expect(labelOfName(name)).toBe(label);

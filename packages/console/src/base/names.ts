@@ -14,28 +14,65 @@ const FIELDS: ReadonlyMap<string, string> = new Map(Object.entries(FIELD_LABELS)
 /** The fields that a report can group by and list the values of. */
 export const GROUPED_FIELDS = ['event', 'type', 'userId', 'groupId', 'instanceId'] as const;
 
-const FIELD_OF_LABEL: ReadonlyMap<string, string> = new Map([...FIELDS].map(([field, label]) => [label, field]));
+/** Whose properties and times events are filtered by, as they are now, by what their names begin with. */
+export const OWNERS = { user: 'User', organization: 'Organization' } as const;
 
-const DOCUMENT = /^(?:properties|context|traits)\./;
+export type Owner = keyof typeof OWNERS;
 
-/** Whether events are filtered by this name: a field, or a property with its document. */
-export function isFilterName(name: string): boolean {
-  return FIELDS.has(name) || DOCUMENT.test(name);
+/** When users and organizations were seen, which are filters and no groups. */
+const TIME_LABELS: ReadonlyMap<string, string> = new Map(
+  Object.entries(OWNERS).flatMap(([owner, label]) => [
+    [`${owner}.firstSeenAt`, `${label}: first seen`],
+    [`${owner}.lastSeenAt`, `${label}: last seen`],
+  ]),
+);
+
+export const TIME_NAMES: readonly string[] = [...TIME_LABELS.keys()];
+
+const NAME_OF_LABEL: ReadonlyMap<string, string> = new Map(
+  [...FIELDS, ...TIME_LABELS].map(([name, label]) => [label, name]),
+);
+
+const OWNER_PROPERTY = /^(user|organization)\.properties\.(.+)$/s;
+
+const OWNER_LABEL = new RegExp(`^(${Object.values(OWNERS).join('|')}): (.+)$`, 's');
+
+const PROPERTY = /^(?:(?:user|organization)\.)?properties\./;
+
+/** Whether a name is of a property: of an event, its user or its organization. */
+export function isPropertyName(name: string): boolean {
+  return PROPERTY.test(name);
 }
 
-/** Returns the name in the API of what a person typed: `Organization` is `groupId`, `plan` is `properties.plan`. */
+/** Whether a name is of when a user or an organization was seen. */
+export function isTimeName(name: string): boolean {
+  return TIME_LABELS.has(name);
+}
+
+/** Whether events are filtered by this name: a field, a time, or a property with its document. */
+export function isFilterName(name: string): boolean {
+  return FIELDS.has(name) || isTimeName(name) || isPropertyName(name) || /^(?:context|traits)\./.test(name);
+}
+
+/**
+ * Returns the name in the API of what a person typed: `Organization` is `groupId`, `plan` is `properties.plan`, and
+ * `Organization: plan` is `organization.properties.plan`.
+ */
 export function nameOf(text: string): string {
   const trimmed = text.trim();
-  const field = FIELD_OF_LABEL.get(trimmed);
-  if (field !== undefined) return field;
-  return trimmed === '' || isFilterName(trimmed) ? trimmed : `properties.${trimmed}`;
+  const name = NAME_OF_LABEL.get(trimmed);
+  if (name !== undefined) return name;
+  if (trimmed === '' || isFilterName(trimmed)) return trimmed;
+  const [, label, property = trimmed] = OWNER_LABEL.exec(trimmed) ?? [];
+  return label === undefined ? `properties.${property}` : `${label.toLowerCase()}.properties.${property}`;
 }
 
 /** Returns a name of the API as a person reads it, of which {@link nameOf} is the reverse. */
 export function labelOfName(name: string): string {
-  const label = FIELDS.get(name);
+  const label = FIELDS.get(name) ?? TIME_LABELS.get(name);
   if (label !== undefined) return label;
-  const short = name.replace(/^properties\./, '');
+  const [, owner, property] = OWNER_PROPERTY.exec(name) ?? [];
+  const short = owner === undefined ? name.replace(/^properties\./, '') : `${OWNERS[owner as Owner]}: ${property}`;
   return nameOf(short) === name ? short : name;
 }
 

@@ -24,8 +24,8 @@ import {
 
 /** What the pages are called. */
 const KINDS = {
-  users: { title: 'Users', open: 'Open a user' },
-  organizations: { title: 'Organizations', open: 'Open an organization' },
+  users: { title: 'Users', open: 'Open a user', of: 'user' },
+  organizations: { title: 'Organizations', open: 'Open an organization', of: 'organization' },
 } as const;
 
 const FIELDS: readonly FieldDescription[] = [
@@ -49,7 +49,7 @@ interface EntitiesProps {
 
 /** The users or the organizations that match the parameters of the address, which are those of `GET /users`. */
 export function EntitiesPage({ path, params }: EntitiesProps) {
-  const { title, open } = KINDS[path];
+  const { title, open, of } = KINDS[path];
   const query = listParams(params);
   const loaded = useLoad(`${path} ${query}`, (signal) =>
     getRecords<UserPage | OrganizationPage>(`${path}?${query}`, signal),
@@ -62,7 +62,7 @@ export function EntitiesPage({ path, params }: EntitiesProps) {
       <FilterForm
         params={params}
         fields={FIELDS}
-        ofEvents={false}
+        of={of}
         onApply={(applied) => {
           location.hash = hrefOf([path], applied);
         }}

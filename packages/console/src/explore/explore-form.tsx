@@ -48,6 +48,18 @@ const INTERVALS: FieldDescription = {
   ],
 };
 
+/** Who a funnel and retention count. */
+function byField(label: string): FieldDescription {
+  return {
+    name: 'by',
+    label,
+    options: [
+      ['', 'Users'],
+      ['organization', 'Organizations'],
+    ],
+  };
+}
+
 /** The fields of each report, apart from what has more than a value. */
 const FIELDS: Readonly<Record<Report, readonly FieldDescription[]>> = {
   series: [
@@ -63,18 +75,9 @@ const FIELDS: Readonly<Record<Report, readonly FieldDescription[]>> = {
     { name: 'groups', label: 'Groups', placeholder: '10' },
     { name: 'markers', label: 'Mark when this happened', placeholder: 'deployed', suggest: suggestEvents },
   ],
-  funnel: [
-    {
-      name: 'by',
-      label: 'Who goes through it',
-      options: [
-        ['', 'Users'],
-        ['organization', 'Organizations'],
-      ],
-    },
-    { name: 'within', label: 'Within', placeholder: '7d' },
-  ],
+  funnel: [byField('Who goes through it'), { name: 'within', label: 'Within', placeholder: '7d' }],
   retention: [
+    byField('Who comes back'),
     EVENT_FIELD,
     { name: 'returnEvent', label: 'Return event', placeholder: 'the same', suggest: suggestEvents },
     { name: 'interval', label: 'Cohorts by', options: [['', 'Automatic'], ...COHORT_INTERVALS] },
@@ -89,7 +92,7 @@ const RANGE_NAMES = ['range', 'startDate', 'endDate'] as const;
 const CONTROLLED: Readonly<Record<Report, readonly string[]>> = {
   series: ['report', 'view', 'form', 'event', 'measure', ...RANGE_NAMES, 'groupBy'],
   funnel: ['report', 'view', 'steps', ...RANGE_NAMES, 'groupBy'],
-  retention: ['report', 'view', ...RANGE_NAMES],
+  retention: ['report', 'view', ...RANGE_NAMES, 'groupBy'],
   values: ['report', 'view', 'property', ...RANGE_NAMES],
 };
 
@@ -147,7 +150,7 @@ function Controls({ report, filters, onChange }: ControlProps & { readonly repor
       )}
       <RangeFields filters={filters} onChange={onChange} />
       {report === 'series' && <Breakdown value={groupBy} onChange={(value) => set('groupBy', value)} />}
-      {report === 'funnel' && (
+      {(report === 'funnel' || report === 'retention') && (
         <NameBox
           label="Break down by"
           value={groupBy}

@@ -1,10 +1,18 @@
-import { calendar, type Funnel, formatDuration, formatNumber, formatShare, labelOfName } from '../base/base.ts';
+import {
+  calendar,
+  type Funnel,
+  formatDuration,
+  formatNumber,
+  formatShare,
+  isPropertyName,
+  labelOfName,
+} from '../base/base.ts';
 import { labelOfKey } from '../charts/charts.ts';
 import { stepOf } from '../filters/filters.ts';
 import { CsvButton, NumberLink, Scrollable, type Table } from '../parts/parts.ts';
 import { type DrawingProps, EmptyHint, partName, ReportNotes, ShareBar } from './drawing.tsx';
 import { eventsHref, narrowedHref } from './drill-down.ts';
-import { peopleHref } from './people.ts';
+import { peopleHref, whoOf } from './people.ts';
 
 type Step = Funnel['steps'][number];
 
@@ -36,7 +44,7 @@ export function FunnelReport({ response, params }: FunnelReportProps) {
 export function FunnelDrawing(props: DrawingProps<Funnel>) {
   const { response, params } = props;
   const [first] = response.steps;
-  const who = whoOf(params);
+  const who = params ? whoOf(params) : 'Completed';
   return (
     <>
       {first?.count === 0 && <EmptyHint params={params && paramsOfStep(params, 1, first.event)} />}
@@ -44,12 +52,6 @@ export function FunnelDrawing(props: DrawingProps<Funnel>) {
       {response.groupBy.length > 0 && <GroupTable {...props} who={who} />}
     </>
   );
-}
-
-/** Returns who goes through the steps, which the response does not say. */
-function whoOf(params: URLSearchParams | undefined): string {
-  if (!params) return 'Completed';
-  return params.get('by') === 'organization' ? 'Organizations' : 'Users';
 }
 
 /** Returns the parameters of the events of one step. */
@@ -142,7 +144,7 @@ function PeopleLink({ response, params, value, index, isDropped = false, group }
     ...(isDropped && { dropped: 'true' }),
     ...(group !== undefined && { group: JSON.stringify(group) }),
   });
-  return <NumberLink value={value} href={href} opens={whoOf(params).toLowerCase()} />;
+  return <NumberLink value={value} href={href} opens={params ? whoOf(params).toLowerCase() : ''} />;
 }
 
 function droppedOf(before: number | null, count: number | null): number | null {
@@ -175,9 +177,7 @@ function GroupTable({ response, params, title, who }: StepTableProps) {
             return (
               <tr key={row}>
                 <th scope="row">
-                  <bdi>
-                    {name.startsWith('properties.') && href ? <a href={href}>{labelOfKey(key)}</a> : labelOfKey(key)}
-                  </bdi>
+                  <bdi>{isPropertyName(name) && href ? <a href={href}>{labelOfKey(key)}</a> : labelOfKey(key)}</bdi>
                 </th>
                 {own.map(({ count }, index) => (
                   <td key={index} class="number">

@@ -45,6 +45,14 @@ test('the address of a cohort does not depend on the settings', () => {
   });
 });
 
+test('the address of a group of retention has its key, which the report has not', () => {
+  const params = new URLSearchParams('report=retention&by=organization&groupBy=organization.properties.plan');
+  const number = { ...DATES, cohort: DATES.startDate, group: 'null' };
+  const shown = parametersOf(peopleHref('retention', params, CALENDAR, number));
+  expect(shown).toMatchObject({ by: 'organization', groupBy: 'organization.properties.plan', group: 'null' });
+  expect(reportOfPeople('retention', new URLSearchParams(shown)).has('group')).toBe(false);
+});
+
 test('without the page of a report there is no address', () => {
   expect(peopleHref('funnel', undefined, CALENDAR, { step: '1' })).toBeUndefined();
 });
@@ -84,6 +92,16 @@ test.each([
     'retention',
     'cohort=2026-02-01T00:00:00.000Z&interval=month&timeZone=UTC',
     { path: 'users', times: ['First event'], text: expect.stringMatching(/^Users of the cohort of .*2026$/) },
+  ],
+  [
+    'retention',
+    'by=organization&cohort=never&period=0&group=%22pro%22',
+    {
+      path: 'organizations',
+      times: ['First event'],
+      text: 'Organizations of the cohort of never who came back in the same day',
+      group: 'pro',
+    },
   ],
   [
     'retention',

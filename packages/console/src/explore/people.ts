@@ -5,7 +5,7 @@ import { type Report, reportParams } from './reports.ts';
 /** The reports whose numbers have people behind them, by the parameter `report` of an address, and where these are. */
 export const PEOPLE = {
   funnel: { path: 'events/funnel/people', own: ['step', 'dropped', 'group'] },
-  retention: { path: 'events/retention/people', own: ['cohort', 'period'] },
+  retention: { path: 'events/retention/people', own: ['cohort', 'period', 'group'] },
 } as const satisfies Partial<Record<Report, { readonly path: string; readonly own: readonly string[] }>>;
 
 export type PeopleReport = keyof typeof PEOPLE;
@@ -63,31 +63,45 @@ export interface PeopleTitle {
 
 /** Returns who an address lists. Of an address that the API will refuse, it says what can be said. */
 export function titleOf(report: PeopleReport, params: URLSearchParams, calendar: Calendar): PeopleTitle {
-  return report === 'funnel'
-    ? titleOfStep(params)
-    : { path: 'users', times: ['First event'], text: textOfCohort(params, calendar) };
+  return report === 'funnel' ? titleOfStep(params) : titleOfCohort(params, calendar);
+}
+
+/** Returns who a funnel or retention counts; the response does not say. */
+export function whoOf(params: URLSearchParams): 'Users' | 'Organizations' {
+  return params.get('by') === 'organization' ? 'Organizations' : 'Users';
 }
 
 function titleOfStep(params: URLSearchParams): PeopleTitle {
-  const path = params.get('by') === 'organization' ? 'organizations' : 'users';
-  const who = path === 'users' ? 'Users' : 'Organizations';
-  const [step, group, isDropped] = [params.get('step') ?? '', params.get('group'), params.get('dropped') === 'true'];
+  const who = whoOf(params);
+  const [step, isDropped] = [params.get('step') ?? '', params.get('dropped') === 'true'];
   const reached = isDropped ? Number(step) - 1 : Number(step);
   return {
-    path,
+    path: who === 'Users' ? 'users' : 'organizations',
     times: ['Step 1', ...(reached > 1 ? [`Step ${reached}`] : [])],
     text: `${who} who ${isDropped ? 'dropped out before' : 'got to'} step ${step}`,
     event: splitList(params.get('steps') ?? '')[Number(step) - 1],
-    group: group === null ? undefined : labelOfGroup(group),
+    group: labelOfGroup(params),
   };
 }
 
-function labelOfGroup(json: string): string {
+function labelOfGroup(params: URLSearchParams): string | undefined {
+  const json = params.get('group');
+  if (json === null) return undefined;
   try {
     return labelOfKey(parseRecords(json) as GroupKey);
   } catch {
     return json;
   }
+}
+
+function titleOfCohort(params: URLSearchParams, calendar: Calendar): PeopleTitle {
+  const who = whoOf(params);
+  return {
+    path: who === 'Users' ? 'users' : 'organizations',
+    times: ['First event'],
+    text: `${who} ${textOfCohort(params, calendar)}`,
+    group: labelOfGroup(params),
+  };
 }
 
 function textOfCohort(params: URLSearchParams, calendar: Calendar): string {
@@ -97,8 +111,8 @@ function textOfCohort(params: URLSearchParams, calendar: Calendar): string {
     params.get('period'),
   ];
   const isTime = !Number.isNaN(Date.parse(cohort));
-  const users = `Users of the cohort of ${isTime ? formatBucket(cohort, interval, zoneOf(params, calendar)) : cohort}`;
-  if (period === null) return users;
-  if (period === '0') return `${users} who came back in the same ${interval}`;
-  return `${users} who came back ${period} ${interval}${period === '1' ? '' : 's'} later`;
+  const cohortText = `of the cohort of ${isTime ? formatBucket(cohort, interval, zoneOf(params, calendar)) : cohort}`;
+  if (period === null) return cohortText;
+  if (period === '0') return `${cohortText} who came back in the same ${interval}`;
+  return `${cohortText} who came back ${period} ${interval}${period === '1' ? '' : 's'} later`;
 }

@@ -49,6 +49,12 @@ test.each([
     'userId=u&event=a,b&groupBy=properties.x\\,y',
   ],
   ['event=a&groupBy=properties.plan&measure=users', 'values', 'event=a&property=properties.plan'],
+  [
+    'report=funnel&steps=a,b&by=organization&groupBy=organization.properties.plan&user.properties.country=CH',
+    'retention',
+    'user.properties.country=CH&event=a&by=organization&groupBy=organization.properties.plan',
+  ],
+  ['report=retention&by=organization&groupBy=properties.x,y', 'series', 'groupBy=properties.x\\,y'],
   ['report=values&property=event&startDate=2026-01-01', 'retention', 'startDate=2026-01-01'],
 ] as const)('%s as a %s shows the same events', (query, report, expected) => {
   const switched = switchReport(new URLSearchParams(query), report);

@@ -84,12 +84,14 @@ export function switchReport(params: URLSearchParams, to: Report): URLSearchPara
     kept.delete('event');
     kept.set('steps', joinList([event]));
   }
+  const by = params.get('by');
+  if (by !== null && (to === 'funnel' || to === 'retention')) kept.set('by', by);
   const groupBy = params.get('groupBy');
-  const groups = groupBy === null ? [] : from === 'funnel' ? [groupBy] : splitList(groupBy);
+  const groups = groupBy === null ? [] : from === 'series' ? splitList(groupBy) : [groupBy];
   const [group] = groups;
   if (group === undefined) return kept;
   if (to === 'series') kept.set('groupBy', joinList(groups));
-  if (to === 'funnel') kept.set('groupBy', group);
+  if (to === 'funnel' || to === 'retention') kept.set('groupBy', group);
   if (to === 'values') kept.set('property', group);
   return kept;
 }

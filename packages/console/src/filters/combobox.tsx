@@ -113,22 +113,34 @@ interface SuggestionsProps {
 function Suggestions({ id, label, suggestions, active, onTake }: SuggestionsProps) {
   return (
     <div id={`${id}-list`} class="suggestions" role="listbox" aria-label={`Suggestions for ${label}`}>
-      {suggestions.map((suggestion, index) => (
-        // biome-ignore lint/a11y/useKeyWithClickEvents: the field has the focus and the keys
-        <div
-          key={index}
-          id={`${id}-${index}`}
-          role="option"
-          tabIndex={-1}
-          aria-selected={index === active}
-          ref={(element) => void (index === active && element?.scrollIntoView({ block: 'nearest' }))}
-          // The focus stays in the field.
-          onMouseDown={(event) => event.preventDefault()}
-          onClick={() => onTake(suggestion)}
-        >
-          <bdi>{suggestion.text}</bdi> <span class="muted">{suggestion.note}</span>
-        </div>
-      ))}
+      {[...Map.groupBy(suggestions.entries(), ([, { heading }]) => heading)].map(([heading, entries]) => {
+        const options = entries.map(([index, suggestion]) => (
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the field has the focus and the keys
+          <div
+            key={index}
+            id={`${id}-${index}`}
+            role="option"
+            tabIndex={-1}
+            aria-selected={index === active}
+            ref={(element) => void (index === active && element?.scrollIntoView({ block: 'nearest' }))}
+            // The focus stays in the field.
+            onMouseDown={(event) => event.preventDefault()}
+            onClick={() => onTake(suggestion)}
+          >
+            <bdi>{suggestion.text}</bdi> <span class="muted">{suggestion.note}</span>
+          </div>
+        ));
+        if (heading === undefined) return options;
+        return (
+          // biome-ignore lint/a11y/useSemanticElements: a list of suggestions has no fieldset
+          <div key={heading} role="group" aria-label={heading}>
+            <div class="heading" aria-hidden="true">
+              {heading}
+            </div>
+            {options}
+          </div>
+        );
+      })}
     </div>
   );
 }

@@ -1,28 +1,14 @@
 import { useMemo } from 'preact/hooks';
-import { labelOfName } from '../base/base.ts';
+import { isTimeName, labelOfName, type Owner } from '../base/base.ts';
 import { Combobox, NameBox } from './combobox.tsx';
-import { type Condition, OPERATORS, stepOf } from './filter-params.ts';
-import { itemsOf, type Suggest, suggestFilters, valuesOf } from './suggestions.ts';
-
-const OPERATOR_LABELS: Readonly<Record<string, string>> = {
-  eq: 'is',
-  ne: 'is not',
-  in: 'is one of',
-  exists: 'exists',
-  lt: '<',
-  lte: '≤',
-  gt: '>',
-  gte: '≥',
-  prefix: 'begins with',
-  contains: 'contains',
-};
-
-const NOTHING: Suggest = async () => [];
+import { isDay } from './filter-field.tsx';
+import { type Condition, operatorsOf, renamed, stepOf } from './filter-params.ts';
+import { itemsOf, suggestFilters, suggestPropertiesOf, valuesOf } from './suggestions.ts';
 
 interface ConditionFieldsProps {
   readonly condition: Condition;
-  /** Whether the names and values are those of events. */
-  readonly ofEvents: boolean;
+  /** Whose names and values they are. */
+  readonly of: 'event' | Owner;
   /** How many steps there are, one of which it may be of. */
   readonly steps: number;
   /** Called without a condition to remove it. */
@@ -30,11 +16,15 @@ interface ConditionFieldsProps {
 }
 
 /** A filter: a field or property, an operator and a value. */
-export function ConditionFields({ condition, ofEvents, steps, onChange }: ConditionFieldsProps) {
+export function ConditionFields({ condition, of, steps, onChange }: ConditionFieldsProps) {
   const { operator } = condition;
   const { step, name } = stepOf(condition.name);
   const rename = (step: number | undefined, name: string) =>
-    onChange({ ...condition, name: step === undefined ? name : `step${step}.${name}` });
+    onChange(renamed(condition, step === undefined ? name : `step${step}.${name}`));
+  const known = operatorsOf(name);
+  // One that query-api does not know is shown: it says so.
+  const operators = known.some(([one]) => one === operator) ? known : [...known, [operator, operator] as const];
+  const suggest = useMemo(() => (of === 'event' ? suggestFilters : suggestPropertiesOf(of)), [of]);
   return (
     <fieldset class="condition">
       <legend class="hidden">Filter on {name === '' ? 'a property' : labelOfName(name)}</legend>
@@ -57,7 +47,7 @@ export function ConditionFields({ condition, ofEvents, steps, onChange }: Condit
         isLabelHidden
         placeholder="Property"
         value={name}
-        suggest={ofEvents ? suggestFilters : NOTHING}
+        suggest={suggest}
         onChange={(changed) => rename(step, changed)}
       />
       <select
@@ -65,14 +55,13 @@ export function ConditionFields({ condition, ofEvents, steps, onChange }: Condit
         value={operator}
         onChange={({ currentTarget: { value } }) => onChange(withOperator(condition, value))}
       >
-        {/* One that query-api does not know is shown: it says so. */}
-        {[...new Set<string>([...OPERATORS, operator])].map((one) => (
+        {operators.map(([one, label]) => (
           <option key={one} value={one}>
-            {OPERATOR_LABELS[one] ?? one}
+            {label}
           </option>
         ))}
       </select>
-      <ValueField condition={condition} name={ofEvents ? name : ''} onChange={onChange} />
+      <ValueField condition={condition} name={of === 'event' ? name : `${of}.${name}`} onChange={onChange} />
       <button type="button" onClick={() => onChange()}>
         Remove<span class="hidden"> the filter on {labelOfName(name)}</span>
       </button>
@@ -87,7 +76,7 @@ function withOperator(condition: Condition, operator: string): Condition {
 
 interface ValueFieldProps {
   readonly condition: Condition;
-  /** What values are suggested of; empty: none are. */
+  /** What values are suggested of. */
   readonly name: string;
   readonly onChange: (condition: Condition) => void;
 }
@@ -102,6 +91,16 @@ function ValueField({ condition, name, onChange }: ValueFieldProps) {
         <option value="true">yes</option>
         <option value="false">no</option>
       </select>
+    );
+  }
+  if (isTimeName(name) && isDay(value)) {
+    return (
+      <input
+        type="date"
+        aria-label="Day, UTC"
+        value={value}
+        onInput={({ currentTarget }) => change(currentTarget.value)}
+      />
     );
   }
   return <Combobox label="Value" isLabelHidden value={value} suggest={suggest} onChange={change} />;

@@ -35,7 +35,10 @@ export const EVENT_FIELDS: readonly FieldDescription[] = [
   ...DAY_FIELDS,
 ];
 
-const DAY = /^(?:\d{4}-\d{2}-\d{2})?$/;
+/** Whether a text is a day or empty; an address may have a time in its place. */
+export function isDay(text: string): boolean {
+  return /^(?:\d{4}-\d{2}-\d{2})?$/.test(text);
+}
 
 interface FilterFieldProps {
   readonly field: FieldDescription;
@@ -72,14 +75,13 @@ export function FilterField({ field, value, onChange }: FilterFieldProps) {
 
 type TextFieldProps = Pick<FieldDescription, 'label' | 'placeholder' | 'isDay'> & Omit<FilterFieldProps, 'field'>;
 
-function TextField({ label, placeholder, isDay = false, value, onChange }: TextFieldProps) {
+function TextField({ label, placeholder, isDay: mayBeDay = false, value, onChange }: TextFieldProps) {
   const id = useId();
   const change = ({ currentTarget }: { readonly currentTarget: HTMLInputElement }) => onChange(currentTarget.value);
   return (
     <label for={id}>
       {label}
-      {/* A time is no day: an address may have one. */}
-      {isDay && DAY.test(value) ? (
+      {mayBeDay && isDay(value) ? (
         <input id={id} type="date" value={value} onInput={change} />
       ) : (
         <input id={id} value={value} placeholder={placeholder} onInput={change} />

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useState } from 'preact/hooks';
+import type { Owner } from '../base/base.ts';
 import { ConditionFields } from './condition-fields.tsx';
 import { type FieldDescription, FilterField } from './filter-field.tsx';
 import { type Condition, type Filters, filterParams, parseFilters } from './filter-params.ts';
@@ -18,22 +19,19 @@ interface FilterFormProps {
   readonly fields: readonly FieldDescription[];
   /** Controls that stand before the fields. Default: none. */
   readonly controls?: Controls;
-  /** Whether the filters are those of events, whose names and values are suggested. Default: yes. */
-  readonly ofEvents?: boolean;
+  /** Whose names and values are suggested. Default: those of events. */
+  readonly of?: 'event' | Owner;
   /** Returns how many steps there are that a filter may be of. Default: none. */
   readonly stepsOf?: (filters: Filters) => number;
   readonly onApply: (params: URLSearchParams) => void;
 }
 
 /** A form for the parameters of a page: fields, filters, and all others to be removed. */
-export function FilterForm({ params, fields, controls, ofEvents = true, stepsOf, onApply }: FilterFormProps) {
+export function FilterForm({ params, fields, controls, of = 'event', stepsOf, onApply }: FilterFormProps) {
   const parse = () => parseFilters(params, [...(controls?.names ?? []), ...fields.map(({ name }) => name)]);
   const [filters, setFilters] = useState<Filters>(parse);
   // At once: a later effect would take away what somebody has typed by then.
   useLayoutEffect(() => setFilters(parse()), [params.toString()]);
-  const setCondition = (index: number, condition: Condition | undefined) => {
-    setFilters({ ...filters, conditions: filters.conditions.toSpliced(index, 1, ...(condition ? [condition] : [])) });
-  };
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
     onApply(filterParams(filters));
@@ -55,27 +53,49 @@ export function FilterForm({ params, fields, controls, ofEvents = true, stepsOf,
         parameters={filters.other}
         onRemove={(index) => setFilters({ ...filters, other: filters.other.toSpliced(index, 1) })}
       />
-      {filters.conditions.map((condition, index) => (
-        <ConditionFields
-          key={index}
-          condition={condition}
-          ofEvents={ofEvents}
-          steps={stepsOf?.(filters) ?? 0}
-          onChange={(changed) => setCondition(index, changed)}
-        />
-      ))}
-      <div class="actions">
-        <button
-          type="button"
-          onClick={() => setFilters({ ...filters, conditions: [...filters.conditions, NEW_CONDITION] })}
-        >
-          Add a filter
-        </button>
+      <Conditions
+        conditions={filters.conditions}
+        of={of}
+        steps={stepsOf?.(filters) ?? 0}
+        onChange={(conditions) => setFilters({ ...filters, conditions })}
+      >
         <button type="submit" class="primary">
           Apply
         </button>
-      </div>
+      </Conditions>
     </form>
+  );
+}
+
+interface ConditionsProps {
+  readonly conditions: readonly Condition[];
+  /** Whose names and values are suggested. Default: those of events. */
+  readonly of?: 'event' | Owner;
+  /** How many steps there are that a filter may be of. Default: none. */
+  readonly steps?: number;
+  readonly onChange: (conditions: readonly Condition[]) => void;
+  /** What else can be done, beside adding a filter. */
+  readonly children: ComponentChildren;
+}
+
+/** The filters of a form, to be added, changed and removed. */
+export function Conditions({ conditions, of = 'event', steps = 0, onChange, children }: ConditionsProps) {
+  return (
+    <>
+      {conditions.map((condition, index) => (
+        <ConditionFields
+          key={index}
+          {...{ condition, of, steps }}
+          onChange={(changed) => onChange(conditions.toSpliced(index, 1, ...(changed ? [changed] : [])))}
+        />
+      ))}
+      <div class="actions">
+        <button type="button" onClick={() => onChange([...conditions, NEW_CONDITION])}>
+          Add a filter
+        </button>
+        {children}
+      </div>
+    </>
   );
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { parseRecords } from '../base/base.ts';
-import { eventFilters, filterParams, parseFilters, withValue } from './filter-params.ts';
+import { eventFilters, filterParams, parseFilters, renamed, textOfFilters, withValue } from './filter-params.ts';
 
 const NAMES = ['event', 'userId', 'groupId', 'startDate'];
 
@@ -12,6 +12,7 @@ test.each([
   'startDate=2026-01-01&orderByDirection=ASC&total=none',
   'event=a&event=b&nonsense=1&nonsense=2',
   'step2.properties.amount%5Blt%5D=10&step1.context.browser=Firefox',
+  'organization.properties.plan=pro&user.firstSeenAt%5Bgte%5D=2026-01-01&step2.user.properties.country%5Bin%5D=CH%2CDE',
 ])('the form keeps %s as it is', (query) => {
   expect(filterParams(parseFilters(new URLSearchParams(query), NAMES)).toString()).toBe(query);
 });
@@ -42,8 +43,11 @@ test('other parameters and repeated ones are shown, not lost', () => {
 });
 
 test('only filters of events are kept for a link to events', () => {
+  const ofOwners = 'organization.properties.plan=pro&user.lastSeenAt%5Blt%5D=2026-01-01';
   const query = 'event%5Bin%5D=a%2Cb&groupBy=type&properties.plan=pro&step1.properties.x=1&range=7d&returnEvent=c';
-  expect(eventFilters(new URLSearchParams(query)).toString()).toBe('event%5Bin%5D=a%2Cb&properties.plan=pro');
+  expect(eventFilters(new URLSearchParams(`${query}&${ofOwners}`)).toString()).toBe(
+    `event%5Bin%5D=a%2Cb&properties.plan=pro&${ofOwners}`,
+  );
 });
 
 test.each([
@@ -59,4 +63,19 @@ test.each([
 ])('a filter that %s has the value %j replaces one on it', (name, value, expected) => {
   const params = new URLSearchParams([[name, 'old']]);
   expect(decodeURIComponent(withValue(params, name, value).toString())).toBe(expected);
+});
+
+test('a time is compared, so a filter that becomes one on a time changes its operator', () => {
+  const condition = { name: 'properties.plan', operator: 'eq', value: 'x' };
+  expect(renamed(condition, 'user.firstSeenAt').operator).toBe('gte');
+  expect(renamed({ ...condition, operator: 'lt' }, 'organization.lastSeenAt').operator).toBe('lt');
+  expect(renamed({ ...condition, operator: 'ne' }, 'user.properties.plan').operator).toBe('ne');
+});
+
+test('filters are read as a person says them', () => {
+  const query =
+    'event=paid&organization.properties.plan[in]=pro,team&user.firstSeenAt[gte]=2026-01-01&properties.x[exists]=false&segment.y=1';
+  expect(textOfFilters(new URLSearchParams(query))).toBe(
+    'Event is paid, Organization: plan is one of pro,team, User: first seen since 2026-01-01, x does not exist, segment.y=1',
+  );
 });

@@ -1,7 +1,47 @@
-import { isFilterName, isNumber, without } from '../base/base.ts';
+import { isFilterName, isNumber, isTimeName, labelOfName, without } from '../base/base.ts';
 
 /** The operators of query-api; `eq` is left out of a parameter's name. */
-export const OPERATORS = ['eq', 'ne', 'in', 'exists', 'lt', 'lte', 'gt', 'gte', 'prefix', 'contains'] as const;
+const OPERATOR_LABELS: Readonly<Record<string, string>> = {
+  eq: 'is',
+  ne: 'is not',
+  in: 'is one of',
+  exists: 'exists',
+  lt: '<',
+  lte: '≤',
+  gt: '>',
+  gte: '≥',
+  prefix: 'begins with',
+  contains: 'contains',
+};
+
+const TIME_LABELS: Readonly<Record<string, string>> = { gte: 'since', gt: 'after', lt: 'before', lte: 'until' };
+
+/** Returns the operators that a filter of this name may have, the usual one first, each with its label. */
+export function operatorsOf(name: string): readonly (readonly [operator: string, label: string])[] {
+  return Object.entries(isTimeName(name) ? TIME_LABELS : OPERATOR_LABELS);
+}
+
+/** Returns a filter of another name; an operator that this one cannot have is its usual one. */
+export function renamed(condition: Condition, name: string): Condition {
+  const { name: own } = stepOf(name);
+  const [usual] = operatorsOf(own);
+  const isKept = !isTimeName(own) || operatorsOf(own).some(([operator]) => operator === condition.operator);
+  return { ...condition, name, operator: isKept || !usual ? condition.operator : usual[0] };
+}
+
+/** Returns filters as a person reads them: `Event is signed_up, Organization: plan is one of pro,team`. */
+export function textOfFilters(params: URLSearchParams): string {
+  const { conditions, other } = parseFilters(params, []);
+  return [
+    ...conditions.map(({ name, operator, value }) => {
+      const { step, name: own } = stepOf(name);
+      const label = new Map(operatorsOf(own)).get(operator) ?? operator;
+      const text = operator === 'exists' ? (value === 'false' ? 'does not exist' : label) : `${label} ${value}`;
+      return `${step === undefined ? '' : `Step ${step}: `}${labelOfName(own)} ${text}`;
+    }),
+    ...other.map(([name, value]) => `${name}=${value}`),
+  ].join(', ');
+}
 
 /** A filter on a property, on a field, or with an operator. */
 export interface Condition {

@@ -2,7 +2,16 @@
 
 export { Combobox, NameBox } from './combobox.tsx';
 export { DAY_FIELDS, EVENT_FIELD, EVENT_FIELDS, type FieldDescription, FilterField } from './filter-field.tsx';
-export { FilterForm } from './filter-form.tsx';
-export { eventFilters, type Filters, filterParams, parseFilters, stepOf, withValue } from './filter-params.ts';
+export { Conditions, FilterForm } from './filter-form.tsx';
+export {
+  type Condition,
+  eventFilters,
+  type Filters,
+  filterParams,
+  parseFilters,
+  stepOf,
+  textOfFilters,
+  withValue,
+} from './filter-params.ts';
 export { NewestHint, useNewestEvent } from './newest-hint.tsx';
 export { suggestEvents, suggestGroups, suggestNumbers } from './suggestions.ts';

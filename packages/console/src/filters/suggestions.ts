@@ -6,15 +6,21 @@ import {
   GROUPED_FIELDS,
   getJson,
   getRecords,
+  isPropertyName,
   joinList,
   labelOfName,
+  OWNERS,
+  type Owner,
   splitList,
+  TIME_NAMES,
 } from '../base/base.ts';
 
 /** A text to choose, and what helps to choose it. */
 export interface Suggestion {
   readonly text: string;
   readonly note: string;
+  /** The heading that it is under, with those beside it that have the same. Default: none. */
+  readonly heading?: string;
 }
 
 /**
@@ -50,26 +56,47 @@ export const suggestEvents: Suggest = async (typed, signal) => {
   return [...counts].map(([text, count]) => ({ text, note: countOf(count) }));
 };
 
-/** Returns a function that suggests fields and properties, as a person reads them. */
+/** Returns the properties of events, or of the users or organizations that events are of, as a person reads them. */
+async function propertiesOf(
+  of: 'event' | Owner,
+  typed: string,
+  signal: AbortSignal,
+  labelOf = labelOfName,
+): Promise<readonly Suggestion[]> {
+  const { results } = await getJson<EventProperties>(pathOf('events/properties', typed, { of }), signal);
+  const heading = `${of === 'event' ? 'Event' : OWNERS[of]} properties`;
+  return results.map(({ path, types }) => ({ text: labelOf(path), note: types.join(', '), heading }));
+}
+
+/** Returns what was typed of the name of a property of a user or an organization: all of it, or what is behind the `User: `. */
+function typedOf(owner: Owner, typed: string): string {
+  const label = `${OWNERS[owner]}: `;
+  if (typed.length > 0 && label.toLowerCase().startsWith(typed.toLowerCase())) return '';
+  return typed.startsWith(label) ? typed.slice(label.length) : typed;
+}
+
+/** Returns a function that suggests fields, properties of events, and those of their users and organizations. */
 function namesAmong(fields: readonly string[]): Suggest {
   return async (typed, signal) => {
     const found = fields.map(labelOfName).filter((label) => label.toLowerCase().startsWith(typed.toLowerCase()));
-    const { results } = await getJson<EventProperties>(pathOf('events/properties', typed), signal);
-    return [
-      ...found.map((text) => ({ text, note: 'field' })),
-      ...results.map(({ path, types }) => ({ text: labelOfName(path), note: types.join(', ') })),
-    ];
+    const properties = await Promise.all([
+      propertiesOf('event', typed, signal),
+      ...(Object.keys(OWNERS) as Owner[]).map((owner) => propertiesOf(owner, typedOf(owner, typed), signal)),
+    ]);
+    return [...found.map((text) => ({ text, note: '', heading: 'Fields' })), ...properties.flat()];
   };
 }
 
 /** The names that events can be filtered by. */
-export const suggestFilters = namesAmong([...GROUPED_FIELDS, 'anonymousId']);
+export const suggestFilters = namesAmong([...GROUPED_FIELDS, 'anonymousId', ...TIME_NAMES]);
 
 /** The names that a report can group by, and list the values of. */
-export const suggestGroups: Suggest = async (typed, signal) => {
-  const all = await namesAmong(GROUPED_FIELDS)(typed, signal);
-  return all.filter(({ text }) => !/^(?:context|traits)\./.test(text));
-};
+export const suggestGroups = namesAmong(GROUPED_FIELDS);
+
+/** Returns a function that suggests the names that a list of users or organizations can be filtered by. */
+export function suggestPropertiesOf(owner: Owner): Suggest {
+  return (typed, signal) => propertiesOf(owner, typed, signal, (path) => labelOfName(path.slice(owner.length + 1)));
+}
 
 /** Properties that have numbers. */
 export const suggestNumbers: Suggest = async (typed, signal) => {
@@ -83,7 +110,7 @@ export const suggestNumbers: Suggest = async (typed, signal) => {
 
 /** Whether query-api lists the values of a field or property. */
 function hasValues(name: string): boolean {
-  return GROUPED_FIELDS.some((field) => field === name) || name === 'anonymousId' || /^properties\../.test(name);
+  return GROUPED_FIELDS.some((field) => field === name) || name === 'anonymousId' || isPropertyName(name);
 }
 
 /** Returns a function that suggests values of a field or property; nothing where query-api lists none. */

@@ -1,6 +1,14 @@
 import { useState } from 'preact/hooks';
 import { getAll, hrefOf, sendJson, type Webhook, type WebhookWithSecret } from '../base/base.ts';
 import {
+  type Condition,
+  Conditions,
+  EVENT_FIELD,
+  FilterField,
+  filterParams,
+  textOfFilters,
+} from '../filters/filters.ts';
+import {
   CsvButton,
   LoadState,
   Problem,
@@ -93,8 +101,8 @@ function WebhookTable({ webhooks }: { readonly webhooks: readonly Webhook[] }) {
 
 /** Which events a webhook gets, and how. */
 export function eventsOf({ filter, batched }: Webhook): string {
-  const filters = Object.entries(filter).map(([name, value]) => `${name}=${value}`);
-  return `${filters.length === 0 ? 'all' : filters.join(' ')}, ${batched ? 'in batches' : 'one by one'}`;
+  const filters = textOfFilters(new URLSearchParams(filter));
+  return `${filters === '' ? 'all' : filters}, ${batched ? 'in batches' : 'one by one'}`;
 }
 
 export function stateOf({ state, pausedBecause, failedAttempts }: Webhook): string {
@@ -104,11 +112,12 @@ export function stateOf({ state, pausedBecause, failedAttempts }: Webhook): stri
 
 /** A form for a new webhook. */
 function WebhookForm({ onCreate }: { readonly onCreate: (given: object) => void }) {
-  const submit = (event: SubmitEvent) => {
-    event.preventDefault();
-    const form = new FormData(event.currentTarget as HTMLFormElement);
-    // A filter that is there twice has its last value, as in an address that is edited.
-    const filter = Object.fromEntries(new URLSearchParams(String(form.get('filter'))));
+  const [event, setEvent] = useState('');
+  const [conditions, setConditions] = useState<readonly Condition[]>([]);
+  const submit = (submitted: SubmitEvent) => {
+    submitted.preventDefault();
+    const form = new FormData(submitted.currentTarget as HTMLFormElement);
+    const filter = Object.fromEntries(filterParams({ fields: { event }, conditions, other: [] }));
     onCreate({ url: String(form.get('url')), filter, batched: form.has('batched') });
   };
   return (
@@ -118,19 +127,16 @@ function WebhookForm({ onCreate }: { readonly onCreate: (given: object) => void 
           Address that gets the events
           <input type="url" name="url" required placeholder="https://example.com/events" />
         </label>
-        <label>
-          Filters, as behind #/events?
-          <input name="filter" placeholder="event=signed_up&amp;properties.plan=pro" />
-        </label>
+        <FilterField field={EVENT_FIELD} value={event} onChange={setEvent} />
       </div>
-      <div class="actions">
+      <Conditions conditions={conditions} onChange={setConditions}>
         <label>
           <input type="checkbox" name="batched" /> up to 100 events at once
         </label>
         <button type="submit" class="primary">
           Create a webhook
         </button>
-      </div>
+      </Conditions>
     </form>
   );
 }
