@@ -90,12 +90,39 @@ CREATE TABLE dead_letters
     `row` String CODEC(ZSTD(3)),
     `workspace_id` String MATERIALIZED if(isValidJSON(row), JSONExtractString(row, 'workspace_id'), JSONExtractString(concat('[', extract(row, '"workspace_id":("(?:[^"\\\\]|\\\\.)*")'), ']'), 1)),
     `user_id` String MATERIALIZED multiIf((format != '1') OR (position(trimRight(row), '\n') > 0), '', (kind IN ('events', 'rejected')) AND isValidJSON(row), multiIf(JSONExtractString(row, 'user_id') != '', JSONExtractString(row, 'user_id'), JSONExtractString(row, 'anonymous_id') != '', concat('￿', JSONExtractString(row, 'anonymous_id')), ''), (kind IN ('events', 'rejected')) AND (position(row, '"user_id":"') > 0), JSONExtractString(concat('[', extract(row, '"user_id":("(?:[^"\\\\]|\\\\.)*")'), ']'), 1), (kind IN ('events', 'rejected')) AND (position(row, '"anonymous_id":"') > 0), concat('￿', JSONExtractString(concat('[', extract(row, '"anonymous_id":("(?:[^"\\\\]|\\\\.)*")'), ']'), 1)), (kind = 'changes') AND isValidJSON(row), if(JSONExtractString(row, 'kind') = 'user', JSONExtractString(row, 'id'), ''), (kind = 'changes') AND (position(row, '"kind":"user"') > 0), JSONExtractString(concat('[', extract(row, '"id":("(?:[^"\\\\]|\\\\.)*")'), ']'), 1), ''),
-    `version` UInt64 MATERIALIZED if(isValidJSON(row), JSONExtractUInt(row, if((kind IN ('events', 'rejected')), 'received_at', 'version')), toUInt64OrZero(extract(row, '"(?:received_at|version)":(\\d+)')))
+    `version` UInt64 MATERIALIZED if(isValidJSON(row), JSONExtractUInt(row, if((kind IN ('events', 'rejected')), 'received_at', 'version')), toUInt64OrZero(extract(row, '"(?:received_at|version)":(\\d+)'))),
+    `is_of_one_workspace` Bool MATERIALIZED (format = '1') AND (position(row, '\n') = 0) AND startsWith(row, concat('{"workspace_id":"', workspace_id, '",')),
+    `client` String MATERIALIZED if(kind = 'rejected', JSONExtractString(row, 'client'), ''),
+    `row_bytes` UInt64 MATERIALIZED length(row),
+    PROJECTION by_time
+    (
+        SELECT
+            workspace_id,
+            recorded_at,
+            id,
+            state_at,
+            replayed_at,
+            kind,
+            topic,
+            partition,
+            offset,
+            line,
+            reason,
+            user_id,
+            version,
+            is_of_one_workspace,
+            client,
+            row_bytes
+        ORDER BY
+            workspace_id,
+            recorded_at,
+            id
+    )
 )
 ENGINE = ReplacingMergeTree(state_at)
 ORDER BY id
 TTL toDateTime(recorded_at) + toIntervalDay(30) WHERE kind = 'rejected'
-SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, index_granularity = 8192;
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, index_granularity = 8192, deduplicate_merge_projection_mode = 'rebuild';
 
 CREATE TABLE entities
 (

@@ -537,6 +537,36 @@ export interface components {
             /** @description For whom it is, such as the screen that shows it. */
             name: string;
         };
+        SegmentDefinition: {
+            /** @enum {string} */
+            of: "users" | "organizations";
+            /**
+             * @description What is known of them now: `properties.<name>` with the operators of a filter, and `firstSeenAt` and `lastSeenAt` with `lt`, `lte`, `gt` and `gte`.
+             * @default {}
+             * @example {
+             *       "properties.plan[in]": "pro,team",
+             *       "lastSeenAt[gte]": "2026-03-01"
+             *     }
+             */
+            filters: {
+                [key: string]: string;
+            };
+            /**
+             * @description What they did.
+             * @default []
+             */
+            behaviour: {
+                /** @description The name of an event. */
+                did: string;
+                /**
+                 * @description How many such events there are, at least. 0: there are none.
+                 * @default 1
+                 */
+                times: number;
+                /** @description Within so many times 24 hours before the request. Default: at any time. */
+                days?: number;
+            }[];
+        };
         NewKey: {
             /** @description What the key may do. A key can give only scopes that it has itself. */
             scopes: ("ingest" | "query" | "delete" | "sql" | "webhooks" | "admin")[];
@@ -628,6 +658,8 @@ export interface components {
             complete: boolean;
             /** @description Whether every number is exact. Distinct counts are exact up to 100,000; larger ones are estimates, with an error below 1 %, only where exact ones would take too much memory. A number beyond the range of 64-bit floats is `null` and not exact. */
             exact: boolean;
+            /** @description Only where filters by organizations of all events found nothing: how many events of the range match the other filters. */
+            withoutOrganizationFilters?: components["schemas"]["EventsWithOrganization"];
             /** @description With `compare=previous`: the time before, with the same groups in the same order. */
             previous?: {
                 /**
@@ -662,6 +694,11 @@ export interface components {
                 total: number | null;
             };
         };
+        EventsWithOrganization: {
+            events: number;
+            /** @description How many of them name an organization. */
+            withOrganization: number;
+        };
         Funnel: {
             steps: components["schemas"]["FunnelStep"][];
             /** @description The field that `groupBy` named, if it did. */
@@ -682,6 +719,8 @@ export interface components {
             complete: boolean;
             /** @description Whether every number is exact. */
             exact: boolean;
+            /** @description Only where filters by organizations of all events found nothing: how many events of the range match the other filters. */
+            withoutOrganizationFilters?: components["schemas"]["EventsWithOrganization"];
         };
         FunnelStep: {
             event: string;
@@ -756,6 +795,8 @@ export interface components {
             complete: boolean;
             /** @description Whether every number is exact. */
             exact: boolean;
+            /** @description Only where filters by organizations of all events found nothing: how many events of the range match the other filters. */
+            withoutOrganizationFilters?: components["schemas"]["EventsWithOrganization"];
         };
         Cohort: {
             /**
@@ -1036,6 +1077,80 @@ export interface components {
              * @example vk_2sV8Jq1xq0mT6cZb4nYk9LwR3uEoHfGd5aPiXtNv7CM
              */
             key: string;
+        };
+        Segment: {
+            /** @enum {string} */
+            of: "users" | "organizations";
+            /**
+             * @description What is known of them now: `properties.<name>` with the operators of a filter, and `firstSeenAt` and `lastSeenAt` with `lt`, `lte`, `gt` and `gte`.
+             * @default {}
+             * @example {
+             *       "properties.plan[in]": "pro,team",
+             *       "lastSeenAt[gte]": "2026-03-01"
+             *     }
+             */
+            filters: {
+                [key: string]: string;
+            };
+            /**
+             * @description What they did.
+             * @default []
+             */
+            behaviour: {
+                /** @description The name of an event. */
+                did: string;
+                /**
+                 * @description How many such events there are, at least. 0: there are none.
+                 * @default 1
+                 */
+                times: number;
+                /** @description Within so many times 24 hours before the request. Default: at any time. */
+                days?: number;
+            }[];
+            name: string;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            changedAt: string;
+        };
+        CountedSegment: {
+            /** @enum {string} */
+            of: "users" | "organizations";
+            /**
+             * @description What is known of them now: `properties.<name>` with the operators of a filter, and `firstSeenAt` and `lastSeenAt` with `lt`, `lte`, `gt` and `gte`.
+             * @default {}
+             * @example {
+             *       "properties.plan[in]": "pro,team",
+             *       "lastSeenAt[gte]": "2026-03-01"
+             *     }
+             */
+            filters: {
+                [key: string]: string;
+            };
+            /**
+             * @description What they did.
+             * @default []
+             */
+            behaviour: {
+                /** @description The name of an event. */
+                did: string;
+                /**
+                 * @description How many such events there are, at least. 0: there are none.
+                 * @default 1
+                 */
+                times: number;
+                /** @description Within so many times 24 hours before the request. Default: at any time. */
+                days?: number;
+            }[];
+            name: string;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            changedAt: string;
+            /** @description How many are in it now; `null` when that took too long. */
+            count: number | null;
+            /** @description Whether the query finished within its time. */
+            complete: boolean;
         };
         Pipeline: {
             /** @description Of all workspaces, since the ingest-apis of INGEST_URLS started; `null`: `missing` says why. */
@@ -1371,6 +1486,8 @@ export interface operations {
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
+                /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
+                segment?: string;
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -1463,7 +1580,7 @@ export interface operations {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`, `segment`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -1538,6 +1655,8 @@ export interface operations {
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
+                /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
+                segment?: string;
                 /** @description The `id` of the last event that was received: the stream goes on after it. The header `Last-Event-ID`, which browsers send when they connect again, counts more. */
                 after?: string;
                 /**
@@ -1616,7 +1735,7 @@ export interface operations {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`, `segment`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -1675,6 +1794,8 @@ export interface operations {
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
+                /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
+                segment?: string;
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -1769,7 +1890,7 @@ export interface operations {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`, `segment`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -1856,6 +1977,8 @@ export interface operations {
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
+                /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
+                segment?: string;
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -1947,8 +2070,12 @@ export interface operations {
                 stepFilters?: {
                     [key: string]: string;
                 };
+                /** @description `step<n>.segment[<operator>]=<name>`: the events of one step alone that are of users or organizations in a segment. */
+                stepSegments?: {
+                    [key: string]: string;
+                };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`, `segment`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -2018,6 +2145,8 @@ export interface operations {
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
+                /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
+                segment?: string;
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -2119,8 +2248,12 @@ export interface operations {
                 stepFilters?: {
                     [key: string]: string;
                 };
+                /** @description `step<n>.segment[<operator>]=<name>`: the events of one step alone that are of users or organizations in a segment. */
+                stepSegments?: {
+                    [key: string]: string;
+                };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`, `segment`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -2186,6 +2319,8 @@ export interface operations {
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
+                /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
+                segment?: string;
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -2280,7 +2415,7 @@ export interface operations {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`, `returnEvent`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`, `segment`, `returnEvent`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -2360,6 +2495,8 @@ export interface operations {
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
+                /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
+                segment?: string;
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -2464,7 +2601,7 @@ export interface operations {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`, `returnEvent`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`, `segment`, `returnEvent`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -2529,6 +2666,8 @@ export interface operations {
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
+                /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
+                segment?: string;
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -2613,7 +2752,7 @@ export interface operations {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`, `segment`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -2677,6 +2816,8 @@ export interface operations {
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
+                /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
+                segment?: string;
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -2763,7 +2904,7 @@ export interface operations {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`, `segment`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -2831,6 +2972,8 @@ export interface operations {
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
+                /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
+                segment?: string;
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -2915,7 +3058,7 @@ export interface operations {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`, `segment`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -3291,6 +3434,8 @@ export interface operations {
                 anonymousId?: string;
                 /** @description Events of this installation or device. */
                 instanceId?: string;
+                /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
+                segment?: string;
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -3377,7 +3522,7 @@ export interface operations {
                     [key: string]: string;
                 };
                 /**
-                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
+                 * @description `<field>[<operator>]=<value>`, for `uuid`, `type`, `event`, `userId`, `groupId`, `anonymousId`, `instanceId`, `user.firstSeenAt`, `user.lastSeenAt`, `organization.firstSeenAt`, `organization.lastSeenAt`, `segment`. `uuid` has `eq`, `ne` and `in` alone; `event` and `type` are always there and have no `exists`. A missing identifier equals the empty string. Text is compared by its UTF-8 bytes. `…SeenAt` is when the user or the organization of an event was seen first or last, and is compared with ISO 8601; a date alone is its first millisecond for `lt` and `gte`, its last one for `lte` and `gt`.
                  *
                  *     | operator | holds when |
                  *     | --- | --- |
@@ -3554,6 +3699,8 @@ export interface operations {
                 orderByField?: "id" | "firstSeenAt" | "lastSeenAt";
                 /** @description In upper or lower case. */
                 orderByDirection?: "ASC" | "DESC";
+                /** @description The name of a segment: those in it. `segment[ne]`: those who are not; `segment[in]`: those in one of some. */
+                segment?: string;
                 /** @description `nextCursor` of the page before, with the same filters and order. */
                 cursor?: string;
                 /**
@@ -3569,6 +3716,10 @@ export interface operations {
                  *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
                  */
                 properties?: {
+                    [key: string]: string;
+                };
+                /** @description `segment[<operator>]=<name>`, as `segment`. */
+                segments?: {
                     [key: string]: string;
                 };
             };
@@ -3691,6 +3842,8 @@ export interface operations {
                 orderByField?: "id" | "firstSeenAt" | "lastSeenAt";
                 /** @description In upper or lower case. */
                 orderByDirection?: "ASC" | "DESC";
+                /** @description The name of a segment: those in it. `segment[ne]`: those who are not; `segment[in]`: those in one of some. */
+                segment?: string;
                 /** @description `nextCursor` of the page before, with the same filters and order. */
                 cursor?: string;
                 /**
@@ -3706,6 +3859,10 @@ export interface operations {
                  *     | `prefix`, `contains` | it is text that begins with the value, or has it anywhere |
                  */
                 properties?: {
+                    [key: string]: string;
+                };
+                /** @description `segment[<operator>]=<name>`, as `segment`. */
+                segments?: {
                     [key: string]: string;
                 };
             };

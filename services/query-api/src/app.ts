@@ -4,6 +4,7 @@ import { allowOrigins } from '@sluice/shared/http/cors';
 import { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
 import { ownTls } from '@sluice/shared/http/own-tls';
+import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { RateLimiter } from '@sluice/shared/http/rate-limiter';
 import { registerReference } from '@sluice/shared/http/reference';
 import { createHttpServer } from '@sluice/shared/http/server';
@@ -19,12 +20,14 @@ import { registerConsole } from './manage/console/console-route.ts';
 import { registerDeadLetters } from './manage/dead-letters/dead-letters-route.ts';
 import { registerKeys } from './manage/keys/keys-route.ts';
 import { registerPipeline } from './manage/pipeline/pipeline-route.ts';
+import { registerSegments, segmentsAreOff } from './manage/segments/segments-route.ts';
 import { Views } from './manage/views/views.ts';
 import { registerViews } from './manage/views/views-route.ts';
 import { declareMemoryMetrics, QueryMetrics, StreamMetrics } from './metrics.ts';
 import { registerDeleteUser } from './records/entities/delete-user.ts';
 import { registerEntities } from './records/entities/entities.ts';
 import { registerEvents } from './records/events/events.ts';
+import { type KnownSegments, namesSegments } from './records/owners/segment.ts';
 import { registerReports } from './reports/reports.ts';
 import { registerSql } from './sql/sql-route.ts';
 import { SqlRunner } from './sql/sql-runner.ts';
@@ -65,6 +68,11 @@ declare module 'fastify' {
 /** What pages of other origins may send. They send a key in a header, so no cookies are involved. */
 const CORS = { methods: ['GET'], allowedHeaders: ['authorization', 'x-request-id', 'last-event-id'] };
 
+/** Where nothing can be stored there are no segments. */
+const SEGMENTS_OFF: KnownSegments = {
+  inQuery: async (_, query) => (namesSegments(query) ? segmentsAreOff() : query),
+};
+
 /** Builds query-api's HTTP server. Each request reads the events, users and organizations of one workspace. */
 export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyInstance {
   const { source, keys, logger, registry } = deps;
@@ -83,19 +91,21 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   const queryRunner = new QueryRunner(open.stores, config, metrics, logger);
   const slots = new RequestSlots(config, metrics);
   const reads = { config, queryRunner };
-  const streams = new StreamHubs({
-    config,
-    queryRunner,
-    stores: open.stores,
-    readiness,
-    metrics: new StreamMetrics(registry),
-    logger,
-  });
-  const webhookMetrics = new WebhookMetrics(registry);
+  const { stores } = open;
+  const streams = new StreamHubs({ ...reads, stores, readiness, metrics: new StreamMetrics(registry), logger });
   const budget = createMemoryBudget(config, registry);
-  const delivering = { ...reads, streams, memory: budget, stores: open.stores, metrics: webhookMetrics, logger };
-  const webhooks = deps.webhooks && new Webhooks({ ...delivering, client: deps.webhooks });
   const views = deps.webhooks && new Views(deps.webhooks);
+  const segments: KnownSegments = views?.segments ?? SEGMENTS_OFF;
+  const sources = { open: streams.open.bind(streams), inQuery: segments.inQuery };
+  const delivering = {
+    ...reads,
+    streams: sources,
+    memory: budget,
+    stores,
+    metrics: new WebhookMetrics(registry),
+    logger,
+  };
+  const webhooks = deps.webhooks && new Webhooks({ ...delivering, client: deps.webhooks });
   const anonymousWorkspace = config.QUERY_ANONYMOUS_WORKSPACE;
   const gate = { keys, limiter, linkKeys: views?.linkKeys, anonymousWorkspace };
   app.addHook('onReady', async () => {
@@ -116,19 +126,22 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   const memory = new RequestMemory(budget, config);
   const described = describedRoutes(app);
   app.register(async (routes) => {
-    admitReaders(routes, gate, memory, open.stores);
+    admitReaders(routes, gate, memory, stores);
     slots.register(routes);
-    const managed = { streams, queryRunner, stores: open.stores, perWorkspaceMax: config.WEBHOOKS_PER_WORKSPACE };
+    replaceSegments(routes, segments);
+    const managed = { streams: sources, queryRunner, stores, perWorkspaceMax: config.WEBHOOKS_PER_WORKSPACE };
     const operations = webhooks && new WebhookOperations({ ...managed, webhooks });
     const isAllowed = (request: FastifyRequest) => allowsWorkspace(request, keys, anonymousWorkspace);
+    const addresses = new AllowedAddresses(config.WEBHOOK_ALLOW_NETWORKS);
     // The OpenAPI document has this order.
     const rooms: readonly ((room: FastifyInstance) => void)[] = [
       (room) => registerEvents(room, reads),
       (room) => registerStream(room, streams, isAllowed),
       (room) => registerReports(room, reads),
       (room) => registerSql(room, new SqlRunner({ config, queryRunner, metrics })),
-      (room) => registerWebhooks(room, new AllowedAddresses(config.WEBHOOK_ALLOW_NETWORKS), operations),
+      (room) => registerWebhooks(room, { addresses, segments }, operations),
       (room) => registerViews(room, reads, views),
+      (room) => registerSegments(room, reads, views?.segments),
       (room) => registerPipeline(room, reads, registry),
       (room) => registerKeys(room, config),
       (room) => registerDeadLetters(room, reads),
@@ -158,6 +171,14 @@ function admitReaders(routes: FastifyInstance, gate: Gate, memory: RequestMemory
     request.keyHash = reader.hash;
     request.store = new RequestStore(stores);
     memory.open(request, reply, reader);
+  });
+}
+
+/** Puts what segments are in place of their names, in the query of each read. */
+function replaceSegments(routes: FastifyInstance, segments: KnownSegments): void {
+  routes.addHook('preHandler', async (request) => {
+    const isRead = request.routeOptions.config.admission === 'queries';
+    if (isRead) request.query = await segments.inQuery(request.workspace, request.query as QueryParameters);
   });
 }
 

@@ -23,6 +23,7 @@ export type QueryKind =
   | 'dead_letters_page'
   | 'series'
   | 'funnel'
+  | 'segment_size'
   | 'retention'
   | 'event_names'
   | 'event_sample'

@@ -19,6 +19,7 @@ export function queryDocument(config: QueryConfig, routes: readonly DescribedRou
       { name: 'events', description: 'Events, with filters, order and pages' },
       { name: 'users', description: 'Users as they are now' },
       { name: 'organizations', description: 'Organizations as they are now' },
+      { name: 'segments', description: 'Users and organizations by what they have and did' },
       { name: 'sql', description: 'SQL over events, users and organizations' },
       { name: 'webhooks', description: 'Events that are sent to addresses of the workspace' },
       { name: 'views', description: 'Saved views and dashboards of the workspace' },

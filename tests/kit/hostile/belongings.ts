@@ -1,6 +1,6 @@
 import { until } from '@sluice/shared/testing/until';
 import { parseJson } from '@sluice/shared/text/json';
-import type { Belongings, HostileService } from './door.ts';
+import { type Belongings, HOSTILE_SEGMENT, type HostileService } from './door.ts';
 
 export interface BelongingsOptions {
   readonly urls: Readonly<Record<HostileService, string>>;
@@ -26,6 +26,7 @@ export async function createBelongings({ urls, key, adminKey, receiver }: Belong
   };
   const create = async (path: string, body: object) => await send('POST', 'query-api', path, body);
   const { id: view = '' } = await create('/views', { name: 'view', report: 'series', parameters: {} });
+  await send('PUT', 'query-api', `/segments/${HOSTILE_SEGMENT}`, { of: 'users', behaviour: [{ did: 'e' }] });
   const { id: dashboard = '' } = await create('/dashboards', { name: 'dashboard', tiles: [{ view, width: 1 }] });
   const link = await create(`/dashboards/${dashboard}/links`, { name: 'link' });
   const { id: webhook = '' } = await create('/webhooks', { url: `${receiver}/slow`, batched: true });

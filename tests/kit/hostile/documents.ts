@@ -1,5 +1,5 @@
 import { bodyDoor, textOfLength } from './body-door.ts';
-import { type Door, type Doors, type Expectation, plainDoor } from './door.ts';
+import { type Door, type Doors, type Expectation, HOSTILE_SEGMENT, plainDoor } from './door.ts';
 import type { LimitId } from './limits.ts';
 import { pick, type Random } from './texts.ts';
 
@@ -94,6 +94,25 @@ const linkDoor = bodyDoor({
   answered: { ...CREATED, named: [['"vk_']] },
 });
 
+/** Conditions whose sets are dear: each looks at all events, or at all properties. */
+function segment(values: Values, random: Random): object {
+  const count = values.get('segmentConditions') ?? 3;
+  const of = pick(random, ['users', 'organizations']);
+  const days = { days: pick(random, [1, 36_500]) };
+  const behaviour = Array.from({ length: Math.ceil(count / 2) }, (_, index) => ({
+    ...{ did: textOfLength(random, ORDINARY_CHARACTERS), times: index % 3, ...(index > 0 && days) },
+  }));
+  return { of, behaviour, filters: members(random, Math.floor(count / 2), 3, (index) => `properties.p${index}[ne]`) };
+}
+
+const segmentDoor = bodyDoor({
+  request: { service: 'query-api', method: 'PUT', path: `/segments/${HOSTILE_SEGMENT}` },
+  limits: ['segmentConditions'],
+  bodyLimit: 'segmentBody',
+  body: segment,
+  answered: { statuses: [200], named: [['"behaviour"']] },
+});
+
 const keyDoor = bodyDoor({
   request: { service: 'query-api', method: 'POST', path: '/keys', undo: '/keys/{id}' },
   bodyLimit: 'keyBody',
@@ -131,6 +150,14 @@ export const DOCUMENT_DOORS: Doors = {
     { service: 'query-api', method: 'DELETE', path: '/dashboards/{view}/links/{link}' },
     [404],
   ),
+  'GET /segments': plainDoor({ service: 'query-api', method: 'GET', path: '/segments' }),
+  // Its conditions may be too dear.
+  'GET /segments/{name}': plainDoor(
+    { service: 'query-api', method: 'GET', path: `/segments/${HOSTILE_SEGMENT}` },
+    [200, 400],
+  ),
+  'PUT /segments/{name}': segmentDoor,
+  'DELETE /segments/{name}': plainDoor({ service: 'query-api', method: 'DELETE', path: '/segments/{view}' }, [404]),
   'GET /keys': plainDoor({ service: 'query-api', method: 'GET', path: '/keys' }),
   'POST /keys': keyDoor,
   'DELETE /keys/{id}': plainDoor({ service: 'query-api', method: 'DELETE', path: '/keys/{view}' }, [404]),

@@ -2,6 +2,9 @@ import type { LimitId } from './limits.ts';
 
 export type HostileService = 'ingest-api' | 'query-api' | 'trench-api';
 
+/** The name of the tenant's segment, which requests change. */
+export const HOSTILE_SEGMENT = 'hostile';
+
 /** What the hostile tenant has before the first round: a request names it in braces, such as `/views/{view}`. */
 export interface Belongings {
   readonly key: string;

@@ -25,6 +25,10 @@ import {
   PLANNED_NODES_MAX,
   PROPERTY_FILTERS_MAX,
   RESUMABLE_DAYS,
+  SEGMENT_CONDITIONS_MAX,
+  SEGMENT_NAME_CHARACTERS_MAX,
+  SEGMENTS_MAX,
+  SEGMENTS_OF_REQUEST_MAX,
   SELECTS_MAX,
   STATEMENT_BYTES_MAX,
   STATEMENT_PARAMS_MAX,
@@ -34,6 +38,7 @@ import {
   WITHIN_DAYS_MAX,
 } from '@sluice/query-api/http/limits';
 import { KEY_BODY_BYTES_MAX } from '@sluice/query-api/manage/keys/keys-route';
+import { SEGMENT_BODY_BYTES_MAX } from '@sluice/query-api/manage/segments/segments-route';
 import {
   DASHBOARDS_MAX,
   LINKS_MAX,
@@ -240,6 +245,12 @@ const QUERY_LIMITS = {
   propertyFilters: {
     title: 'filters on properties, of all steps of a funnel together',
     max: PROPERTY_FILTERS_MAX,
+    unit: '',
+    beyond: 'invalid_request',
+  },
+  segmentsOfRequest: {
+    title: 'segments that a request names',
+    max: SEGMENTS_OF_REQUEST_MAX,
     unit: '',
     beyond: 'invalid_request',
   },
@@ -475,6 +486,18 @@ const VIEW_LIMITS = {
   },
 } as const satisfies Record<string, Limit>;
 
+const SEGMENT_LIMITS = {
+  segments: { title: 'segments of a workspace', max: SEGMENTS_MAX, unit: '', beyond: 'invalid_request' },
+  segmentName: {
+    title: 'name, of letters of ASCII, digits, `-` and `_`',
+    max: SEGMENT_NAME_CHARACTERS_MAX,
+    unit: 'characters',
+    beyond: 'invalid_request',
+  },
+  segmentConditions: { title: 'conditions', max: SEGMENT_CONDITIONS_MAX, unit: '', beyond: 'invalid_request' },
+  segmentBody: { title: 'body', max: SEGMENT_BODY_BYTES_MAX, unit: 'bytes', beyond: 'body_too_large' },
+} as const satisfies Record<string, Limit>;
+
 /** The limits by what they limit. */
 export const LIMIT_GROUPS = {
   'All requests': REQUEST_LIMITS,
@@ -483,6 +506,7 @@ export const LIMIT_GROUPS = {
   Queries: QUERY_LIMITS,
   SQL: STATEMENT_LIMITS,
   'Saved views': VIEW_LIMITS,
+  Segments: SEGMENT_LIMITS,
   Webhooks: WEBHOOK_LIMITS,
   Keys: KEY_LIMITS,
 } as const;
@@ -494,6 +518,7 @@ export const LIMITS = {
   ...QUERY_LIMITS,
   ...STATEMENT_LIMITS,
   ...VIEW_LIMITS,
+  ...SEGMENT_LIMITS,
   ...WEBHOOK_LIMITS,
   ...KEY_LIMITS,
 } as const;

@@ -34,6 +34,8 @@ const NOT_WALKED: Partial<Record<LimitId, string>> = {
   views: 'takes as many of them: views-api.service.test.ts',
   dashboards: 'takes as many of them: views-api.service.test.ts',
   dashboardLinks: 'takes as many of them: views-api.service.test.ts',
+  segments: 'takes as many of them: segments.service.test.ts',
+  segmentName: 'a path, which differs from request to request: segments.service.test.ts',
   webhooks: 'takes as many of them: webhooks-api.service.test.ts',
   webhookEvents: 'a property of what is stored: webhook-failures.slow.test.ts',
   webhookBytes: 'a property of what is stored: webhook-failures.slow.test.ts',

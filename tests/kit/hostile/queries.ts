@@ -1,5 +1,5 @@
 import { seededRandom } from '../random.ts';
-import { type Door, type Doors, type Expectation, type HostileRequest, plainDoor } from './door.ts';
+import { type Door, type Doors, type Expectation, HOSTILE_SEGMENT, type HostileRequest, plainDoor } from './door.ts';
 import { lengthInHead, OTHER_HEAD_BYTES } from './head.ts';
 import { LIMITS, type LimitId } from './limits.ts';
 import { below, FLAVOURS, PRINTABLE, pick, type Random, textOf } from './texts.ts';
@@ -46,6 +46,14 @@ function filters(values: Values, random: Random, documents: readonly string[]): 
     const parameter = `${pick(random, documents)}.${name}${index || ''}[${operator}]`;
     return [parameter, operandOf(operator, values, random, room - encodeURIComponent(parameter).length)] as const;
   });
+}
+
+/** The segment of the tenant, so many times. */
+function segments(values: Values, random: Random): Parameters {
+  const count = values.get('segmentsOfRequest') ?? 0;
+  if (count === 0) return [];
+  const names = Array.from({ length: count }, () => HOSTILE_SEGMENT).join(',');
+  return [[`segment[${count === 1 ? pick(random, ['eq', 'ne']) : 'in'}]`, names]];
 }
 
 function nameOf(random: Random, dots: number, length: number): string {
@@ -126,6 +134,7 @@ function queryDoor(path: string, options: QueryDoorOptions = {}): Door {
       const found = [
         ...parameters(values, random),
         ...(hasFilters ? filters(values, random, documents) : []),
+        ...segments(values, random),
         ...(isAboutEvents && isOfOneEvent() ? [['event', pick(random, STORED_EVENTS)] as const] : []),
       ];
       const query = found.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join('&');
@@ -146,7 +155,7 @@ function queryDoor(path: string, options: QueryDoorOptions = {}): Door {
 const iso = (ms: number) => new Date(ms).toISOString();
 
 const events = queryDoor('/events', {
-  limits: [...FILTER_LIMITS, 'page', 'offset', 'total'],
+  limits: [...FILTER_LIMITS, 'segmentsOfRequest', 'page', 'offset', 'total'],
   parameters: (values, random) => [
     ...pageSize(values),
     ...(values.has('offset') ? [['offset', String(values.get('offset'))] as const] : []),

@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
-import type { StreamHubs } from '@sluice/query-api/stream/stream-hubs';
 import { NOTE, type StreamListener } from '@sluice/query-api/stream/stream-listener';
 import { encodePosition, endOfBlock, isPlaceAtLeast, type StoredAt } from '@sluice/query-api/stream/stream-position';
 import type { SendableEvent } from '@sluice/query-api/webhooks/shown-events';
+import type { StreamSource } from '@sluice/query-api/webhooks/webhook-stream';
 import { Problem } from '@sluice/shared/http/problem';
 import type { Network } from '../world/network.ts';
 import type { Random } from '../world/random.ts';
@@ -72,7 +72,8 @@ export class StoredEvents {
   }
 
   /** Opens streams, with the interface of the hubs. A filter names the events that it wants. */
-  readonly hubs: Pick<StreamHubs, 'open'> = {
+  readonly hubs: StreamSource = {
+    inQuery: async (_, query) => query,
     open: async ({ key }, after) => {
       await this.#pause(this.#random.between(1, 50));
       if (this.#random.isTrue(this.failures))

@@ -68,6 +68,10 @@ const MEANINGS: Readonly<Record<ProblemCode, Meaning>> = {
     summary: 'The dead letter cannot be taken now either; `detail` says why',
     detail: 'Only the beginning of the call is kept.',
   },
+  segment_in_use: {
+    summary: 'Views or webhooks name the segment; `errors` says which',
+    detail: 'Saved views or webhooks name the segment; change them first.',
+  },
   internal: {
     summary: 'The service failed',
     detail: 'The service failed; its log has the cause under this request id.',

@@ -11,6 +11,7 @@ export const PROBLEMS = {
   not_found: 404,
   method_not_allowed: 405,
   not_replayable: 409,
+  segment_in_use: 409,
   body_too_slow: 408,
   position_lost: 410,
   body_too_large: 413,

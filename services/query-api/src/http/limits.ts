@@ -18,6 +18,20 @@ export const NAME_DOTS_MAX = 6;
 /** Items of a list behind `[in]`. */
 export const ITEMS_MAX = 100;
 
+/** Segments that a request names, each time that it does. */
+export const SEGMENTS_OF_REQUEST_MAX = 5;
+
+/** Segments of a workspace, and the characters of a name. */
+export const SEGMENTS_MAX = 100;
+export const SEGMENT_NAME_CHARACTERS_MAX = 64;
+
+/** The conditions of a segment, of all kinds together. */
+export const SEGMENT_CONDITIONS_MAX = 10;
+
+/** How often something was done, and within how many days. */
+export const BEHAVIOUR_TIMES_MAX = 1_000_000;
+export const BEHAVIOUR_DAYS_MAX = 36_500;
+
 /** Buckets of a series, and cohorts of retention. */
 export const BUCKETS_MAX = 5_000;
 

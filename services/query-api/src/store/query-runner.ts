@@ -7,7 +7,7 @@ import { reserve } from '../http/request-memory.ts';
 import type { QueryKind, QueryMetrics, QueryOutcome, QueryPool } from '../metrics.ts';
 import type { ReadRequest } from './clickhouse-reader.ts';
 import type { ExportQuery, Query, QueryContext, QueryOptions } from './query.ts';
-import { isOutOfMemory, isTimeout, outcomeOf, queryProblem } from './query-error.ts';
+import { isOutOfMemory, isOutOfTime, isTimeout, outcomeOf, queryProblem } from './query-error.ts';
 import { POOL_SETTINGS, type QuerySettings, SMALL_BLOCKS_SETTINGS, timeLimit } from './query-settings.ts';
 import { QuerySlots } from './query-slots.ts';
 import { AHEAD_BYTES_MAX } from './read-ahead.ts';
@@ -241,9 +241,13 @@ export async function* measured<Item>(
   }
 }
 
-/** Returns how a query failed. Of a problem the cause decides. */
-function failureOf(error: unknown, { graceMs }: QueryOptions): ReturnType<typeof outcomeOf> {
+/**
+ * Returns how a query failed. Of a problem the cause decides. An urgent query is no client's: when ClickHouse is too slow for it,
+ * others have used up its time.
+ */
+function failureOf(error: unknown, { graceMs, urgent }: QueryOptions): ReturnType<typeof outcomeOf> {
   if (error instanceof Problem) return outcomeOf(error.cause);
+  if (urgent && isOutOfTime(error) && !(isTimeout(error) && graceMs !== 0)) return 'overloaded';
   return graceMs === 0 && isTimeout(error) ? 'too_expensive' : outcomeOf(error);
 }
 

@@ -30,7 +30,7 @@ export class RequestQueries {
    */
   async all(
     kind: QueryKind,
-    statement: Statement['statement'] | HidingStatement,
+    statement: Statement['statement'] | Statement | HidingStatement,
     options: Pick<QueryOptions, 'settings' | 'memory' | 'pool' | 'graceMs'> = {},
   ): Promise<readonly Row[]> {
     const query = typeof statement === 'function' ? { statement } : statement;

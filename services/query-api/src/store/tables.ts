@@ -32,8 +32,8 @@ export interface Tables {
   readonly userDeletions: string;
   readonly pendingDeletions: string;
   readonly userSightings: string;
-  /** The newest state of each dead letter, with the user and the version that its row names. */
-  readonly deadLetters: string;
+  /** The states of dead letters, of which the newest one of each counts, with what was computed of its row when it was stored. */
+  readonly deadLetterStates: string;
   /** To learn which workspaces have pending deletions. */
   readonly pendingDeletionsOfAllWorkspaces: string;
   /** For how many days events are kept: the newest setting of each workspace. */
@@ -166,7 +166,9 @@ function createTables(source: Source, params: Sql['params'], workspace = 'worksp
     userDeletions: deletions('user_deletions'),
     pendingDeletions: deletions('pending_deletions'),
     userSightings: source(ofWorkspace('user_sightings')),
-    deadLetters: source(ofWorkspace('dead_letters FINAL', '*, user_id, version')),
+    deadLetterStates: source(
+      ofWorkspace('dead_letters', '*, user_id, version, is_of_one_workspace, client, row_bytes'),
+    ),
     pendingDeletionsOfAllWorkspaces: 'pending_deletions',
     retentionOfAllWorkspaces: 'retention FINAL',
     eventsOfAllWorkspaces: source(selectEventsWithBlocks),

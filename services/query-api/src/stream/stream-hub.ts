@@ -66,6 +66,8 @@ export class StreamHub {
   readonly #listeners = new Set<StreamListener>();
   /** The listeners that were behind, and the number of the last turn that each had. */
   readonly #turns = new WeakMap<StreamListener, number>();
+  /** The number of the last turn of each workspace that was behind. */
+  readonly #workspaceTurns = new Map<string, number>();
   #round = 0;
   /** Up to where the listeners that are not behind have everything. */
   #cursor: StreamPosition | undefined;
@@ -200,6 +202,7 @@ export class StreamHub {
     this.#running ??= this.#run().finally(() => {
       this.#running = undefined;
       this.#cursor = undefined;
+      this.#workspaceTurns.clear();
       // One may have come while the loop ended.
       if (this.#listeners.size > 0 && !this.#stopping.signal.aborted) this.#keepRunning();
     });
@@ -240,7 +243,8 @@ export class StreamHub {
     const from = this.#cursor ?? (await this.#look());
     const to = this.#endAfter(from, await this.#reader.newest());
     const current = this.#open().filter(
-      (listener) => isAtLeast(listener.position, from) && !this.#served.has(listener),
+      (listener) =>
+        isAtLeast(listener.position, from) && !this.#served.has(listener) && !this.#reader.isApart(listener),
     );
     if (!isAtLeast(from, to) && current.length > 0) await this.#reader.deliver(current, { from, to });
     this.#cursor = to;
@@ -267,15 +271,26 @@ export class StreamHub {
   /** Returns whether a listener that is behind got further, and could be sent more at once. */
   async #takeTurn(): Promise<boolean> {
     const to = this.#cursor;
-    const behind = to === undefined ? [] : this.#open().filter(({ position }) => !isAtLeast(position, to));
+    const isBehind = (listener: StreamListener) => to !== undefined && !isAtLeast(listener.position, to);
+    const behind = this.#open().filter((listener) => isBehind(listener) && !this.#reader.isResting(listener));
     const next = this.#nextOf(behind);
     if (to === undefined || !next) return false;
     this.#round += 1;
     this.#turns.set(next, this.#round);
+    this.#workspaceTurns.set(next.request.selection.workspace, this.#round);
     const { position } = next;
-    const served = behind.filter((listener) => listener !== next && isAtLeast(listener.position, position));
+    const mayJoin = (listener: StreamListener) => listener !== next && !this.#reader.isApart(listener);
+    const isFurther = (listener: StreamListener) => mayJoin(listener) && isAtLeast(listener.position, position);
+    const served = this.#reader.isApart(next) ? [] : behind.filter(isFurther);
     this.#served = new Set([next, ...served]);
     await this.#reader.deliver([next, ...served], { from: position, to });
+    if (this.#reader.isResting(next)) {
+      const { workspace } = next.request.selection;
+      this.#options.logger.warn(
+        { workspace },
+        'the events of a stream cannot be read in time; it waits, and is read again',
+      );
+    }
     return next.isEnded || !isAtLeast(position, next.position);
   }
 
@@ -298,9 +313,15 @@ export class StreamHub {
     return isNew ? newest : laterOf(cursor, newest);
   }
 
-  /** Returns the one that has waited for the longest time; of several, the one that has the most to catch up. */
-  #nextOf(listeners: readonly StreamListener[]): StreamListener | undefined {
+  /**
+   * Returns the one that has waited for the longest time, of the workspace that has; of several, the one that has the most to
+   * catch up.
+   */
+  #nextOf(all: readonly StreamListener[]): StreamListener | undefined {
     const turn = (listener: StreamListener) => this.#turns.get(listener) ?? 0;
+    const workspaceTurn = ({ request }: StreamListener) => this.#workspaceTurns.get(request.selection.workspace) ?? 0;
+    const first = Math.min(...all.map(workspaceTurn));
+    const listeners = all.filter((listener) => workspaceTurn(listener) === first);
     return listeners.reduce<StreamListener | undefined>((first, listener) => {
       if (first === undefined || turn(listener) < turn(first)) return listener;
       return turn(listener) === turn(first) && isAtLeast(first.position, listener.position) ? listener : first;

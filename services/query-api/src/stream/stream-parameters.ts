@@ -1,9 +1,10 @@
 import { type InputError, Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { RESUMABLE_DAYS } from '../http/limits.ts';
-import { eventFilterable, selectionParameters } from '../records/events/event-selection.ts';
-import { notEmpty } from '../records/filters/operators.ts';
+import { eventFilterable, type SelectionField, selectionParameters } from '../records/events/event-selection.ts';
+import { type FieldFilter, notEmpty } from '../records/filters/operators.ts';
 import { canonicalFilters, parseParameters, refuseErrors } from '../records/filters/parameters.ts';
+import { readSegments } from '../records/owners/segment.ts';
 import { tooLong } from '../store/query-error.ts';
 import { QueryTooLong } from '../store/read-failures.ts';
 import { decodePosition, type StreamId } from './stream-position.ts';
@@ -58,6 +59,7 @@ export function parseStreamRequest(
     if (!position) found.push({ path, code: 'invalid', message: 'is not the id of an event of a stream' });
     return position ? [position] : [];
   });
+  found.push(...fields.flatMap(errorOfBehaviour));
   refuseErrors(found);
   const [after] = decoded;
   if (after && nowMs - after.sentAtMs > RESUMABLE_DAYS * DAY_MS) {
@@ -72,6 +74,16 @@ export function parseStreamRequest(
     key: JSON.stringify([workspace, filters]),
     after,
   };
+}
+
+/** What somebody did would have to be computed again for each event. */
+function errorOfBehaviour({ field, condition }: FieldFilter<SelectionField>): InputError[] {
+  if (field !== 'segment') return [];
+  const hasBehaviour = readSegments({ field, condition }).some(({ behaviour }) => behaviour.length > 0);
+  if (!hasBehaviour) return [];
+  const message =
+    'must name segments without behaviour: streams and webhooks follow what is known of users and organizations';
+  return [{ path: condition.operator === 'eq' ? field : `${field}[${condition.operator}]`, code: 'invalid', message }];
 }
 
 /** A listener whose filters are too long for any query is refused at once: it would never be sent an event. */

@@ -1,6 +1,8 @@
 import { setMaxListeners } from 'node:events';
+import { backoff } from '@sluice/shared/base/retry';
 import { Turns } from '@sluice/shared/base/turns';
 import { Problem } from '@sluice/shared/http/problem';
+import { isOutOfTime } from '../store/query-error.ts';
 import type { QueryRunner } from '../store/query-runner.ts';
 import { ConnectionFailure } from '../store/read-failures.ts';
 import type { RowBatches } from '../store/row-parser.ts';
@@ -30,6 +32,10 @@ const TURN_MS = 2_000;
 /** How long a query waits for clients when all of them are slow, in milliseconds. */
 const DRAIN_MS = 250;
 
+/** How long a listener rests at first and at most that nothing could be read for in time, in milliseconds. */
+const REST_MS = 1_000;
+const REST_MS_MAX = 60_000;
+
 /** Into how many pieces a range of blocks is cut that is too expensive as a whole. */
 const PIECES = 16;
 
@@ -53,9 +59,18 @@ export interface StreamReaderOptions {
   readonly onProgress?: ((progress: readonly ProgressOfServer[]) => void) | undefined;
 }
 
+/** A listener that a query ran out of time for. */
+interface Apart {
+  /** Until when it rests, on the clock of `performance`. */
+  readonly restsUntil: number;
+  readonly delays: Generator<number, never>;
+}
+
 /** Reads the stored events for many listeners at once. Two of its queries run at a time, and take no slot from others. */
 export class StreamReader {
   readonly #options: StreamReaderOptions;
+  /** Those that are read alone, until a query for one of them takes no longer than {@link TURN_MS}. */
+  readonly #apart = new WeakMap<StreamListener, Apart>();
 
   constructor(options: StreamReaderOptions) {
     this.#options = options;
@@ -73,10 +88,21 @@ export class StreamReader {
     return newestPosition(rows);
   }
 
+  /** Whether a listener has to be read alone: a query for it and others, or for it alone, took too long. */
+  isApart(listener: StreamListener): boolean {
+    return this.#apart.has(listener);
+  }
+
+  /** Whether nothing is read for a listener for a while, since nothing could be read in time. */
+  isResting(listener: StreamListener): boolean {
+    return performance.now() < (this.#apart.get(listener)?.restsUntil ?? 0);
+  }
+
   /**
    * Sends listeners their events of a range, or the first ones of many, the first listener before all others. All of them
    * must be at `from` at least. Some listeners stay where they are when it takes long, and those of a query that fails
-   * while ClickHouse answers others. A listener that nothing can be read for is ended.
+   * while ClickHouse answers others. A listener for which a query needs more than its budget of memory or bytes is ended. Time
+   * is no such budget: others may have used it. Those that a query ran out of time for are {@link isApart}.
    *
    * @throws {Problem} when ClickHouse is away: each listener is where it was, or further
    */
@@ -94,19 +120,33 @@ export class StreamReader {
   async #deliverTo(groups: readonly Group[], range: Range, deadline: number): Promise<void> {
     try {
       await this.#deliverPage(groups, range);
+      if (groups.length === 1 && performance.now() <= deadline)
+        for (const listener of groups.flat()) this.#apart.delete(listener);
     } catch (error) {
       if (this.#options.signal.aborted) throw error;
       const mayPass = isPassing(error);
       // Whether ClickHouse is away for all of them.
       if (mayPass) await this.newest();
+      const isTooSlow = error instanceof Problem && isOutOfTime(error.cause);
+      const piece = firstPiece(range);
+      if (isTooSlow && groups.length === 1 && piece) return await this.#deliverTo(groups, piece, deadline);
+      if (isTooSlow) return this.#setApart(groups);
       if (mayPass && (groups.length === 1 || performance.now() > deadline)) return;
       const half = Math.ceil(groups.length / 2);
-      const piece = firstPiece(range);
       if (groups.length > 1) {
         await this.#deliverTo(groups.slice(0, half), range, deadline);
         await this.#deliverTo(groups.slice(half), range, deadline);
       } else if (piece) await this.#deliverTo(groups, piece, deadline);
       else for (const listener of groups.flat()) listener.fail(error);
+    }
+  }
+
+  /** One that was read alone already rests, for longer each time. */
+  #setApart(groups: readonly Group[]): void {
+    for (const listener of groups.flat()) {
+      const delays = this.#apart.get(listener)?.delays ?? backoff(REST_MS, REST_MS_MAX);
+      const restMs = groups.length === 1 ? delays.next().value : 0;
+      this.#apart.set(listener, { delays, restsUntil: performance.now() + restMs });
     }
   }
 

@@ -1,9 +1,18 @@
 import fc, { sample } from '@sluice/shared/testing/fast-check';
 import { parseJson } from '@sluice/shared/text/json';
+import { BEHAVIOUR_DAYS_MAX } from '../http/limits.ts';
 import type { Condition } from '../records/filters/operators.ts';
 import type { Owner } from '../records/owners/owners.ts';
 import { conditionsFor, textOf } from './conditions.ts';
-import { anEvent, aRegister, type TestApp, type TestEvent, type TestResponse } from './query-service.ts';
+import {
+  anEvent,
+  aRegister,
+  type QueryService,
+  type TestApp,
+  type TestEvent,
+  type TestResponse,
+} from './query-service.ts';
+import { send } from './views.ts';
 
 // The reference for questions about users and organizations: the properties and times that a fold over all changes gives are
 // written onto each event, and events without owners are asked the same question about these.
@@ -48,6 +57,53 @@ export interface OwnersWorld {
   readonly rows: readonly OwnerRow[];
   /** The events that no deletion hides, with everything about their owners in `properties`. */
   readonly reference: readonly TestEvent[];
+  /** The identifiers of those in each of {@link SEGMENTS}, in their order. */
+  readonly members: Readonly<Record<string, readonly string[]>>;
+}
+
+/** What a fold knows of an owner. */
+interface Known {
+  readonly properties: Readonly<Record<string, unknown>>;
+  readonly firstSeenAt: number;
+  /** The events of it that no deletion hides. */
+  readonly events: readonly TestEvent[];
+}
+
+const did = (known: Known, event: string) => known.events.filter((one) => one.event === event).length;
+const isPro = ({ properties: { plan } }: Known) => [plan].flat().includes('pro');
+
+/** Segments as they are stored, and who is in them. */
+export const SEGMENTS = {
+  pro: {
+    body: { of: 'organizations', filters: { 'properties.plan': 'pro' } },
+    has: isPro,
+  },
+  'not-pro': {
+    body: { of: 'users', filters: { 'properties.plan[ne]': 'pro' }, behaviour: [{ did: 'open' }] },
+    has: (known) => !isPro(known) && did(known, 'open') > 0,
+  },
+  late: {
+    body: { of: 'users', filters: { 'firstSeenAt[gte]': '2026-03-02', 'properties.n[exists]': 'true' } },
+    has: ({ firstSeenAt, properties }) => firstSeenAt >= START_MS + DAY_MS && properties['n'] !== undefined,
+  },
+  savers: {
+    body: { of: 'users', behaviour: [{ did: 'save', times: 2, days: BEHAVIOUR_DAYS_MAX }] },
+    has: (known) => did(known, 'save') >= 2,
+  },
+  idle: {
+    body: { of: 'organizations', behaviour: [{ did: 'pay', times: 0 }] },
+    has: (known) => did(known, 'pay') === 0,
+  },
+  never: {
+    body: { of: 'users', filters: { 'properties.plan[exists]': 'false' }, behaviour: [{ did: 'pay', times: 0 }] },
+    has: (known) => known.properties['plan'] === undefined && did(known, 'pay') === 0,
+  },
+} as const satisfies Record<string, { readonly body: object; readonly has: (known: Known) => boolean }>;
+
+const SEGMENT_NAMES = Object.keys(SEGMENTS) as readonly (keyof typeof SEGMENTS)[];
+
+function kindOf(name: keyof typeof SEGMENTS): Owner {
+  return SEGMENTS[name].body.of === 'users' ? 'user' : 'organization';
 }
 
 interface Change {
@@ -133,15 +189,44 @@ export function ownersWorld(eventCount: number): OwnersWorld {
       deletedUs({ kind, id }),
     ),
   });
+  const members = Object.fromEntries(
+    SEGMENT_NAMES.map((name) => [name, membersOf(name, shown, (kind, id) => knownOf(kind, id))]),
+  );
+  const segmentsOf = (kind: Owner, id: string) =>
+    SEGMENT_NAMES.filter((name) => kindOf(name) === kind && members[name]?.includes(id));
   const reference = shown.map((event) => {
     const known = JSON.stringify({
       ...(parseJson(event.properties) as object),
-      ...(event.userId && { user: knownOf('user', event.userId) }),
-      ...(event.groupId && { organization: knownOf('organization', event.groupId) }),
+      ...(event.userId && {
+        user: { ...knownOf('user', event.userId), segments: segmentsOf('user', event.userId) },
+      }),
+      ...(event.groupId && {
+        organization: {
+          ...knownOf('organization', event.groupId),
+          segments: segmentsOf('organization', event.groupId),
+        },
+      }),
     });
     return { ...event, properties: known };
   });
-  return { events, rows, reference };
+  return { events, rows, reference, members };
+}
+
+/** The identifiers of those in a segment, in their order. An organization is there although all events of it are hidden. */
+function membersOf(
+  name: keyof typeof SEGMENTS,
+  shown: readonly TestEvent[],
+  knownOf: (kind: Owner, id: string) => Partial<Known>,
+): readonly string[] {
+  const kind = kindOf(name);
+  const field = kind === 'user' ? 'userId' : 'groupId';
+  return ['nobody', ...(kind === 'user' ? USERS : ORGANIZATIONS)]
+    .filter((id) => {
+      const { properties = {}, firstSeenAt } = knownOf(kind, id);
+      if (firstSeenAt === undefined) return false;
+      return SEGMENTS[name].has({ properties, firstSeenAt, events: shown.filter((event) => event[field] === id) });
+    })
+    .sort((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other)));
 }
 
 function registerRow({ kind, id, property, onceWeek, acceptedUs, operation, value }: Change): OwnerRow {
@@ -240,6 +325,17 @@ const anyTimeFilter = fc
     return { asked: [name, new Date(ms).toISOString()], expected: [`properties.${name}`, String(ms)] };
   });
 
+/** A filter by a segment, or by several of one kind. */
+const anySegmentFilter = fc
+  .tuple(fc.constantFrom(...SEGMENT_NAMES), fc.constantFrom('eq', 'ne', 'in'))
+  .map(([name, operator]): Part => {
+    const names = operator === 'in' ? SEGMENT_NAMES.filter((one) => kindOf(one) === kindOf(name)).join(',') : name;
+    return {
+      asked: [`segment[${operator}]`, names],
+      expected: [`properties.${kindOf(name)}.segments[${operator}]`, names],
+    };
+  });
+
 const anyEventFilter = fc.constantFrom<Part>(
   ...[
     ['event[in]', 'open,save'],
@@ -252,6 +348,7 @@ const anyFilters = fc.array(
   fc.oneof(
     { weight: 4, arbitrary: anyPropertyFilter },
     { weight: 1, arbitrary: anyTimeFilter },
+    { weight: 2, arbitrary: anySegmentFilter },
     { weight: 1, arbitrary: anyEventFilter },
   ),
   { maxLength: 3 },
@@ -342,7 +439,7 @@ function same(name: string, value: string): Part {
 /** Filters by times and fields cannot be of a step. */
 function ofStep(filter: Part): Part {
   const [name, value] = filter.asked;
-  if (!name.includes('properties.')) return filter;
+  if (!name.includes('properties.') && !name.startsWith('segment')) return filter;
   return { asked: [`step2.${name}`, value], expected: [`step2.${filter.expected[0]}`, value] };
 }
 
@@ -380,6 +477,14 @@ export function comparable({ status, text }: Answer): unknown {
       : { ...record, path: String(path).replace(/^properties\.(?=user\.|organization\.)/, '') },
   );
   return { status, ...rest, results: kept };
+}
+
+/** Stores {@link SEGMENTS} in a workspace. */
+export async function putSegments(query: Pick<QueryService, 'app'>, workspace: string): Promise<void> {
+  for (const name of SEGMENT_NAMES) {
+    const { status, body } = await send(query, 'PUT', `/segments/${name}`, SEGMENTS[name].body, `admin-${workspace}`);
+    if (status !== 200) throw new Error(`segment ${name}: ${JSON.stringify(body)}`);
+  }
 }
 
 /** The tables that a world is stored in, in an order in which no row is missed. */

@@ -10,7 +10,7 @@ export interface ViewResponse {
 /** Sends a request with a key; the default is that of workspace `a`. */
 export async function send(
   { app }: Pick<QueryService, 'app'>,
-  method: 'GET' | 'HEAD' | 'POST' | 'PATCH' | 'DELETE',
+  method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',
   url: string,
   payload?: object,
   key = 'a',

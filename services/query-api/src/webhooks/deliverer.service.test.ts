@@ -22,10 +22,10 @@ import type { Webhook } from './webhook.ts';
 import { WebhookMetrics } from './webhook-metrics.ts';
 import { WebhookPositions } from './webhook-positions.ts';
 import { WebhookRegister } from './webhook-register.ts';
-import { positionNow } from './webhook-stream.ts';
+import { positionNow, type StreamSource } from './webhook-stream.ts';
 
 let query: QueryService;
-let streams: StreamHubs;
+let streams: StreamSource;
 let options: DelivererOptions;
 const started = new AsyncDisposableStack();
 
@@ -40,8 +40,9 @@ beforeAll(async () => {
   const { stores } = openStores({ reader }, { config, registry, logger, queryRunner: { all } });
   const queryRunner: QueryRunner = new QueryRunner(stores, config, new QueryMetrics(registry));
   const readiness = async () => [];
-  streams = new StreamHubs({ config, queryRunner, stores, readiness, metrics: new StreamMetrics(registry), logger });
-  started.defer(() => streams.stop());
+  const hubs = new StreamHubs({ config, queryRunner, stores, readiness, metrics: new StreamMetrics(registry), logger });
+  streams = { open: (...listener) => hubs.open(...listener), inQuery: async (_, parameters) => parameters };
+  started.defer(() => hubs.stop());
   const sender = new HttpSender({
     ...{ addresses: new AllowedAddresses(['127.0.0.1']), names: new ReceiverNames(), timeoutMs: 60_000 },
   });
@@ -111,6 +112,7 @@ test('a stream that ends at once is not opened again and again', async () => {
   await using receiver = await Receiver.start();
   let opened = 0;
   const ending: DelivererOptions['streams'] = {
+    ...streams,
     async open(...request) {
       opened += 1;
       const listener = await streams.open(...request);
@@ -129,6 +131,7 @@ test('a webhook whose events could not be read in time is not paused, and one wh
   await using receiver = await Receiver.start();
   const problems: Problem[] = [];
   const failing: DelivererOptions['streams'] = {
+    ...streams,
     async open(...request) {
       const problem = problems.shift();
       if (problem) throw problem;

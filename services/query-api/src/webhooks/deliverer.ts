@@ -2,7 +2,6 @@ import type { Logger } from '@sluice/shared/base/log';
 import { atMost, sleep } from '@sluice/shared/base/retry';
 import type { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { Problem, type ProblemCode } from '@sluice/shared/http/problem';
-import type { StreamHubs } from '../stream/stream-hubs.ts';
 import { decodePosition, isAtLeast } from '../stream/stream-position.ts';
 import type { AttemptPlaces } from './attempt-places.ts';
 import { type Delivery, gather, messageOf } from './delivery.ts';
@@ -12,7 +11,7 @@ import type { ShownEvents } from './shown-events.ts';
 import { type PauseReason, secretsOf, type Webhook, type WebhookProgress } from './webhook.ts';
 import type { WebhookMetrics } from './webhook-metrics.ts';
 import type { WebhookPositions } from './webhook-positions.ts';
-import { WebhookStream } from './webhook-stream.ts';
+import { type StreamSource, WebhookStream } from './webhook-stream.ts';
 
 /** The first delay after a failed attempt, in milliseconds; it doubles with each. */
 const RETRY_MS_MIN = 1_000;
@@ -27,7 +26,7 @@ const FLUSH_MS_MAX = 5_000;
 const IDLE_STORE_MS = 60_000;
 
 export interface DelivererOptions {
-  readonly streams: Pick<StreamHubs, 'open'>;
+  readonly streams: StreamSource;
   /** What waits for receivers is held in it. */
   readonly memory: Pick<MemoryBudget, 'open'>;
   readonly shown: Pick<ShownEvents, 'among'>;

@@ -7,16 +7,15 @@ import { SerialQueue } from '../store/serial-queue.ts';
 import type { Sql } from '../store/sql.ts';
 import { RequestStore, type Stores } from '../store/store.ts';
 import type { Tables } from '../store/tables.ts';
-import type { StreamHubs } from '../stream/stream-hubs.ts';
 import { decodePosition, encodePosition, type StreamId, type StreamPosition } from '../stream/stream-position.ts';
 import { newSecret, ROTATION_MS, type StoredWebhook, secretsOf, type Webhook } from './webhook.ts';
 import type { NewWebhook, WebhookChange } from './webhook-request.ts';
-import { positionNow } from './webhook-stream.ts';
+import { positionNow, type StreamSource } from './webhook-stream.ts';
 import type { Webhooks } from './webhooks.ts';
 
 export interface OperationsOptions {
   readonly webhooks: Webhooks;
-  readonly streams: StreamHubs;
+  readonly streams: StreamSource;
   readonly queryRunner: QueryRunner;
   readonly stores: Stores;
   readonly perWorkspaceMax: number;

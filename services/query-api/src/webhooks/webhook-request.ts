@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { invalidRequest, Problem } from '@sluice/shared/http/problem';
 import { z } from 'zod';
+import type { KnownSegments } from '../records/owners/segment.ts';
 import { parseStreamRequest } from '../stream/stream-parameters.ts';
 import type { AllowedAddresses } from './allowed-addresses.ts';
 
@@ -57,6 +58,12 @@ export const webhookChangeSchema = z
 export type NewWebhook = z.output<typeof newWebhookSchema>;
 export type WebhookChange = z.output<typeof webhookChangeSchema>;
 
+/** What bodies are checked with. */
+export interface WebhookRules {
+  readonly addresses: AllowedAddresses;
+  readonly segments: KnownSegments;
+}
+
 /** What is checked besides the form. */
 interface Checked {
   readonly url?: NewWebhook['url'] | undefined;
@@ -68,17 +75,17 @@ interface Checked {
  *
  * @throws {Problem} `invalid_request`, naming every error
  */
-export function parseWebhook<Output extends Checked>(
+export async function parseWebhook<Output extends Checked>(
   schema: z.ZodType<Output>,
   body: unknown,
   workspace: string,
-  addresses: AllowedAddresses,
-): Output {
+  { addresses, segments }: WebhookRules,
+): Promise<Output> {
   const result = schema.safeParse(body);
   if (!result.success) throw invalidRequest(result.error.issues);
   const { url: address, filter: filters } = result.data;
   if (address !== undefined) requireAllowed(address, addresses);
-  if (filters !== undefined) requireValid(filters, workspace);
+  if (filters !== undefined) await requireValid(filters, workspace, segments);
   return result.data;
 }
 
@@ -91,17 +98,18 @@ function requireAllowed(address: string, addresses: AllowedAddresses): void {
   });
 }
 
-function requireValid(filters: Readonly<Record<string, string>>, workspace: string): void {
+async function requireValid(
+  filters: Readonly<Record<string, string>>,
+  workspace: string,
+  segments: KnownSegments,
+): Promise<void> {
   if (Object.hasOwn(filters, 'after')) {
     const errors = [{ path: 'filter.after', code: 'unknown_parameter', message: 'is no filter' }];
     throw new Problem('invalid_request', 'The request has an error.', { errors });
   }
   try {
-    parseStreamRequest(
-      Object.fromEntries(Object.entries(filters).map(([name, text]) => [name, [text]])),
-      undefined,
-      workspace,
-    );
+    const query = Object.fromEntries(Object.entries(filters).map(([name, text]) => [name, [text]]));
+    parseStreamRequest(await segments.inQuery(workspace, query), undefined, workspace);
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     const errors = error.errors?.map((one) => ({ ...one, path: `filter.${one.path}` }));

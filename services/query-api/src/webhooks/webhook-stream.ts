@@ -1,6 +1,7 @@
 import { sleep } from '@sluice/shared/base/retry';
 import type { MemoryBudget, Reservation } from '@sluice/shared/http/memory-budget';
 import { reserve } from '../http/request-memory.ts';
+import type { KnownSegments } from '../records/owners/segment.ts';
 import type { StreamHubs } from '../stream/stream-hubs.ts';
 import { type EventNote, NOTE, type StreamListener } from '../stream/stream-listener.ts';
 import { parseStreamRequest } from '../stream/stream-parameters.ts';
@@ -62,6 +63,9 @@ interface HeldBytes {
   bytes: number;
 }
 
+/** What opens streams, and finds the segments that filters name. */
+export type StreamSource = Pick<StreamHubs, 'open'> & KnownSegments;
+
 /** The stored events of a webhook, from a position on. It reads what `GET /events/stream` would send, within this process. */
 export class WebhookStream {
   readonly #listener: StreamListener;
@@ -85,20 +89,21 @@ export class WebhookStream {
    * @throws {Problem} `position_lost`, `store_unavailable`, `overloaded`, or `invalid_request` when the filter is not valid any more
    */
   static async open(
-    streams: Pick<StreamHubs, 'open'>,
+    source: StreamSource,
     { filter, workspace }: Webhook,
     after?: StreamId,
     budget?: Pick<MemoryBudget, 'open'>,
   ): Promise<WebhookStream> {
     const parameters = Object.fromEntries(Object.entries(filter).map(([name, value]) => [name, [value]]));
-    const { selection, key, weight } = parseStreamRequest(parameters, undefined, workspace);
+    const known = await source.inQuery(workspace, parameters);
+    const { selection, key, weight } = parseStreamRequest(known, undefined, workspace);
     const memory = budget?.open({ hash: `webhooks of ${workspace}`, workspace });
     try {
       reserve(memory, STREAM_BYTES + MEMORY_PER_FILTER * key.length);
       const held: HeldBytes = { bytes: 0 };
       const unsentBytes = () => COPIES * held.bytes;
       const common = { selection, key, weight, isInternal: true, isAllowed: () => true, unsentBytes };
-      return new WebhookStream(await streams.open({ ...common, ...(memory && { memory }) }, after), memory, held);
+      return new WebhookStream(await source.open({ ...common, ...(memory && { memory }) }, after), memory, held);
     } catch (error) {
       memory?.release();
       throw error;
@@ -159,8 +164,8 @@ function bytesOf(message: StreamMessage): number {
 }
 
 /** Returns the position at which the order of storage ends now. @throws {Problem} as {@link WebhookStream.open} */
-export async function positionNow(streams: Pick<StreamHubs, 'open'>, webhook: Webhook): Promise<string> {
-  const stream = await WebhookStream.open(streams, webhook);
+export async function positionNow(source: StreamSource, webhook: Webhook): Promise<string> {
+  const stream = await WebhookStream.open(source, webhook);
   try {
     const first = await stream.next(10_000, new AbortController().signal);
     if (first?.kind === 'position' || first?.kind === 'event') return first.id;

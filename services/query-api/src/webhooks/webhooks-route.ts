@@ -17,10 +17,9 @@ import { timestampParameter } from '../records/filters/parameter-schemas.ts';
 import { parseParameters, refuseErrors, refuseParameters } from '../records/filters/parameters.ts';
 import { PAGE_BYTES, pageMembers, parseWholeList, wholeListParameters } from '../records/filters/whole-lists.ts';
 import { whileConnected } from '../store/read-route.ts';
-import type { AllowedAddresses } from './allowed-addresses.ts';
 import { PAUSE_REASONS } from './webhook.ts';
 import type { WebhookOperations } from './webhook-operations.ts';
-import { newWebhookSchema, parseWebhook, webhookChangeSchema } from './webhook-request.ts';
+import { newWebhookSchema, parseWebhook, type WebhookRules, webhookChangeSchema } from './webhook-request.ts';
 
 /** The largest body, in bytes. */
 export const WEBHOOK_BODY_BYTES_MAX = 128 * 1_024;
@@ -53,7 +52,7 @@ type WebhookRequest = FastifyRequest<Parts>;
  */
 export function registerWebhooks(
   app: FastifyInstance,
-  addresses: AllowedAddresses,
+  rules: WebhookRules,
   operations: WebhookOperations | undefined,
 ): void {
   acceptJson(app, WEBHOOK_BODY_BYTES_MAX);
@@ -72,7 +71,7 @@ export function registerWebhooks(
   });
   app.post<Parts>('/webhooks', described(waiting, DESCRIBE.create), async (request, reply) => {
     refuseParameters(request.query);
-    const given = parseWebhook(newWebhookSchema, request.body, request.workspace, addresses);
+    const given = await parseWebhook(newWebhookSchema, request.body, request.workspace, rules);
     return await reply.status(201).send(await on().create(request.workspace, given));
   });
   app.get<Parts>('/webhooks/:id', described(options, DESCRIBE.get), async (request) => {
@@ -81,7 +80,7 @@ export function registerWebhooks(
   });
   app.patch<Parts>('/webhooks/:id', described(options, DESCRIBE.change), async (request) => {
     refuseParameters(request.query);
-    const change = parseWebhook(webhookChangeSchema, request.body, request.workspace, addresses);
+    const change = await parseWebhook(webhookChangeSchema, request.body, request.workspace, rules);
     return await on().change(request.workspace, request.params.id, change);
   });
   app.delete<Parts>('/webhooks/:id', described(options, DESCRIBE.remove), async (request, reply) => {

@@ -6,7 +6,6 @@ import type { Component } from '@sluice/shared/service/lifecycle';
 import type { QueryConfig } from '../config.ts';
 import type { QueryRunner } from '../store/query-runner.ts';
 import type { Stores } from '../store/store.ts';
-import type { StreamHubs } from '../stream/stream-hubs.ts';
 import { AllowedAddresses } from './allowed-addresses.ts';
 import { AttemptPlaces } from './attempt-places.ts';
 import { DeliveryLog } from './delivery-log.ts';
@@ -19,12 +18,13 @@ import { WebhookLeases } from './webhook-leases.ts';
 import type { WebhookMetrics } from './webhook-metrics.ts';
 import { WebhookPositions } from './webhook-positions.ts';
 import { WebhookRegister } from './webhook-register.ts';
+import type { StreamSource } from './webhook-stream.ts';
 
 export interface WebhooksOptions {
   readonly config: QueryConfig;
   /** With the account that stores the state of webhooks. */
   readonly client: ClickHouseClient;
-  readonly streams: StreamHubs;
+  readonly streams: StreamSource;
   /** That of all requests. */
   readonly memory: Pick<MemoryBudget, 'open'>;
   readonly queryRunner: Pick<QueryRunner, 'all'>;

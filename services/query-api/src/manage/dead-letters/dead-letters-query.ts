@@ -1,5 +1,6 @@
-import { ROW_FORMAT } from '@sluice/shared/rows';
 import { hiddenDeadLetters } from '../../store/deletions/hidden-events.ts';
+import type { Statement } from '../../store/query.ts';
+import type { Row } from '../../store/row-parser.ts';
 import type { Sql } from '../../store/sql.ts';
 import type { Tables } from '../../store/tables.ts';
 
@@ -19,18 +20,11 @@ export type DeadLetterRow = [
 ];
 
 const COLUMNS = `id, toUnixTimestamp64Milli(recorded_at), ifNull(toUnixTimestamp64Milli(replayed_at), 0), kind, topic,
-  partition, toString(offset), line, reason, if(kind = 'rejected', JSONExtractString(row, 'client'), ''), length(row)`;
+  partition, toString(offset), line, reason, client, row_bytes`;
 
-/**
- * Whether a row is of the workspace and of no other. It has to be a row as ingest-api writes it, which begins with its workspace:
- * a message that cannot be read may hold rows of several workspaces, and the column `workspace_id` then has that of the first.
- */
-const OF_ONE_WORKSPACE = `format = {row_format:String}
-  AND position(row, '\\n') = 0
-  AND startsWith(row, concat('{"workspace_id":"', {workspace:String}, '",'))`;
-
+/** Whether a row is of the workspace and of no other, and its user is not deleted. */
 function conditionsOf(tables: Tables): string {
-  return `${OF_ONE_WORKSPACE} AND NOT (${hiddenDeadLetters(tables).sql})`;
+  return `is_of_one_workspace AND NOT (${hiddenDeadLetters(tables).sql})`;
 }
 
 /** Which dead letters of a workspace are listed. */
@@ -40,37 +34,102 @@ export interface DeadLettersList {
   /** Default: all. */
   readonly kind: string | undefined;
   /** The one that the page begins after. Default: none. */
-  readonly after: { readonly recordedMs: number; readonly id: string } | undefined;
-  readonly rowsMax: number;
+  readonly after: DeadLetterPlace | undefined;
 }
+
+/** Where a dead letter stands in a list. */
+interface DeadLetterPlace {
+  readonly recordedMs: number;
+  readonly id: string;
+}
+
+/** A state of a dead letter, which may have a newer one; when it was stored is in microseconds. */
+type DeadLetterState = [...DeadLetterRow, stateUs: string];
 
 /** Before the newest dead letter of a list: the end of the range of DateTime64. */
 const FIRST = { recordedMs: Date.UTC(2299, 11, 31), id: '' };
 
-/** Returns the query for dead letters of a workspace, the newest first. */
-export function deadLettersPageQuery(tables: Tables, { replayed, kind, after = FIRST, rowsMax }: DeadLettersList): Sql {
+/**
+ * Returns the query for the next `count` states of dead letters of a workspace, the newest first. ClickHouse reads them in the
+ * order of a projection, which has no rows' texts.
+ */
+function deadLetterStatesQuery(tables: Tables, { replayed, kind, after = FIRST }: DeadLettersList, count: number): Sql {
   return {
-    sql: `SELECT ${COLUMNS}
-FROM ${tables.deadLetters}
+    sql: `SELECT ${COLUMNS}, toString(toUnixTimestamp64Micro(state_at))
+FROM ${tables.deadLetterStates}
 WHERE ${conditionsOf(tables)}
   AND {replayed:String} IN ('', if(replayed_at IS NULL, 'false', 'true'))
   AND {kind:String} IN ('', kind)
-  AND (recorded_at, id) < (fromUnixTimestamp64Milli({recorded_ms:Int64}), {after_id:String})
+  AND recorded_at <= fromUnixTimestamp64Milli({recorded_ms:Int64})
+  AND (recorded_at < fromUnixTimestamp64Milli({recorded_ms:Int64}) OR id < {after_id:String})
 ORDER BY recorded_at DESC, id DESC
-LIMIT {rows_max:UInt64}`,
+LIMIT {count:UInt64} WITH TIES`,
     params: {
-      ...{ row_format: ROW_FORMAT, replayed: replayed === undefined ? '' : String(replayed), kind: kind ?? '' },
-      ...{ recorded_ms: after.recordedMs, after_id: after.id, rows_max: rowsMax },
+      ...{ replayed: replayed === undefined ? '' : String(replayed), kind: kind ?? '', count },
+      ...{ recorded_ms: after.recordedMs, after_id: after.id },
     },
   };
+}
+
+/** Returns the query for when the newest states of some dead letters were stored, as in {@link DeadLetterState}. */
+function newestStatesQuery(tables: Tables, ids: readonly string[]): Sql {
+  return {
+    sql: `SELECT id, toString(toUnixTimestamp64Micro(max(state_at)))
+FROM ${tables.deadLetterStates}
+WHERE id IN {ids:Array(String)}
+GROUP BY id`,
+    params: { ids },
+  };
+}
+
+/** How many states one query reads at most, unless the page is longer. */
+const STATES_MAX = 1_000;
+
+/** Returns the rows of a query. */
+export type ReadStates = (statement: Statement['statement']) => Promise<readonly Row[]>;
+
+/**
+ * Returns the first dead letters of a list. States are read in the order of the list, and those that have a newer one are left out:
+ * a dead letter is stored again when it is replayed, and when it fails again.
+ *
+ * @throws {Problem} as the reads do
+ */
+export async function readDeadLetters(
+  all: ReadStates,
+  list: DeadLettersList,
+  rowsMax: number,
+): Promise<readonly DeadLetterRow[]> {
+  const found: DeadLetterRow[] = [];
+  let { after } = list;
+  for (let count = rowsMax; ; count = Math.max(rowsMax, Math.min(4 * count, STATES_MAX))) {
+    const from = { ...list, after };
+    const states = (await all((tables) => deadLetterStatesQuery(tables, from, count))) as unknown as DeadLetterState[];
+    const ids = [...new Set(states.map(([id]) => id))];
+    const newest = new Map(
+      (ids.length === 0 ? [] : await all((tables) => newestStatesQuery(tables, ids))) as unknown as [string, string][],
+    );
+    for (const state of states) {
+      const [id] = state;
+      if (newest.get(id) !== state.at(-1)) continue;
+      // The same state may be stored twice: a writer repeats what it does not know to be stored.
+      newest.delete(id);
+      found.push(state.slice(0, -1) as DeadLetterRow);
+      if (found.length === rowsMax) return found;
+    }
+    const last = states.at(-1);
+    if (!last || states.length < count) return found;
+    after = { recordedMs: last[1], id: last[0] };
+  }
 }
 
 /** Returns the query for one dead letter of a workspace, with its row as text. */
 export function deadLetterQuery(tables: Tables, id: string): Sql {
   return {
     sql: `SELECT ${COLUMNS}, row
-FROM ${tables.deadLetters}
-WHERE id = {id:String} AND ${conditionsOf(tables)}`,
-    params: { row_format: ROW_FORMAT, id },
+FROM ${tables.deadLetterStates}
+WHERE id = {id:String} AND ${conditionsOf(tables)}
+ORDER BY state_at DESC
+LIMIT 1`,
+    params: { id },
   };
 }

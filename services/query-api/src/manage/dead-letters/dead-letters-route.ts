@@ -22,7 +22,8 @@ import {
   type DeadLetterRow,
   type DeadLettersList,
   deadLetterQuery,
-  deadLettersPageQuery,
+  type ReadStates,
+  readDeadLetters,
 } from './dead-letters-query.ts';
 
 /** What dead letters are: rows of events, changes of users and organizations, or calls that ingest-api could not take. */
@@ -44,7 +45,7 @@ export const deadLettersParameters = {
 const sortKey = z.tuple([z.int(), z.string()]);
 
 /** A valid request for a page of dead letters. */
-export interface DeadLettersRequest extends Omit<DeadLettersList, 'rowsMax'> {
+export interface DeadLettersRequest extends DeadLettersList {
   readonly limit: number;
   /** What a cursor belongs to. */
   readonly list: unknown;
@@ -88,10 +89,8 @@ export function registerDeadLetters(app: FastifyInstance, { config, queryRunner 
     scope: 'admin',
     parse: (request) => parseDeadLettersRequest(request.query, request.workspace),
     async respond({ limit, list, ...request }, context, reply) {
-      const rows = (await queryRunner.all({
-        ...{ ...query, ...context },
-        statement: (tables) => deadLettersPageQuery(tables, { ...request, rowsMax: limit + 1 }),
-      })) as unknown as DeadLetterRow[];
+      const all: ReadStates = (statement) => queryRunner.all({ ...query, ...context, statement });
+      const rows = await readDeadLetters(all, request, limit + 1);
       const page = rows.slice(0, limit);
       const last = page.at(-1);
       const nextCursor = last && rows.length > limit ? encodeCursor(list, [last[1], last[0]]) : null;

@@ -55,6 +55,27 @@ test('dead letters come the newest first, page by page, by state and kind', asyn
   expect(seen).toEqual(['c4', 'c3', 'c2', 'c1']);
 });
 
+test('a dead letter that was replayed and failed again is listed once, in its newest state and at its newest place', async () => {
+  const stored = (id: string, recorded_at: number, state_at: number, replayed_at: number | null = null) =>
+    query.insert('dead_letters', [letter(id, { row: row('h'), recorded_at, replayed_at, state_at: state_at * 1_000 })]);
+  const at = 1_700_000_000_000;
+  await stored('n1', at, at);
+  await stored('n2', at + 1, at + 1);
+  await stored('n3', at + 2, at + 2);
+  // Replayed; and replayed and failed again.
+  await stored('n3', at + 2, at + 3, at + 3);
+  await stored('n1', at, at + 3, at + 3);
+  await stored('n1', at + 4, at + 4);
+  expect(await list('', 'admin-h')).toEqual(['n1', 'n3', 'n2']);
+  expect(await list('?replayed=false', 'admin-h')).toEqual(['n1', 'n2']);
+  expect(await list('?replayed=true', 'admin-h')).toEqual(['n3']);
+  expect(await list('?limit=2', 'admin-h')).toEqual(['n1', 'n3']);
+  expect((await query.get('/dead-letters/n1', 'admin-h')).body).toMatchObject({ replayedAt: null });
+  expect((await query.get('/dead-letters/n3', 'admin-h')).body).toMatchObject({ replayedAt: expect.any(String) });
+  const { body } = await query.get('/pipeline', 'admin-h');
+  expect(body).toMatchObject({ deadLetters: { waiting: 2 } });
+});
+
 test('a dead letter has its reason, its place and its row as it came', async () => {
   const hostile = row('d', { event: '\u202e<img src=x onerror=alert(1)>\u0000 🦊' });
   await query.insert('dead_letters', [letter('d1', { row: hostile, recorded_at: 1_700_000_000_000 })]);

@@ -97,13 +97,18 @@ export type DeadLettersRow = [waiting: number, lastDay: number, rejectedLastDay:
  * among them that were rejected and wait, and the newest.
  */
 export function deadLettersQuery(tables: Tables): Sql {
+  // By the bare column, ClickHouse would aggregate in the order of the table, which has all workspaces mixed, not by the projection.
   return {
     sql: `SELECT
-  toInt64(countIf(replayed_at IS NULL)),
-  toInt64(countIf(recorded_at > now64(3) - INTERVAL 1 DAY)),
-  toInt64(countIf(kind = 'rejected' AND replayed_at IS NULL AND recorded_at > now64(3) - INTERVAL 1 DAY)),
-  toUnixTimestamp64Milli(max(recorded_at))
-FROM ${tables.deadLetters}`,
+  toInt64(countIf(newest.2 IS NULL)),
+  toInt64(countIf(newest.1 > now64(3) - INTERVAL 1 DAY)),
+  toInt64(countIf(kind = 'rejected' AND newest.2 IS NULL AND newest.1 > now64(3) - INTERVAL 1 DAY)),
+  toUnixTimestamp64Milli(max(newest.1))
+FROM (
+  SELECT any(kind) AS kind, argMax((recorded_at, replayed_at), state_at) AS newest
+  FROM ${tables.deadLetterStates}
+  GROUP BY identity(id)
+)`,
     params: {},
   };
 }

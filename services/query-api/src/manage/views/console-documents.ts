@@ -6,7 +6,7 @@ import { Purge } from '../../store/purge.ts';
 import { changeStored, insertInPlaceOf, type Replaced, versionAfter } from '../../store/replaced-row.ts';
 
 /** What the console keeps for a workspace. */
-export type DocumentKind = 'view' | 'dashboard' | 'link';
+export type DocumentKind = 'view' | 'dashboard' | 'link' | 'segment';
 
 /** A document as it is stored. Times in milliseconds since 1970. */
 export interface StoredDocument<Content> {

@@ -52,17 +52,19 @@ export function viewQuery(
  * @param parse the parser of its report
  * @throws {Problem} `invalid_request`, naming every error
  */
-export function requireReport(
+export async function requireReport(
   view: Pick<View, 'report' | 'parameters'>,
-  parse: (query: QueryParameters) => void,
-): void {
+  parse: (query: QueryParameters) => Promise<void>,
+): Promise<void> {
   const { query, errors } = viewQuery(view, new Date());
-  refuseErrors([...errors, ...errorsOf(() => parse(query))].map((one) => ({ ...one, path: `parameters.${one.path}` })));
+  refuseErrors(
+    [...errors, ...(await errorsOf(() => parse(query)))].map((one) => ({ ...one, path: `parameters.${one.path}` })),
+  );
 }
 
-function errorsOf(parse: () => void): readonly InputError[] {
+async function errorsOf(parse: () => Promise<void>): Promise<readonly InputError[]> {
   try {
-    parse();
+    await parse();
     return [];
   } catch (error) {
     if (error instanceof Problem && error.errors) return error.errors;

@@ -84,6 +84,8 @@ const options = { bodyLimit: VIEW_BODY_BYTES_MAX, config: { admission: DOCUMENT 
 const listOptions = { ...options, config: { admission: LIST } };
 
 function registerSavedViews(app: FastifyInstance, stored: Stored, reports: Reports): void {
+  const parseReport = async (workspace: string, report: Report, query: QueryParameters) =>
+    reports[report].parse(await stored().segments.inQuery(workspace, query));
   app.get<Parts>('/views', described(listOptions, VIEW.list), async (request) => {
     const { membersAfter, ...page } = parseWholeList(request.query, ['views', request.workspace]);
     const { documents, hasMore } = await stored().views.page(request.workspace, page);
@@ -91,7 +93,7 @@ function registerSavedViews(app: FastifyInstance, stored: Stored, reports: Repor
   });
   app.post<Parts>('/views', described(options, VIEW.create), async (request, reply) => {
     const view = parseBody(newViewSchema, request);
-    requireReport(view, reports[view.report].parse);
+    await requireReport(view, (query) => parseReport(request.workspace, view.report, query));
     return await reply.status(201).send(recordOf(await stored().views.create(request.workspace, view)));
   });
   app.get<Parts>('/views/:id', described(options, VIEW.get), async (request) => {
@@ -104,7 +106,9 @@ function registerSavedViews(app: FastifyInstance, stored: Stored, reports: Repor
     const { workspace, params } = request;
     const view = await views.change(workspace, params.id, async (before) => {
       const after = changed<View>(before, change);
-      if (change.report ?? change.parameters) requireReport(after, reports[after.report].parse);
+      if (change.report ?? change.parameters) {
+        await requireReport(after, (query) => parseReport(workspace, after.report, query));
+      }
       return after;
     });
     return recordOf(view);
@@ -176,9 +180,10 @@ function registerTiles(app: FastifyInstance, stored: Stored, reports: Reports): 
     const { content: view } = await views.find(request.workspace, viewId);
     const { query, errors } = viewQuery(view, new Date());
     refuseErrors(errors);
+    const known = await stored().segments.inQuery(request.workspace, query);
     // Its queries have slots of their own.
     request.releaseSlot();
-    return await reports[view.report].respond(query, request, reply);
+    return await reports[view.report].respond(known, request, reply);
   });
 }
 

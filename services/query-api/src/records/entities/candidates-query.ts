@@ -1,5 +1,5 @@
 import { deletedUsers } from '../../store/deletions/last-deletions.ts';
-import type { Statement } from '../../store/query.ts';
+import type { HidingStatement, Statement } from '../../store/query.ts';
 import type { QuerySettings } from '../../store/query-settings.ts';
 import type { Sql } from '../../store/sql.ts';
 import type { Tables } from '../../store/tables.ts';
@@ -10,6 +10,7 @@ import {
   entityCondition,
 } from '../filters/entity-condition.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
+import { type MemberFilters, memberFilterCondition } from '../owners/segment-sql.ts';
 import { currentProperties } from './entities-query.ts';
 import type { EntityKind } from './entity-kinds.ts';
 import type { Direction } from './entity-order.ts';
@@ -25,9 +26,7 @@ export interface IdStart {
 }
 
 /** A query for identifiers, with settings of its own. */
-export interface CandidatesQuery extends Statement {
-  readonly settings: QuerySettings;
-}
+export type CandidatesQuery = (Statement | HidingStatement) & { readonly settings: QuerySettings };
 
 /** ClickHouse ends a query earlier that needs few rows when it processes few at a time, in one thread. */
 export const FEW_ROWS: QuerySettings = { max_block_size: '512', max_threads: '1' };
@@ -93,18 +92,30 @@ export function sampleQuery(
   };
 }
 
-/** Returns the query for the first `count` entities after an identifier. */
-export function nextQuery(kind: EntityKind, start: IdStart, count: number): CandidatesQuery {
+/**
+ * Returns the query for the first `count` entities after an identifier.
+ *
+ * @param members what they have to match. Default: nothing
+ */
+export function nextQuery(
+  kind: EntityKind,
+  start: IdStart,
+  count: number,
+  members: MemberFilters | undefined,
+): CandidatesQuery {
   return {
-    statement: (tables) => ({
-      sql: `SELECT DISTINCT id
+    hiding: (tables, hidden) => {
+      const condition = members && memberFilterCondition({ tables, hidden }, kind, members);
+      return {
+        sql: `SELECT DISTINCT id
 FROM ${tables.entities}
-WHERE kind = {kind:String} AND ${isAfter(start)}
+WHERE kind = {kind:String} AND ${isAfter(start)}${condition ? ` AND (${condition.sql})` : ''}
 ORDER BY id ${start.direction}
 LIMIT {count:UInt64}`,
-      params: { kind, ...afterParams(start), count },
-    }),
-    settings: FEW_ROWS,
+        params: { ...condition?.params, kind, ...afterParams(start), count },
+      };
+    },
+    settings: members ? {} : FEW_ROWS,
   };
 }
 

@@ -1,5 +1,6 @@
 import type { Row } from '../../store/row-parser.ts';
 import { type PropertyFilter, toPositive } from '../filters/property-filter.ts';
+import type { SegmentFilter } from '../owners/segment.ts';
 import {
   type CandidatesQuery,
   findQuery,
@@ -40,6 +41,7 @@ type FindCandidates = (query: CandidatesQuery) => Promise<readonly Row[]>;
 
 export interface CandidatesRequest extends IdStart {
   readonly kind: EntityKind;
+  readonly segments: readonly SegmentFilter[];
   readonly filters: readonly PropertyFilter[];
   /** How many entities the page takes. */
   readonly rowsMax: number;
@@ -49,7 +51,7 @@ export interface CandidatesRequest extends IdStart {
  * Returns identifiers of entities that can match, in their order and in groups that fit into a query each. No entity
  * after `after` that matches is left out. The caller checks each of them, and stops when its page is full.
  *
- * Without filters they are all entities. Otherwise:
+ * Without filters they are all entities, and with segments those that match all filters. Otherwise:
  * 1. A sample of the first rows has enough candidates if the filters match often.
  * 2. Of several filters, the one whose value is rarest, as far as the index can tell, has few candidates.
  * 3. Rows that match are found by the index for a single filter, and by a scan for several.
@@ -76,8 +78,8 @@ interface Candidates {
 }
 
 function steps(request: CandidatesRequest, find: FindCandidates): AsyncGenerator<Candidates, void, undefined> {
-  const { filters } = request;
-  if (filters.length === 0) return all(request, find);
+  const { segments, filters } = request;
+  if (segments.length > 0 || filters.length === 0) return all(request, find);
   const positive = filters.map(toPositive).filter(({ negated }) => !negated);
   if (positive.length === 0) return firstOf({ ...request, rowsMax: 4 * request.rowsMax }, find);
   return positiveCandidates({ ...request, filters: positive.map(({ filter }) => filter) }, find);
@@ -85,11 +87,12 @@ function steps(request: CandidatesRequest, find: FindCandidates): AsyncGenerator
 
 /** All entities. */
 async function* all(
-  { kind, direction, rowsMax, ...request }: CandidatesRequest,
+  { kind, direction, segments, filters, rowsMax, ...request }: CandidatesRequest,
   find: FindCandidates,
 ): AsyncGenerator<Candidates, void, undefined> {
+  const members = segments.length > 0 ? { segments, properties: filters } : undefined;
   for (let { after } = request; ; ) {
-    const ids = idsOf(await find(nextQuery(kind, { direction, after }, rowsMax)));
+    const ids = idsOf(await find(nextQuery(kind, { direction, after }, rowsMax, members)));
     yield { ids, isLast: ids.length < rowsMax };
     after = ids.at(-1) ?? after;
   }

@@ -119,9 +119,12 @@ function counted(workspace: Workspace, cost: Cost): RequestQueries {
   return new RequestQueries({ all }, { workspace }, new TimeBudget(60_000));
 }
 
-async function pageCost(workspace: Workspace, page: Omit<EntitiesPage, 'kind' | 'rowsMax'>): Promise<Cost> {
+async function pageCost(
+  workspace: Workspace,
+  page: Omit<EntitiesPage, 'kind' | 'segments' | 'rowsMax'>,
+): Promise<Cost> {
   const cost = { rows: 0, bytes: 0, results: 0 };
-  const entities = readPage(counted(workspace, cost), { kind: 'user', rowsMax: LIMIT + 1, ...page });
+  const entities = readPage(counted(workspace, cost), { kind: 'user', segments: [], rowsMax: LIMIT + 1, ...page });
   for await (const _ of entities) cost.results += 1;
   return cost;
 }
@@ -207,6 +210,7 @@ test.each([
             const page: SeenPage = {
               kind: 'user',
               order: { field, direction },
+              segments: [],
               properties,
               rowsMax: LIMIT + 1,
               after: seenMs === undefined ? undefined : { id: '', seenMs },
@@ -230,7 +234,14 @@ test('a page by time of users who all came back after a deletion reads what one 
       const costOf = async (workspace: Workspace) => {
         const cost = { rows: 0, bytes: 0, results: 0 };
         const order = { field, direction };
-        const page: SeenPage = { kind: 'user', order, properties: [], rowsMax: LIMIT + 1, after: undefined };
+        const page: SeenPage = {
+          kind: 'user',
+          order,
+          segments: [],
+          properties: [],
+          rowsMax: LIMIT + 1,
+          after: undefined,
+        };
         for await (const _ of readSeenPage(counted(workspace, cost), page)) cost.results += 1;
         return cost;
       };

@@ -3,10 +3,17 @@ import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
 import { readCursor } from '../../http/cursor.ts';
 import { LIMIT_DEFAULT } from '../../http/limits.ts';
-import { cursorParameter, directionParameter, limitParameter } from '../filters/parameter-schemas.ts';
-import { canonicalFilters, parseParameters, refuseErrors, refuseParameters } from '../filters/parameters.ts';
+import { cursorParameter, directionParameter, limitParameter, textParameter } from '../filters/parameter-schemas.ts';
+import {
+  canonicalFilters,
+  type Filterable,
+  parseParameters,
+  refuseErrors,
+  refuseParameters,
+} from '../filters/parameters.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
-import type { EntityKind } from './entity-kinds.ts';
+import { readSegments, SEGMENT, type SegmentFilter } from '../owners/segment.ts';
+import { ENTITY_ROUTES, type EntityKind } from './entity-kinds.ts';
 import { ENTITY_ORDER_FIELDS, type EntityOrder, type EntitySortKey } from './entity-order.ts';
 
 /** The parameters of `GET /users` and `GET /organizations`, except those of properties. */
@@ -17,6 +24,9 @@ export const entitiesParameters = {
     description: 'Identifiers are ordered by their UTF-8 bytes, and break ties between equal times.',
   }),
   orderByDirection: directionParameter('ASC'),
+  segment: textParameter(
+    'The name of a segment: those in it. `segment[ne]`: those who are not; `segment[in]`: those in one of some.',
+  ),
   cursor: cursorParameter('filters and order'),
 } as const;
 
@@ -34,9 +44,16 @@ export interface ListRequest {
 
 /** A valid request for users or organizations. */
 export interface EntitiesRequest extends ListRequest {
+  readonly segments: readonly SegmentFilter[];
   readonly properties: readonly PropertyFilter[];
   readonly order: EntityOrder;
 }
+
+/** What users and organizations can be filtered by. */
+export const entityFilterable: Filterable<'segment', 'properties'> = {
+  fields: { segment: SEGMENT },
+  documents: ['properties'],
+};
 
 const idSortKey = z.tuple([z.string()]).transform(([id]): EntitySortKey => ({ id, seenMs: 0 }));
 const seenSortKey = z.tuple([z.string(), z.int()]).transform(([id, seenMs]): EntitySortKey => ({ id, seenMs }));
@@ -47,15 +64,18 @@ const seenSortKey = z.tuple([z.string(), z.int()]).transform(([id, seenMs]): Ent
  * @throws {Problem} `invalid_request`, naming every error
  */
 export function parseEntitiesRequest(kind: EntityKind, query: QueryParameters, workspace: string): EntitiesRequest {
-  const { values, properties, errors } = parseParameters(
-    entitiesParameters,
-    { fields: {}, documents: ['properties'] },
-    query,
-  );
+  const parsed = parseParameters(entitiesParameters, entityFilterable, query);
+  const { values, fields: segments, properties } = parsed;
+  const errors = [...parsed.errors, ...segments.flatMap((filter) => errorOfKind(kind, filter))];
   const order: EntityOrder = { field: values.orderByField ?? 'id', direction: values.orderByDirection ?? 'ASC' };
-  const list = [kind, workspace, canonicalFilters(properties), order];
+  const list = [kind, workspace, canonicalFilters([...segments, ...properties]), order];
   const sortKey = order.field === 'id' ? idSortKey : seenSortKey;
-  return { properties, order, ...listRequest(list, sortKey, values, errors) };
+  return { segments, properties, order, ...listRequest(list, sortKey, values, errors) };
+}
+
+function errorOfKind(kind: EntityKind, filter: SegmentFilter): InputError[] {
+  if (readSegments(filter).every((segment) => segment.of === kind)) return [];
+  return [{ path: filter.field, code: 'invalid', message: `must name segments of ${ENTITY_ROUTES[kind].tag}` }];
 }
 
 /** The identifier of a user or an organization in a path. */

@@ -5,6 +5,7 @@ import type { RequestQueries } from '../../store/request-queries.ts';
 import type { Row } from '../../store/row-parser.ts';
 import { type EntityCondition, entityCondition } from '../filters/entity-condition.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
+import type { SegmentFilter } from '../owners/segment.ts';
 import { entityCandidates, groupsOf } from './candidates.ts';
 import type { CandidatesQuery, IdStart } from './candidates-query.ts';
 import { identitiesQuery, type PropertyValues, propertiesByKeyQuery, propertiesQuery } from './entities-query.ts';
@@ -21,6 +22,7 @@ type PropertyRow = [id: string, name: string, json: string, version: number, mat
 /** What a page of users or organizations, ordered by identifier, holds. */
 export interface EntitiesPage extends IdStart {
   readonly kind: EntityKind;
+  readonly segments: readonly SegmentFilter[];
   readonly properties: readonly PropertyFilter[];
   readonly rowsMax: number;
 }
@@ -39,9 +41,9 @@ export async function* readPage(
   queries: RequestQueries,
   page: EntitiesPage,
 ): AsyncGenerator<StoredEntity, void, undefined> {
-  const { kind, direction, after, properties, rowsMax } = page;
+  const { kind, direction, after, segments, properties, rowsMax } = page;
   const finder = new CandidateFinder(queries);
-  const request = { kind, direction, after, filters: properties, rowsMax };
+  const request = { kind, direction, after, segments, filters: properties, rowsMax };
   let left = rowsMax;
   for await (const ids of entityCandidates(request, (query) => finder.find(query))) {
     const items = ids.map((id) => ({ id }));
@@ -190,10 +192,10 @@ class CandidateFinder {
     this.#queries = queries;
   }
 
-  async find({ statement, settings }: CandidatesQuery): Promise<readonly Row[]> {
+  async find({ settings, ...query }: CandidatesQuery): Promise<readonly Row[]> {
     for (const memory of this.#found.splice(0)) memory?.release();
     const memory = this.#queries.memory?.part();
-    const rows = await this.#queries.all('entity_candidates', statement, { settings, memory });
+    const rows = await this.#queries.all('entity_candidates', query, { settings, memory });
     this.#found.push(memory);
     return rows;
   }

@@ -15,7 +15,8 @@ import { sendJson } from '../../http/json-response.ts';
 import { type ReadDependencies, type RequestContext, registerRead } from '../../store/read-route.ts';
 import { RequestQueries } from '../../store/request-queries.ts';
 import { TimeBudget } from '../../store/time-budget.ts';
-import { documentFilters, querySchema } from '../filters/parameter-schemas.ts';
+import { documentFilters, openParameters, querySchema } from '../filters/parameter-schemas.ts';
+import { SEGMENT_OPERATORS } from '../owners/segment.ts';
 import {
   type EntitiesRequest,
   entitiesParameters,
@@ -119,7 +120,16 @@ function describeList(kind: EntityKind, entity: z.ZodType, common: CommonDescrip
     operationId: `list${name}s`,
     summary: `All ${tag}, a page at a time`,
     tag,
-    requestParams: { query: querySchema(entitiesParameters, { properties: documentFilters('properties') }) },
+    requestParams: {
+      query: querySchema(entitiesParameters, {
+        properties: documentFilters('properties'),
+        segments: openParameters(
+          `^segment\\[(${SEGMENT_OPERATORS.join('|')})\\]$`,
+          '`segment[<operator>]=<name>`, as `segment`.',
+          { 'segment[ne]': 'paying' },
+        ),
+      }),
+    },
     responses: {
       200: { description: `A page of ${tag}.`, content: { 'application/json': { schema: page, example } } },
     },
@@ -200,10 +210,10 @@ interface Listed<Entity> {
 async function* readList(
   queries: RequestQueries,
   kind: EntityKind,
-  { limit, after, properties, order }: EntitiesRequest,
+  { limit, after, segments, properties, order }: EntitiesRequest,
 ): AsyncGenerator<Listed<Entity>, void, undefined> {
   const { field, direction } = order;
-  const common = { kind, properties, rowsMax: limit + 1 };
+  const common = { kind, segments, properties, rowsMax: limit + 1 };
   if (field === 'id') {
     yield* listedById(readPage(queries, { ...common, direction, after: after?.id }));
     return;

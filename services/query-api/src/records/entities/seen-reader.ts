@@ -4,6 +4,9 @@ import type { Row } from '../../store/row-parser.ts';
 import type { Sql } from '../../store/sql.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
+import type { OwnerSource } from '../owners/owners.ts';
+import type { SegmentFilter } from '../owners/segment.ts';
+import { memberFilterCondition } from '../owners/segment-sql.ts';
 import { groupsOf, idsOf } from './candidates.ts';
 import { FEW_ROWS } from './candidates-query.ts';
 import { readEntities, readPage, type StoredEntity } from './entities-reader.ts';
@@ -33,6 +36,7 @@ export interface SeenPage {
   readonly kind: EntityKind;
   readonly order: SeenOrder;
   readonly after: EntitySortKey | undefined;
+  readonly segments: readonly SegmentFilter[];
   readonly properties: readonly PropertyFilter[];
   readonly rowsMax: number;
 }
@@ -84,23 +88,47 @@ function afterSortKey(
 }
 
 /** Reads the first candidates, and whether there may be users who came back: that is decided when the query has its slot. */
-async function firstCandidates(queries: RequestQueries, { kind, order, after, rowsMax }: SeenPage) {
+async function firstCandidates(queries: RequestQueries, page: SeenPage) {
   let hasPendingDeletions = false;
-  const hiding = (tables: Tables, hidden: Sql | undefined) => {
-    hasPendingDeletions = kind === 'user' && hidden !== undefined;
-    return nextSeenQuery(tables, kind, order, after, rowsMax);
+  const { hiding, settings } = nextQuery(page, page.after, page.rowsMax);
+  const noting = (tables: Tables, hidden: Sql | undefined) => {
+    hasPendingDeletions = page.kind === 'user' && hidden !== undefined;
+    return hiding(tables, hidden);
   };
-  const candidates = await queries.all('entity_candidates', { hiding }, { settings: FEW_ROWS });
+  const candidates = await queries.all('entity_candidates', { hiding: noting }, { settings });
   return { candidates, hasPendingDeletions };
 }
 
+/** Returns the query for the next `count` rows of a page: of all, or of those that match its filters where it has segments. */
+function nextQuery(page: SeenPage, after: EntitySortKey | undefined, count: number) {
+  const members = membersOf(page);
+  return {
+    hiding: (tables: Tables, hidden: Sql | undefined) =>
+      nextSeenQuery(tables, page, after, count, members?.({ tables, hidden })),
+    settings: members ? {} : FEW_ROWS,
+  };
+}
+
+/** Returns what writes the condition of a page with segments; undefined of one without. */
+function membersOf({ kind, segments, properties }: SeenPage): ((source: OwnerSource) => Sql) | undefined {
+  if (segments.length === 0) return undefined;
+  return (source) => memberFilterCondition(source, kind, { segments, properties });
+}
+
 /** Finds the users who came back after a pending deletion, and match. */
-async function findReturned(
-  queries: RequestQueries,
-  { kind, order, properties }: SeenPage,
-): Promise<readonly EntitySortKey[]> {
+async function findReturned(queries: RequestQueries, page: SeenPage): Promise<readonly EntitySortKey[]> {
+  const { kind, order, properties } = page;
   const sortKeys: EntitySortKey[] = [];
-  for (const ids of groupsOf(idsOf(await queries.all('entity_candidates', returnedUsersQuery)))) {
+  const hiding = (tables: Tables, hidden: Sql | undefined): Sql => {
+    const returned = returnedUsersQuery(tables);
+    const members = membersOf(page)?.({ tables, hidden });
+    if (!members) return returned;
+    return {
+      sql: `SELECT id FROM (${returned.sql}) WHERE ${members.sql}`,
+      params: { ...returned.params, ...members.params },
+    };
+  };
+  for (const ids of groupsOf(idsOf(await queries.all('entity_candidates', { hiding })))) {
     const items = ids.map((id) => ({ id }));
     for await (const { found } of readEntities(queries, { kind, properties }, items)) {
       sortKeys.push(...found.map((entity) => seenSortKeyOf(entity, order)));
@@ -135,16 +163,15 @@ async function* readStored(
   page: SeenPage,
   { first, apart }: { readonly first: readonly Row[]; readonly apart: ReadonlySet<string> },
 ): AsyncGenerator<ListedEntity, void, undefined> {
-  const { kind, order, properties, rowsMax } = page;
+  const { order, segments, properties, rowsMax } = page;
   let { after } = page;
   let checked = 0;
-  let isSorted = properties.length === 0;
+  let isSorted = segments.length > 0 || properties.length === 0;
   for (let count = rowsMax; ; count = Math.max(rowsMax, Math.min(4 * count, ROWS_MAX))) {
     const memory = queries.memory?.part();
-    const options = { settings: FEW_ROWS, memory };
     const isFirst = checked === 0 && after === page.after;
-    const query = (tables: Tables) => nextSeenQuery(tables, kind, order, after, count);
-    const rows = isFirst ? first : await queries.all('entity_candidates', query, options);
+    const { hiding, settings } = nextQuery(page, after, count);
+    const rows = isFirst ? first : await queries.all('entity_candidates', { hiding }, { settings, memory });
     const candidates = candidatesOf(rows);
     yield* matchesAmong(queries, page, candidates, apart);
     if (rows.length < count) return;
@@ -190,7 +217,14 @@ async function fewMatches(
   { kind, order, properties }: SeenPage,
 ): Promise<readonly EntitySortKey[] | undefined> {
   const sortKeys: EntitySortKey[] = [];
-  const page = { kind, direction: 'ASC', after: undefined, properties, rowsMax: MATCHES_MAX + 1 } as const;
+  const page = {
+    kind,
+    direction: 'ASC',
+    after: undefined,
+    segments: [],
+    properties,
+    rowsMax: MATCHES_MAX + 1,
+  } as const;
   for await (const { stored } of readPage(queries, page)) sortKeys.push(seenSortKeyOf(stored, order));
   return sortKeys.length > MATCHES_MAX ? undefined : sortKeys;
 }
@@ -204,13 +238,15 @@ const COLUMNS = {
  * Returns the query for the next `count` rows of an order: identifier and time in milliseconds. ClickHouse reads them in
  * the order of a projection of `entities`. Rows of one user that are not merged yet have different times: at most one of
  * them is that of the user.
+ *
+ * @param members the condition that they have to match. Default: there is none
  */
 export function nextSeenQuery(
   tables: Tables,
-  kind: EntityKind,
-  { field, direction }: SeenOrder,
+  { kind, order: { field, direction } }: Pick<SeenPage, 'kind' | 'order'>,
   after: EntitySortKey | undefined,
   count: number,
+  members?: Sql,
 ): Sql {
   const column = COLUMNS[field];
   const compare = direction === 'ASC' ? '>' : '<';
@@ -221,9 +257,9 @@ export function nextSeenQuery(
   return {
     sql: `SELECT id, toUnixTimestamp64Milli(${column})
 FROM ${tables.entities}
-WHERE kind = {kind:String}${after ? ` AND ${isAfter}` : ''}
+WHERE kind = {kind:String}${after ? ` AND ${isAfter}` : ''}${members ? ` AND (${members.sql})` : ''}
 ORDER BY ${column} ${direction}, id ${direction}
 LIMIT {count:UInt64}`,
-    params: { kind, count, ...(after && { after: after.id, after_seen: after.seenMs }) },
+    params: { ...members?.params, kind, count, ...(after && { after: after.id, after_seen: after.seenMs }) },
   };
 }

@@ -5,7 +5,7 @@ import { shownConditions } from '../../store/deletions/hidden-events.ts';
 import { type Sql, where } from '../../store/sql.ts';
 import type { Tables } from '../../store/tables.ts';
 import { eventPropertyCondition, fieldCondition, type TimeRange, timeConditions } from '../filters/filter-sql.ts';
-import { COMPARISONS, type FieldFilter, type OperandKind } from '../filters/operators.ts';
+import type { FieldFilter, OperandKind } from '../filters/operators.ts';
 import {
   documentFilters,
   fieldFilters,
@@ -20,14 +20,18 @@ import {
   isOwnerTime,
   OWNER_DOCUMENTS,
   OWNER_KINDS,
+  OWNER_TIME,
   OWNER_TIMES,
   type OwnerDocument,
   type OwnerSource,
   type OwnerTime,
+  ownerOf,
   ownerPropertyCondition,
   ownerTimeCondition,
   type TimeCondition,
 } from '../owners/owners.ts';
+import { SEGMENT } from '../owners/segment.ts';
+import { segmentCondition } from '../owners/segment-sql.ts';
 import {
   DOCUMENT_FIELDS,
   type DocumentField,
@@ -36,8 +40,8 @@ import {
   type FilterField,
 } from './event-columns.ts';
 
-/** A field that events are selected by: their own, or a time of their user or organization. */
-export type SelectionField = FilterField | OwnerTime;
+/** A field that events are selected by: their own, a time of their user or organization, or segments that one of these is in. */
+export type SelectionField = FilterField | OwnerTime | 'segment';
 
 /** What holds the properties that events are selected by: a field of theirs, or their user or organization. */
 export type SelectionDocument = DocumentField | OwnerDocument;
@@ -56,6 +60,9 @@ export const selectionParameters = {
     const { type, filter } = EVENT_COLUMNS[field];
     return type === 'uuid' ? uuidParameter(filter.description) : textParameter(filter.description);
   }),
+  segment: textParameter(
+    'The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some.',
+  ),
   startDate: timestampParameter(
     (dayMs) => dayMs,
     'Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond.',
@@ -66,14 +73,6 @@ export const selectionParameters = {
   ),
 } as const;
 
-/** A date alone is its first millisecond where the comparison is with its beginning, and else its last one. */
-const OWNER_TIME: OperandKind = {
-  operators: COMPARISONS,
-  item: z.string(),
-  typed: false,
-  compared: (operator) => timestampParameter(operator === 'lt' || operator === 'gte' ? (dayMs) => dayMs : endOfDay, ''),
-};
-
 /** What events can be filtered by. */
 export const eventFilterable: Filterable<SelectionField, SelectionDocument> = {
   fields: {
@@ -83,6 +82,7 @@ export const eventFilterable: Filterable<SelectionField, SelectionDocument> = {
       return { operators: filter.operators, item, typed: false };
     }),
     ...(Object.fromEntries(OWNER_TIMES.map((time) => [time, OWNER_TIME])) as Record<OwnerTime, OperandKind>),
+    segment: SEGMENT,
   },
   documents: SELECTION_DOCUMENTS,
 };
@@ -104,11 +104,12 @@ export function filterConditions(
   prefix = '',
 ): readonly Sql[] {
   return [
-    ...fields.map(({ field, condition }, index) =>
-      isOwnerTime(field)
-        ? ownerTimeCondition(owners, field, condition as TimeCondition, `${prefix}t${index}`)
-        : fieldCondition({ field: `${prefix}${field}`, condition }, EVENT_COLUMNS[field]),
-    ),
+    ...fields.map(({ field, condition }, index) => {
+      if (field === 'segment') return segmentCondition(owners, { field, condition }, `${prefix}g${index}`);
+      if (isOwnerTime(field))
+        return ownerTimeCondition(owners, field, condition as TimeCondition, `${prefix}t${index}`);
+      return fieldCondition({ field: `${prefix}${field}`, condition }, EVENT_COLUMNS[field]);
+    }),
     ...properties.map((filter, index) => selectedPropertyCondition(filter, owners, `${prefix}p${index}`)),
   ];
 }
@@ -118,23 +119,26 @@ export function filterConditions(
  *
  * @param prefix begins the names of its parameters: it tells the filters of one query apart
  */
-export function selectedPropertyCondition(
+function selectedPropertyCondition(
   { document, ...filter }: PropertyFilter<SelectionDocument>,
   owners: OwnerSource,
   prefix: string,
 ): Sql {
-  if (isOwnerDocument(document)) return ownerPropertyCondition(owners, { document, ...filter }, prefix);
+  if (isOwnerDocument(document)) {
+    return ownerPropertyCondition(owners, ownerOf(document), { document, ...filter }, prefix);
+  }
   return eventPropertyCondition({ document, ...filter }, EVENT_COLUMNS[document].column, prefix);
 }
 
 /** Whether events are selected by what is known of their user or organization. */
 export function isByOwners({ fields, properties }: Pick<EventSelection, 'fields' | 'properties'>): boolean {
-  return fields.some(({ field }) => isOwnerTime(field)) || properties.some(({ document }) => isOwnerDocument(document));
+  const isOfOwner = (field: SelectionField) => field === 'segment' || isOwnerTime(field);
+  return fields.some(({ field }) => isOfOwner(field)) || properties.some(({ document }) => isOwnerDocument(document));
 }
 
 /** Returns what the owners of events are read from, in a query that leaves out hidden events, if there are any. */
 export function ownersIn(tables: Tables, hidden: Sql | undefined): OwnerSource {
-  return { tables, hasPendingDeletions: hidden !== undefined };
+  return { tables, hidden };
 }
 
 /** Returns the conditions that the selected events meet, hidden ones among them. */

@@ -1,6 +1,16 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { ask, comparable, OWNER_TABLES, type OwnersWorld, ownerQuestions, ownersWorld } from '../../testing/owners.ts';
+import { WEBHOOKS_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
+import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
+import { outOfTime } from '../../testing/load.ts';
+import {
+  ask,
+  comparable,
+  OWNER_TABLES,
+  type OwnersWorld,
+  ownerQuestions,
+  ownersWorld,
+  putSegments,
+} from '../../testing/owners.ts';
 import {
   anEvent,
   aRegister,
@@ -8,12 +18,13 @@ import {
   type QueryService,
   startQuery,
 } from '../../testing/query-service.ts';
+import { expectEvents, listenTo } from '../../testing/streams.ts';
 
 let query: QueryService;
 let world: OwnersWorld;
 
 beforeAll(async () => {
-  query = await startQuery(inject('clickhouseUrl'));
+  query = await startQuery(inject('clickhouseUrl'), WEBHOOKS_ACCOUNT);
   world = ownersWorld(60);
   await query.store('a', world.events);
   await query.store('b', world.reference);
@@ -23,6 +34,7 @@ beforeAll(async () => {
     await query.insert(table, rows.slice(0, rows.length / 2));
     await query.insert(table, rows.slice(rows.length / 2));
   }
+  await putSegments(query, 'a');
   await wait(DELETIONS_FORGOTTEN_MS);
 });
 afterAll(() => query.stop());
@@ -34,6 +46,26 @@ test('random questions about users and organizations are answered as those about
     const [answer, reference] = await Promise.all([ask(query, asked, 'a'), ask(query, expected, 'b')]);
     expect(answer.status, `${asked} ${answer.text}`).toBe(200);
     expect(comparable(answer), asked).toEqual(comparable(reference));
+  }
+});
+
+test('the list of those in a segment has all of them in each order, and as many as it says', async () => {
+  for (const [name, members] of Object.entries(world.members)) {
+    const { body } = await query.get(`/segments/${name}`);
+    const { of, count } = body as unknown as { of: 'users' | 'organizations'; count: number };
+    expect([name, count]).toEqual([name, members.length]);
+    const idName = of === 'users' ? 'foreignId' : 'foreignUserGroupId';
+    const idsIn = async (parameters: string) =>
+      (await query.get(`/${of}?${parameters}`)).body.results.map((one) => one[idName] as string);
+    for (const order of ['id', 'firstSeenAt', 'lastSeenAt']) {
+      const listed = await idsIn(`segment=${name}&orderByField=${order}`);
+      expect(listed.toSorted(), `${name} by ${order}`).toEqual(members.toSorted());
+      const others = await idsIn(`segment[ne]=${name}&orderByField=${order}`);
+      expect([...listed, ...others].toSorted()).toEqual((await idsIn(`orderByField=${order}`)).toSorted());
+    }
+    expect(await idsIn(`segment=${name}`)).toEqual(members);
+    const pro = new Set(await idsIn('properties.plan=pro'));
+    expect(await idsIn(`segment=${name}&properties.plan=pro`)).toEqual(members.filter((id) => pro.has(id)));
   }
 });
 
@@ -142,4 +174,40 @@ test('where a name means several properties, groups are those of the longest', a
   await query.store('g', [anEvent({ userId: 'x' })]);
   const { body } = await query.get('/events/series?startDate=2026-03-01&groupBy=user.properties.a.b', 'g');
   expect(body).toMatchObject({ series: [{ group: ['whole'], total: 1 }] });
+});
+
+test('where ClickHouse is too slow for a question about users, nothing half is an answer, and streams wait for theirs', async () => {
+  let isTooSlow = true;
+  const slow = await startQuery(inject('clickhouseUrl'), { STREAM_INTERVAL_MS: '50' }, (reader) =>
+    outOfTime(reader, ({ params }) => isTooSlow && JSON.stringify(params).includes('pro')),
+  );
+  const streams = await listenTo(slow);
+  onTestFinished(async () => {
+    await streams.closeAll();
+    await slow.stop();
+  });
+  const register = aRegister(1, 'set', '"pro"');
+  const deletedUs = Date.UTC(2026, 2, 1) * 1_000;
+  for (const id of ['gone', 'here']) {
+    await slow.insert('entity_properties', [{ workspace_id: 'a', kind: 'user', id, property: 'plan', register }]);
+  }
+  const deletion = { workspace_id: 'a', user_id: 'gone', version: deletedUs };
+  await slow.insert('user_deletions', [deletion]);
+  await slow.insert('pending_deletions', [{ ...deletion, stored_at: 1 }]);
+  await wait(DELETIONS_FORGOTTEN_MS);
+  const filter = 'user.properties.plan=pro';
+  const stream = await streams.open(`?${filter}`);
+  const shown = anEvent({ userId: 'here', receivedAtUs: deletedUs + 1 });
+  await slow.store('a', [anEvent({ userId: 'gone', receivedAtUs: deletedUs - 1 }), shown]);
+  const page = `/events?total=exact&${filter}`;
+  const series = `/events/series?interval=day&startDate=2026-03-01&endDate=2026-03-01&${filter}`;
+  const late = await slow.get(page);
+  expect([late.status, late.body.code]).toEqual([400, 'query_too_expensive']);
+  expect(await slow.get(series)).toMatchObject({ status: 200, body: { complete: false } });
+  expect(stream.events).toEqual([]);
+  isTooSlow = false;
+  expect(await slow.get(page)).toMatchObject({ status: 200, body: { total: 1, results: [{ userId: 'here' }] } });
+  expect(await slow.get(series)).toMatchObject({ body: { complete: true, series: [{ total: 1 }] } });
+  await expectEvents(stream, [shown]);
+  expect(stream.problems).toEqual([]);
 });

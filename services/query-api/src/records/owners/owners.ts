@@ -1,9 +1,12 @@
 import { countsSql, DECIDING_VALUE } from '@sluice/shared/clickhouse/property-versions';
+import { endOfDay } from '@sluice/shared/text/timestamp';
+import { z } from 'zod';
 import { lastDeletionOf } from '../../store/deletions/last-deletions.ts';
 import { BoundParameters, type Sql } from '../../store/sql.ts';
 import type { Tables } from '../../store/tables.ts';
 import { candidateConditions, entityCondition, placesByProperty, propertyIn } from '../filters/entity-condition.ts';
-import type { Comparison } from '../filters/operators.ts';
+import { COMPARISONS, type Comparison, type OperandKind } from '../filters/operators.ts';
+import { timestampParameter } from '../filters/parameter-schemas.ts';
 import { COMPARISON_SQL } from '../filters/property-condition.ts';
 import { type PropertyFilter, toPositive } from '../filters/property-filter.ts';
 import { propertyValue } from '../filters/property-value.ts';
@@ -54,8 +57,8 @@ export function isOwnerTime(field: string): field is OwnerTime {
 /** What owners are read from. */
 export interface OwnerSource {
   readonly tables: Tables;
-  /** Whether the workspace has pending deletions. */
-  readonly hasPendingDeletions: boolean;
+  /** The condition that the events of pending deletions meet, if there are any. */
+  readonly hidden: Sql | undefined;
   /** The events that are read, where they are not all of a range without end. Default: they may be all. */
   readonly within?: EventsRead;
 }
@@ -73,14 +76,15 @@ export interface EventsRead {
  * `exists=false`.
  *
  * @param prefix begins the names of its parameters: it tells the filters of one query apart
+ * @param column has the identifier of the owner. Default: that of events
  */
 export function ownerPropertyCondition(
   source: OwnerSource,
-  requested: PropertyFilter<OwnerDocument>,
+  owner: Owner,
+  requested: PropertyFilter,
   prefix: string,
+  column: string = OWNERS[owner].column,
 ): Sql {
-  const owner = ownerOf(requested.document);
-  const { column } = OWNERS[owner];
   const { filter, negated } = toPositive(requested);
   const condition = entityCondition(filter, prefix);
   const candidates = candidatesOf(source, owner, filter, { names: condition.names, prefix });
@@ -190,6 +194,14 @@ const TIMES = {
   lastSeenAt: { column: 'last_seen_at', aggregate: 'max' },
 } as const;
 
+/** A date alone is its first millisecond where the comparison is with its beginning, and else its last one. */
+export const OWNER_TIME: OperandKind = {
+  operators: COMPARISONS,
+  item: z.string(),
+  typed: false,
+  compared: (operator) => timestampParameter(operator === 'lt' || operator === 'gte' ? (dayMs) => dayMs : endOfDay, ''),
+};
+
 /** A comparison of a time, in milliseconds. */
 export interface TimeCondition {
   readonly operator: Comparison;
@@ -201,18 +213,20 @@ export interface TimeCondition {
  * owner never match.
  *
  * @param name of its parameter
+ * @param column as that of {@link ownerPropertyCondition}
  */
 export function ownerTimeCondition(
   source: OwnerSource,
   time: OwnerTime,
   { operator, value }: TimeCondition,
   name: string,
+  column = OWNERS[ownerOf(time)].column as string,
 ): Sql {
   const owner = ownerOf(time);
-  const { aggregate, column } = TIMES[time.endsWith('.firstSeenAt') ? 'firstSeenAt' : 'lastSeenAt'];
-  const compared = `${aggregate}(seen) ${COMPARISON_SQL[operator]} fromUnixTimestamp64Milli({${name}:Int64})`;
-  const owners = `SELECT id FROM (${seenTimes(source, owner, column)}) GROUP BY id HAVING ${compared}`;
-  return { sql: `${withoutIndex(OWNERS[owner].column)} GLOBAL IN (${owners})`, params: { [name]: value } };
+  const seen = TIMES[time.endsWith('.firstSeenAt') ? 'firstSeenAt' : 'lastSeenAt'];
+  const compared = `${seen.aggregate}(seen) ${COMPARISON_SQL[operator]} fromUnixTimestamp64Milli({${name}:Int64})`;
+  const owners = `SELECT id FROM (${seenTimes(source, owner, seen.column)}) GROUP BY id HAVING ${compared}`;
+  return { sql: `${withoutIndex(column)} GLOBAL IN (${owners})`, params: { [name]: value } };
 }
 
 /**
@@ -220,7 +234,7 @@ export function ownerTimeCondition(
  * then: rows that begin after the last deletion say when, and until the erasure also the events and sightings themselves
  * (entities-reader.ts).
  */
-function seenTimes({ tables, hasPendingDeletions }: OwnerSource, owner: Owner, column: string): string {
+function seenTimes({ tables, hidden }: OwnerSource, owner: Owner, column: string): string {
   const stored = `SELECT id, ${column} AS seen FROM ${tables.entities} WHERE kind = '${owner}'`;
   if (owner === 'organization') return stored;
   const lastOf = (id: string) => lastDeletionOf(tables, id, 'true');
@@ -228,7 +242,7 @@ function seenTimes({ tables, hasPendingDeletions }: OwnerSource, owner: Owner, c
   const current = `
     WITH ${lastOf('id')} AS deleted
     ${stored} AND (deleted = 0 OR version > deleted AND ${begin} >= deleted)`;
-  if (!hasPendingDeletions) return current;
+  if (!hidden) return current;
   const mixed = `
       WITH ${lastOf('id')} AS deleted
       SELECT id FROM ${tables.entities} WHERE kind = 'user' AND deleted > 0 AND version > deleted AND ${begin} < deleted`;

@@ -9,7 +9,7 @@ import {
   type SelectionField,
   selectionParameters,
 } from '../../records/events/event-selection.ts';
-import { listOf, notEmpty } from '../../records/filters/operators.ts';
+import { type FieldFilter, listOf, notEmpty } from '../../records/filters/operators.ts';
 import {
   type Filterable,
   type ParsedParameters,
@@ -17,6 +17,7 @@ import {
   refuseErrors,
 } from '../../records/filters/parameters.ts';
 import type { PropertyFilter } from '../../records/filters/property-filter.ts';
+import { SEGMENT, type SegmentFilter } from '../../records/owners/segment.ts';
 import { GROUP_KEYS, type GroupKey, groupErrors, groupKeyParameter, groupParameter } from '../group-key.ts';
 import { type PeoplePage, pageOf, pageParameters } from '../people/people-page.ts';
 import { type Person, personParameter } from '../people/person.ts';
@@ -58,6 +59,7 @@ export const funnelParameters = {
 /** A step of a funnel: an event name, and filters that only its events have to match. */
 export interface FunnelStep {
   readonly event: string;
+  readonly fields: readonly SegmentFilter[];
   readonly properties: readonly PropertyFilter<SelectionDocument>[];
 }
 
@@ -75,15 +77,22 @@ export interface FunnelRequest {
 /** A document of the events of one step, counted from 1: `step2.properties`. */
 type StepDocument = `step${number}.${SelectionDocument}`;
 
+/** The parameter with the segments of one step. */
+type StepSegment = `step${number}.segment`;
+
+type FunnelField = SelectionField | StepSegment;
+
 type AnyFilter = PropertyFilter<SelectionDocument | StepDocument>;
 
+const STEP_NUMBERS = Array.from({ length: STEPS_MAX }, (_, index) => index + 1);
+
 /** What events of a funnel can be filtered by, those of one step among them. */
-export const funnelFilterable: Filterable<SelectionField, SelectionDocument | StepDocument> = {
-  fields: eventFilterable.fields,
-  documents: [
-    ...SELECTION_DOCUMENTS,
-    ...Array.from({ length: STEPS_MAX }, (_, index) => stepDocuments(index + 1)).flat(),
-  ],
+export const funnelFilterable: Filterable<FunnelField, SelectionDocument | StepDocument> = {
+  fields: {
+    ...eventFilterable.fields,
+    ...Object.fromEntries(STEP_NUMBERS.map((step) => [`step${step}.segment`, SEGMENT])),
+  },
+  documents: [...SELECTION_DOCUMENTS, ...STEP_NUMBERS.flatMap(stepDocuments)],
 };
 
 function stepDocuments(step: number): readonly StepDocument[] {
@@ -104,7 +113,7 @@ export function parseFunnelRequest(query: QueryParameters): FunnelRequest {
 }
 
 /** The parameters of a funnel as they are parsed, others among them. */
-type ParsedFunnel = ParsedParameters<typeof funnelParameters, SelectionField, SelectionDocument | StepDocument>;
+type ParsedFunnel = ParsedParameters<typeof funnelParameters, FunnelField, SelectionDocument | StepDocument>;
 
 /** Returns the request for a funnel. With an error it must not be used. */
 export function readFunnel(
@@ -113,10 +122,21 @@ export function readFunnel(
 ): { readonly request: FunnelRequest; readonly errors: InputError[] } {
   const { steps: events, by = 'user', within: withinMs = WITHIN_MS_DEFAULT, groupBy } = parsed.values;
   const filtersOf = (step: number | undefined) => parsed.properties.flatMap((filter) => withoutStep(filter, step));
-  const { selection, errors } = reportSelection({ ...parsed, properties: filtersOf(undefined) });
+  const fields = parsed.fields.filter((filter): filter is FieldFilter<SelectionField> => !isOfStep(filter));
+  const { selection, errors } = reportSelection({ ...parsed, fields, properties: filtersOf(undefined) });
   if (query['steps'] === undefined) errors.push(STEPS_REQUIRED);
-  else if (events) errors.push(...parsed.properties.flatMap((filter) => errorOfStep(filter, events.length)));
-  const steps = (events ?? []).map((event, index): FunnelStep => ({ event, properties: filtersOf(index + 1) }));
+  else if (events) {
+    const named = [
+      ...parsed.properties.map(({ document, name }) => `${document}.${name}`),
+      ...parsed.fields.map(({ field }) => field),
+    ];
+    errors.push(...named.flatMap((path) => errorOfStep(path, events.length)));
+  }
+  const steps = (events ?? []).map(
+    (event, index): FunnelStep => ({
+      ...{ event, fields: segmentsOf(parsed.fields, index + 1), properties: filtersOf(index + 1) },
+    }),
+  );
   return { request: { selection, steps, by, withinMs, groupBy }, errors };
 }
 
@@ -127,10 +147,20 @@ function withoutStep({ document, ...rest }: AnyFilter, step: number | undefined)
   return found === undefined ? [] : [{ document: found, ...rest }];
 }
 
-function errorOfStep({ document, name }: AnyFilter, count: number): InputError[] {
-  const step = Number(/^step(\d+)/.exec(document)?.[1] ?? 0);
+function isOfStep({ field }: FieldFilter<FunnelField>): boolean {
+  return field.startsWith('step');
+}
+
+function segmentsOf(fields: readonly FieldFilter<FunnelField>[], step: number): readonly SegmentFilter[] {
+  const ofStep = fields.filter(({ field }) => field === `step${step}.segment`);
+  return ofStep.map(({ condition }) => ({ field: 'segment', condition }));
+}
+
+/** @param path the parameter, with its name if it is a property */
+function errorOfStep(path: string, count: number): InputError[] {
+  const step = Number(/^step(\d+)[.]/.exec(path)?.[1] ?? 0);
   if (step <= count) return [];
-  return [{ path: `${document}.${name}`, code: 'invalid', message: `there is no step ${step}; steps names ${count}` }];
+  return [{ path, code: 'invalid', message: `there is no step ${step}; steps names ${count}` }];
 }
 
 /** The parameters of `GET /events/funnel/people`, except those of properties and operators. */

@@ -1,4 +1,4 @@
-import { ownersIn, selectedPropertyCondition, whereSelected } from '../../records/events/event-selection.ts';
+import { filterConditions, ownersIn, whereSelected } from '../../records/events/event-selection.ts';
 import { TIME_MS_MAX } from '../../records/filters/parameter-schemas.ts';
 import type { OwnerSource } from '../../records/owners/owners.ts';
 import { BoundParameters, type Sql } from '../../store/sql.ts';
@@ -136,12 +136,8 @@ const IN_RANGE = 'timestamp <= fromUnixTimestamp64Milli({range_end:Int64})';
 
 /** The steps that an event is an event of, a bit each. */
 function matchedSteps({ selection, steps }: FunnelRequest, owners: OwnerSource): Sql {
-  let filters = selection.properties.length;
-  const bits = steps.map(({ event, properties }, index): Sql => {
-    const conditions = properties.map((filter) => {
-      filters += 1;
-      return selectedPropertyCondition(filter, owners, `p${filters}`);
-    });
+  const bits = steps.map(({ event, ...filters }, index): Sql => {
+    const conditions = filterConditions(filters, owners, `s${index}_`);
     const sql = [
       `event = {step_${index}:String}`,
       ...(index === 0 ? [IN_RANGE] : []),

@@ -5,10 +5,12 @@ import { type CommonDescription, once, timeSchema } from '../../http/describe.ts
 import { PROPERTY_FILTERS_MAX, STEPS_MAX } from '../../http/limits.ts';
 import { documentFiltersOfEvents, eventFilterable, SELECTION_DOCUMENTS } from '../../records/events/event-selection.ts';
 import { fieldFilters, inPattern, openParameters, querySchema } from '../../records/filters/parameter-schemas.ts';
+import { SEGMENT_OPERATORS } from '../../records/owners/segment.ts';
 import { type QueryRead, type ReadDependencies, registerRead } from '../../store/read-route.ts';
 import type { Row } from '../../store/row-parser.ts';
 import type { Sql } from '../../store/sql.ts';
 import type { Tables } from '../../store/tables.ts';
+import { countWithOrganization, type FoundNothing, foundNothingSchemas } from '../events-with-organization.ts';
 import { groupBySchema, groupsSchema, keyValue, nameOfKey } from '../group-key.ts';
 import { peopleSchema, sendPeople } from '../people/people-page.ts';
 import { collectingSettings, reportRows } from '../report-runner.ts';
@@ -38,7 +40,10 @@ export function funnelRead({ config, queryRunner }: ReadDependencies): QueryRead
     async respond(request, context, reply) {
       const hiding = (tables: Tables, hidden: Sql | undefined) => funnelQuery(tables, request, hidden);
       const rows = await reportRows(queryRunner, { kind: 'funnel', hiding, settings, ...context });
-      return await reply.send(funnelReport(request, rows));
+      const report = funnelReport(request, rows);
+      if (report.steps[0]?.count !== 0) return await reply.send(report);
+      const foundNothing = await countWithOrganization(queryRunner, request.selection, { kind: 'funnel', ...context });
+      return await reply.send({ ...report, ...foundNothing });
     },
   };
 }
@@ -58,7 +63,7 @@ export interface FunnelGroup {
 }
 
 /** The response of `GET /events/funnel`. */
-export interface FunnelReport {
+export interface FunnelReport extends FoundNothing {
   readonly steps: readonly FunnelStepCount[];
   readonly groupBy: readonly string[];
   /** The largest groups; left out without `groupBy`, and when the query ran out of its time. */
@@ -151,6 +156,7 @@ export const funnelSchema = once(() => {
       groupBy: groupBySchema(),
       groups: groupsSchema('FunnelGroup', { steps: z.array(step) }, FUNNEL_GROUPS_MAX, 'by their first step'),
       ...reportEndSchemas(),
+      ...foundNothingSchemas(),
     })
     .meta({ id: 'Funnel' });
 });
@@ -163,6 +169,11 @@ function funnelFilters() {
       `\`step<n>.properties.<name>[<operator>]=<value>\`: a filter on the events of one step alone, counted from 1. They count among the ${PROPERTY_FILTERS_MAX} filters on properties.`,
       { 'step2.properties.plan': 'pro', 'step2.properties.amount[gte]': '10' },
       PROPERTY_FILTERS_MAX,
+    ),
+    stepSegments: openParameters(
+      `^step[1-${STEPS_MAX}]\\.segment(\\[(${SEGMENT_OPERATORS.join('|')})\\])?$`,
+      '`step<n>.segment[<operator>]=<name>`: the events of one step alone that are of users or organizations in a segment.',
+      { 'step2.segment': 'paying' },
     ),
     operators: fieldFilters(eventFilterable.fields, { 'userId[in]': 'jane,joe' }),
   };

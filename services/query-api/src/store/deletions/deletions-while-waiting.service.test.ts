@@ -62,6 +62,13 @@ const ROUTES: readonly string[] = [
   `/events/funnel/people?steps=ada-did,e&step=1&${DAY}`,
   ...['/events/names', '/events/properties', '/events/values?property=userId', '/events/values?property=event'],
   ...['/users', '/users?orderByField=lastSeenAt', '/users/ada', '/users/ada/organizations'],
+  // What is asked of the user of an event.
+  ...['/events?user.properties.ada=ada&total=exact', '/events/export?startDate=2026-01-01&user.properties.ada=ada'],
+  ...['/events?user.lastSeenAt[lt]=2026-03-01&total=exact', '/events/names?user.properties.ada=ada'],
+  `/events/series?interval=day&groupBy=user.properties.ada&${DAY}`,
+  `/events/retention?interval=day&user.properties.ada=ada&${DAY}`,
+  `/events/funnel?steps=e,f&user.properties.ada=ada&${DAY}`,
+  '/events/values?property=user.properties.ada',
 ];
 
 test('what waits for a slot shows no user whose deletion is stored meanwhile', async () => {

@@ -1,0 +1,120 @@
+import { shownConditions } from '../../store/deletions/hidden-events.ts';
+import { lastDeletionOf } from '../../store/deletions/last-deletions.ts';
+import { BoundParameters, type Sql, where } from '../../store/sql.ts';
+import type { PropertyFilter } from '../filters/property-filter.ts';
+import {
+  OWNERS,
+  type Owner,
+  type OwnerSource,
+  ownerPropertyCondition,
+  ownerTimeCondition,
+  type TimeCondition,
+} from './owners.ts';
+import { type Behaviour, readSegments, type Segment, type SegmentFilter } from './segment.ts';
+
+// Who is in a segment. Each condition is a set of owners, as those of filters by owners are.
+
+const DAY_MS = 86_400_000;
+
+/**
+ * Returns the condition that who is in a column of their identifiers is in the segments of a filter. Who has no identifier is in
+ * none.
+ *
+ * @param prefix begins the names of its parameters: it tells the filters of one query apart
+ * @param columnOf returns the column. Default: that of events
+ */
+export function segmentCondition(
+  source: OwnerSource,
+  filter: SegmentFilter,
+  prefix: string,
+  columnOf = (owner: Owner): string => OWNERS[owner].column,
+): Sql {
+  const found = readSegments(filter).map((segment, index) =>
+    memberCondition(source, segment, `${prefix}_${index}`, columnOf(segment.of)),
+  );
+  const sql = found.map((one) => `(${one.sql})`).join(' OR ');
+  return {
+    sql: filter.condition.operator === 'ne' ? `NOT (${sql})` : sql,
+    params: Object.assign({}, ...found.map(({ params }) => params)),
+  };
+}
+
+function memberCondition(source: OwnerSource, segment: Segment, prefix: string, column: string): Sql {
+  const { of, properties, times, behaviour } = segment;
+  const conditions = [
+    ...properties.map((filter, index) => ownerPropertyCondition(source, of, filter, `${prefix}p${index}`, column)),
+    ...times.map(({ field, condition }, index) =>
+      ownerTimeCondition(source, `${of}.${field}`, condition as TimeCondition, `${prefix}t${index}`, column),
+    ),
+    ...behaviour.map((one, index) => behaviourCondition(source, of, one, `${prefix}b${index}`, column)),
+  ];
+  return {
+    sql: [`${column} != ''`, ...conditions.map(({ sql }) => `(${sql})`)].join(' AND '),
+    params: Object.assign({}, ...conditions.map(({ params }) => params)),
+  };
+}
+
+/** The condition that who is in a column did something so often, or never. Hidden events do not count. */
+function behaviourCondition(
+  { tables, hidden }: OwnerSource,
+  owner: Owner,
+  { did, times, days }: Behaviour,
+  prefix: string,
+  column: string,
+): Sql {
+  const parameters = new BoundParameters(prefix);
+  const actor = OWNERS[owner].column;
+  const nowMs = Date.now();
+  const [start, end, count] = [`${prefix}_start`, `${prefix}_end`, `${prefix}_count`];
+  const within: Sql[] =
+    days === undefined
+      ? []
+      : [
+          {
+            sql: `timestamp BETWEEN fromUnixTimestamp64Milli({${start}:Int64}) AND fromUnixTimestamp64Milli({${end}:Int64})`,
+            params: { [start]: nowMs - days * DAY_MS, [end]: nowMs },
+          },
+        ];
+  const { sql, params } = where([
+    { sql: `event = ${parameters.text(did)} AND ${actor} != ''`, params: parameters.params },
+    ...within,
+    ...shownConditions(hidden),
+  ]);
+  const actors = `SELECT ${actor} FROM ${tables.events} ${sql} GROUP BY ${actor} HAVING count() >= {${count}:UInt32}`;
+  return {
+    sql: `identity(${column}) GLOBAL ${times === 0 ? 'NOT IN' : 'IN'} (${actors})`,
+    params: { ...params, [count]: Math.max(times, 1) },
+  };
+}
+
+/** Who a list of users or organizations has. */
+export interface MemberFilters {
+  readonly segments: readonly SegmentFilter[];
+  readonly properties: readonly PropertyFilter[];
+}
+
+/** Returns the condition that the user or the organization `id` meets filters, one by segments among them. */
+export function memberFilterCondition(source: OwnerSource, owner: Owner, { segments, properties }: MemberFilters): Sql {
+  const conditions = [
+    ...segments.map((filter, index) => segmentCondition(source, filter, `g${index}`, () => 'id')),
+    ...properties.map((filter, index) => ownerPropertyCondition(source, owner, filter, `p${index}`, 'id')),
+  ];
+  return {
+    sql: conditions.map(({ sql }) => `(${sql})`).join(' AND '),
+    params: Object.assign({}, ...conditions.map(({ params }) => params)),
+  };
+}
+
+/** Returns the query for how many are in a segment. */
+export function segmentSizeQuery(source: OwnerSource, segment: Segment): Sql {
+  const { tables } = source;
+  const isUser = segment.of === 'user';
+  const members = memberCondition(source, segment, 'g', 'id');
+  return {
+    sql: `${isUser ? `WITH ${lastDeletionOf(tables, 'id', 'true')} AS deleted` : ''}
+SELECT uniqExact(id)
+FROM ${tables.entities}
+WHERE kind = '${segment.of}'${isUser ? ' AND (deleted = 0 OR version > deleted)' : ''} AND (${members.sql})`,
+    params: members.params,
+  };
+}
