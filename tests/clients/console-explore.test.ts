@@ -271,7 +271,10 @@ test('features by plan, sign-ups by country and retention of organizations by pl
   };
   const apply = () => click(page.getByRole('button', { name: 'Apply' }));
   await choose('Event', /^feature_used /);
-  await choose('Break down by', /^Organization: plan /);
+  await click(page.getByLabel('Break down by'));
+  await shown(page.getByRole('group', { name: 'User properties' }).getByRole('option', { name: /^User: country / }));
+  await expectAccessible(page, 'explore-owners-menu');
+  await click(page.getByRole('option', { name: /^Organization: plan / }));
   await apply();
   await eventually(() => cellsOf(page, 'Totals of Events by Organization: plan')).toEqual([
     ['pro', '3'],
@@ -288,7 +291,12 @@ test('features by plan, sign-ups by country and retention of organizations by pl
   await shown(page.getByText('Total 1.'));
   expect(clicks).toBeLessThanOrEqual(6);
   expect(parametersOf(page)).toMatchObject({ event: 'feature_used', 'organization.properties.plan': 'free' });
-  await page.reload();
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.getByLabel('Name of the view').fill('Features on free');
+  await page.getByRole('button', { name: 'Save the view' }).click();
+  await page.getByRole('status').getByRole('link', { name: 'Views' }).click();
+  await page.getByRole('link', { name: 'Features on free' }).click();
+  await shown(page.getByText('Total 1.'));
   await eventually(() => page.getByLabel('Property or field').inputValue()).toBe('Organization: plan');
   await page.getByRole('link', { name: 'These events' }).click();
   await shown(page.getByText('1 of 1 event.'));
