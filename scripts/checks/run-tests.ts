@@ -33,7 +33,8 @@ function listOf(command: TestCommand): string {
  * of the process go to vitest. A file that was late is run once more at the end.
  */
 export async function runTests(command: TestCommand): Promise<never> {
-  const args = process.argv.slice(2);
+  // npm takes the "--" away that begins the arguments; vitest would ignore every filter after it.
+  const args = process.argv.slice(process.argv[2] === '--' ? 3 : 2);
   if (args.includes('--help')) {
     console.log(HELP);
     process.exit(0);

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { explain, TooLate, until } from '@sluice/shared/testing/until';
+import { explain, until } from '@sluice/shared/testing/until';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ALERTS_OF_ONE_SERVER, type AlertFault, AlertFaults, MAY_BE_PENDING } from '../kit/alert-faults.ts';
+import { ALERTS_OF_ONE_SERVER, type AlertFault, AlertFaults } from '../kit/alert-faults.ts';
+import { expectAlerts } from '../kit/expect-alerts.ts';
 import { type Load, startLoad } from '../kit/load.ts';
 import { alertsOver, type Scrape, scrape } from '../kit/rules-over-scrapes.ts';
 
@@ -49,15 +50,6 @@ async function untilFiring(alerts: readonly string[], before = healthy): Promise
   return firing;
 }
 
-/** @throws {TooLate} when more fires, and only what a busy machine causes */
-function expectOnly(seen: readonly string[], alerts: readonly string[]): void {
-  const others = seen.filter((alert) => !alerts.includes(alert));
-  if (others.length > 0 && others.every((alert) => MAY_BE_PENDING.includes(alert))) {
-    throw new TooLate(`the machine was too busy for its load: ${others.join(', ')}`);
-  }
-  expect(seen).toEqual(alerts.toSorted());
-}
-
 test('over a healthy load no alert fires, or is pending', async () => {
   await system.useEverything();
   await using load = startUsual(4);
@@ -67,7 +59,7 @@ test('over a healthy load no alert fires, or is pending', async () => {
   await untilAccepted(load, 300);
   const after = await scrape(system.targets);
   const seen = await alertsOver({ before: healthy, after, states: ['pending', 'firing'] });
-  expectOnly(seen, []);
+  expectAlerts(seen, []);
 });
 
 test('a webhook whose receiver fails lags, and one whose receiver is gone is paused', async () => {
@@ -94,7 +86,7 @@ test('each fault of a process, of a clock, of rows, of ClickHouse and of what wa
     const disk = system.ofTheDisk();
     await cause(disk);
     const all = [...alerts, ...disk.alerts];
-    expectOnly(await untilFiring(all), all);
+    expectAlerts(await untilFiring(all), all);
   } finally {
     await system.repair();
   }

@@ -18,9 +18,10 @@ import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { inherited } from '@sluice/shared/testing/inherited';
+import { programFile } from '@sluice/shared/testing/program-file';
 import { until } from '@sluice/shared/testing/until';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { CLI_MAIN, RESTORE_ACCOUNT, sluice } from '../kit/backups.ts';
+import { RESTORE_ACCOUNT, sluice } from '../kit/backups.ts';
 import { readClickHouse } from '../kit/clickhouse.ts';
 import { ownClickHouse } from '../kit/engines.ts';
 import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
@@ -226,7 +227,7 @@ test('a restore that is killed changes nothing, and can be repeated; what was st
   await running.drained();
   await running.services.writer.stop();
   const before = await contents();
-  const child = execFile(process.execPath, [CLI_MAIN, 'restore', '--from', whole, '--yes'], {
+  const child = execFile(process.execPath, [programFile('sluice'), 'restore', '--from', whole, '--yes'], {
     env: { ...inherited(), ...running.environment, ...RESTORE_ACCOUNT },
   });
   const scratch = `${running.database}_restoring`;

@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { growPartitions } from '@sluice/cli/writer/grow-partitions';
 import { PartitionGrowth } from '@sluice/cli/writer/partition-growth';
 import { Partitions } from '@sluice/cli/writer/partitions';
@@ -13,6 +12,7 @@ import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { inherited } from '@sluice/shared/testing/inherited';
+import { programFile } from '@sluice/shared/testing/program-file';
 import { configSchema } from '@sluice/writer/config';
 import { ConfigResourceTypes } from 'kafkajs';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
@@ -66,9 +66,8 @@ async function startWith(name: ServiceName, partitions: number): Promise<Service
 
 /** Starts the command. @param different what its environment has instead of the pipeline's */
 function start(args: readonly string[], different: Readonly<Record<string, string>> = {}) {
-  const main = fileURLToPath(new URL('../../packages/cli/src/main.ts', import.meta.url));
   const env = { ...inherited(), ...pipeline.environment, ...different };
-  const child = spawn(process.execPath, [main, 'writer', 'grow-partitions', ...args], {
+  const child = spawn(process.execPath, [programFile('sluice'), 'writer', 'grow-partitions', ...args], {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   });

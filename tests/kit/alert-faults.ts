@@ -49,9 +49,6 @@ export const ALERTS_OF_ONE_SERVER: readonly string[] = [
   ),
 ].sort();
 
-/** What a busy machine causes for a moment, without a fault. */
-export const MAY_BE_PENDING: readonly string[] = ['SluiceServiceDown', 'SluiceLagging', 'SluiceBatchesFailing'];
-
 /** A fault, and the alerts that are for it. */
 export interface AlertFault {
   readonly alerts: readonly string[];

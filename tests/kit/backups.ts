@@ -1,10 +1,8 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
 import { inherited } from '@sluice/shared/testing/inherited';
+import { programFile } from '@sluice/shared/testing/program-file';
 import type { Pipeline } from './pipeline.ts';
-
-export const CLI_MAIN = join(import.meta.dirname, '../../packages/cli/src/main.ts');
 
 export interface CommandEnd {
   readonly code: number;
@@ -23,7 +21,7 @@ export function sluice(
 ): Promise<CommandEnd> {
   return new Promise((resolve) => {
     const options = { env: { ...inherited(), ...pipeline.environment, ...env } };
-    execFile(process.execPath, [CLI_MAIN, ...args], options, (error, stdout, stderr) => {
+    execFile(process.execPath, [programFile('sluice'), ...args], options, (error, stdout, stderr) => {
       resolve({ code: error ? Number(error.code) : 0, output: `${stdout}${stderr}` });
     });
   });
@@ -31,7 +29,7 @@ export function sluice(
 
 /** As {@link sluice}, as a process that may be killed. */
 export function startSluice({ environment }: Pick<Pipeline, 'environment'>, args: readonly string[]) {
-  const child = spawn(process.execPath, [CLI_MAIN, ...args], {
+  const child = spawn(process.execPath, [programFile('sluice'), ...args], {
     env: { ...inherited(), ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { inherited } from '@sluice/shared/testing/inherited';
+import { programFile } from '@sluice/shared/testing/program-file';
 import { inject } from 'vitest';
 import { type Pipeline, type PipelineOptions, startPipeline } from './pipeline.ts';
 import { takeTenant } from './shared-pipeline.ts';
@@ -59,7 +60,7 @@ export class DocShell {
   async run(commands: string): Promise<string> {
     const { services } = this.#pipeline;
     const ingestUrl = services['ingest-api'].url;
-    const importer = `"${process.execPath}" "${join(root, 'packages/cli/src/main.ts')}" import --url ${ingestUrl}`;
+    const importer = `"${process.execPath}" "${programFile('sluice')}" import --url ${ingestUrl}`;
     const ofOthers = Object.entries(this.#others).reduce((text, [from, to]) => text.replaceAll(from, to), commands);
     const script = ofOthers
       .replaceAll('http://localhost:4000', ingestUrl)

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { inherited } from '@sluice/shared/testing/inherited';
+import { programFile } from '@sluice/shared/testing/program-file';
 
 export interface CommandRun {
   readonly code: number | null;
@@ -20,8 +20,7 @@ export async function runExporter(args: readonly string[], key: string): Promise
 }
 
 async function runSluice(command: string, args: readonly string[], key: string): Promise<CommandRun> {
-  const main = fileURLToPath(new URL('../../packages/cli/src/main.ts', import.meta.url));
-  const child = spawn(process.execPath, [main, command, ...args], {
+  const child = spawn(process.execPath, [programFile('sluice'), command, ...args], {
     env: { ...inherited(), SLUICE_API_KEY: key },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

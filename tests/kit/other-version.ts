@@ -4,8 +4,8 @@ import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { ADMINISTRATOR } from '@sluice/shared/clickhouse/testing/test-accounts';
+import { THIS_CHECKOUT } from '@sluice/shared/testing/program-file';
 import { ensureInstalled } from '../../scripts/installation.mjs';
-import { THIS_CHECKOUT } from './service.ts';
 
 const ACCOUNT = { ...ADMINISTRATOR, CLICKHOUSE_MIGRATE_USER: '', CLICKHOUSE_MIGRATE_PASSWORD: '' };
 

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
 import { inherited } from '@sluice/shared/testing/inherited';
+import { programFile, THIS_CHECKOUT } from '@sluice/shared/testing/program-file';
 import { explain, TooLate, until } from '@sluice/shared/testing/until';
 import { freeze } from './freeze.ts';
 
@@ -35,32 +35,13 @@ export interface Service {
   again(checkout?: string): Service;
 }
 
-/** The folder of this repository. */
-export const THIS_CHECKOUT = join(import.meta.dirname, '../..');
-
-function mainOf(name: AnyServiceName, checkout: string): string {
-  return join(checkout, 'services', name, 'src/main.ts');
-}
-
-/**
- * Starts each service once without a configuration, so that it ends itself, and Node.js writes its compile cache, which
- * it does not when a process is killed. A start from the cache takes two thirds of the CPU time.
- */
-export async function fillCompileCache(): Promise<void> {
-  if (!process.env['NODE_COMPILE_CACHE']) return;
-  const runs = SERVICE_NAMES.map((name) =>
-    spawn(process.execPath, [mainOf(name, THIS_CHECKOUT)], { env: inherited(), stdio: 'ignore' }),
-  );
-  await Promise.all(runs.map((child) => once(child, 'exit')));
-}
-
 /** Returns how a service with this environment is reached. */
 export function schemeOf(env: Readonly<Record<string, string>>): 'http' | 'https' {
   return env['TLS_CERT_FILE'] ? 'https' : 'http';
 }
 
 /**
- * Starts `services/<name>/src/main.ts` with this environment; of the test's own it gets only what it cannot do without.
+ * Starts a service with this environment; of the test's own it gets only what it cannot do without.
  *
  * @param checkout the folder of the repository that it runs from, such as one of another version
  */
@@ -70,7 +51,7 @@ export function startService(
   env: Readonly<Record<string, string>>,
   checkout = THIS_CHECKOUT,
 ): Service {
-  const child: ChildProcess = spawn(process.execPath, [mainOf(name, checkout)], {
+  const child: ChildProcess = spawn(process.execPath, [programFile(name, { checkout, env })], {
     env: { ...inherited(), HOST: '127.0.0.1', PORT: String(port), EXIT_ON_STDIN_END: 'true', ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });

@@ -1,13 +1,13 @@
 // A vitest globalSetup of every tier that needs engines: the first one of a run starts them, for all. Tests get them with
 // inject('kafkaBrokers') and inject('clickhouseUrl'). The profile of the ClickHouse account sets everything that our
 // statements depend on to another value: what they mean must not depend on it. The engines that a test starts itself have
-// the default profile. It also builds the console, which query-api serves.
+// the default profile. It also builds the console, which query-api serves, and bundles the programs.
 import { parseTestStackKind, startTestStack } from '@sluice/local-stack/test-stack';
 import { CONTRARY_SETTINGS } from '@sluice/shared/clickhouse/testing/contrary-settings';
 import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
 import type { TestProject, Vitest } from 'vitest/node';
 import { buildConsole } from '../../packages/console/scripts/build.ts';
-import { fillCompileCache } from './service.ts';
+import { bundlePrograms } from './bundle-programs.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -34,7 +34,7 @@ async function start(vitest: Vitest): Promise<void> {
       clickhouseAccounts: TEST_ACCOUNTS,
       onProgress: (line) => console.error(line),
     }),
-    fillCompileCache(),
+    bundlePrograms(),
     buildConsole(),
   ]);
   vitest.onClose(() => stack.stop());

@@ -1,13 +1,13 @@
 import { execFile } from 'node:child_process';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { programFile, THIS_CHECKOUT } from '@sluice/shared/testing/program-file';
 import { expect, inject, test } from 'vitest';
 import { type Load, startLoad } from '../kit/load.ts';
 import { checkOutVersion, ONE_ACCOUNT } from '../kit/other-version.ts';
 import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
 import { startReaders, untilBothGoOn } from '../kit/readers.ts';
-import { type Service, type ServiceName, THIS_CHECKOUT } from '../kit/service.ts';
+import type { Service, ServiceName } from '../kit/service.ts';
 import { expectExactlyOnce } from '../kit/verify-delivery.ts';
 
 const clickhouseUrl = inject('clickhouseUrl');
@@ -75,7 +75,7 @@ async function twoOf(running: Pipeline, name: ServiceName): Promise<Instances> {
 
 /** Applies the migrations of this version, as the document on upgrades says. */
 async function migrate({ environment }: Pipeline): Promise<{ stdout: string }> {
-  const main = join(THIS_CHECKOUT, 'packages/cli/src/main.ts');
+  const main = programFile('sluice');
   return await promisify(execFile)(process.execPath, [main, 'migrations', 'apply', '--wait'], { env: environment });
 }
 

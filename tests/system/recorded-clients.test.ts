@@ -1,8 +1,8 @@
 // Sends the requests that clients of others made, byte for byte, without these clients.
-import { gunzipSync } from 'node:zlib';
 import { beforeAll, expect, test } from 'vitest';
 import { CLIENTS, keyOf, type ThirdPartyClient } from '../kit/clients/clients.ts';
-import { type RawResponse, readRecording, sendBytes } from '../kit/clients/recording.ts';
+import { expectDocumented } from '../kit/clients/documented-clients.ts';
+import { callsIn, type RawResponse, readRecording, sendBytes } from '../kit/clients/recording.ts';
 import { expectStored, storeEntities } from '../kit/clients/stored.ts';
 import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
@@ -44,19 +44,11 @@ function expectResponse(request: Buffer, { status, headers, body }: RawResponse)
   else expect([status, JSON.parse(body)]).toEqual([200, expect.objectContaining({ source: expect.anything() })]);
 }
 
-/** Returns the calls in the bodies of recorded requests. */
-function callsIn(requests: readonly Buffer[]): SentCall[] {
-  return requests.flatMap((bytes) => {
-    const body = bytes.subarray(bytes.indexOf('\r\n\r\n') + 4);
-    if (body.length === 0) return [];
-    const json = JSON.parse((body[0] === 0x1f ? gunzipSync(body) : body).toString());
-    return (json.batch ?? [json]) as SentCall[];
-  });
-}
-
 async function expectAsSent(client: ThirdPartyClient): Promise<void> {
   const events = await expectStored(pipeline, client);
-  for (const { messageId, timestamp, originalTimestamp, context } of callsIn(await readRecording(client.name))) {
+  for (const { messageId, timestamp, originalTimestamp, context } of callsIn<SentCall>(
+    await readRecording(client.name),
+  )) {
     const stored = events.find(({ uuid, context }) => (context['messageId'] ?? uuid) === messageId);
     expect(stored?.timestamp).toBe(new Date(timestamp ?? originalTimestamp ?? Number.NaN).toISOString());
     const { messageId: _, ...storedContext } = stored?.context ?? {};
@@ -77,4 +69,12 @@ test.concurrent.each(CLIENTS)('the requests of $name are stored as they were sen
 test('the same requests again are stored once', async () => {
   await sendEverything();
   await Promise.all(CLIENTS.map(expectAsSent));
+});
+
+test('docs/design/clients.md says how many calls each client made, and what became of them', async () => {
+  await expectDocumented(
+    pipeline,
+    CLIENTS.map((client) => ({ ...client, key: keyOf(client) })),
+    (name) => !name.startsWith('posthog'),
+  );
 });

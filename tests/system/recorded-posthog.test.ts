@@ -1,5 +1,6 @@
 // Sends the requests that PostHog's clients made, byte for byte, without these clients.
 import { beforeAll, expect, test } from 'vitest';
+import { expectDocumented } from '../kit/clients/documented-clients.ts';
 import { POSTHOG_CLIENTS, type PosthogClient, posthogKeyOf } from '../kit/clients/posthog/clients.ts';
 import { expectPosthogStored, storeBefore } from '../kit/clients/posthog/stored.ts';
 import { readRecording, sendBytes } from '../kit/clients/recording.ts';
@@ -47,4 +48,12 @@ test.concurrent.each(POSTHOG_CLIENTS)('the requests of $name are stored as they 
 test('the same requests again are stored once', async () => {
   await sendEverything();
   await Promise.all(POSTHOG_CLIENTS.map((client) => expectPosthogStored(pipeline, client)));
+});
+
+test('docs/design/clients.md says how many events each client of PostHog sent, and what became of them', async () => {
+  await expectDocumented(
+    pipeline,
+    POSTHOG_CLIENTS.map((client) => ({ name: client.name, paths: [client.path], key: posthogKeyOf(client) })),
+    (name) => name.startsWith('posthog'),
+  );
 });

@@ -3,6 +3,20 @@
 -- workspace; the views themselves need no condition about that.
 CREATE DATABASE IF NOT EXISTS sluice_sql;
 
+-- ClickHouse's functions read nothing at all of a JSON text with a lone surrogate or an integer beyond 64 bits. Of such a text the
+-- surrogate becomes U+FFFD and the integer a double, which is what filters and series of query-api take them for. Digits inside of
+-- strings stay: the expression passes over whole strings.
+-- ClickHouse writes the expression into each view, so that no account needs a right to the function.
+CREATE OR REPLACE FUNCTION sluice_sql_readable AS json -> if(
+  isValidJSON(json),
+  json,
+  replaceRegexpAll(
+    replaceRegexpAll(replaceAll(json, '\\\\', '\\u005c'), '\\\\ud[89a-f][0-9a-f]{2}', '\\\\ufffd'),
+    '((?:"(?:[^"\\\\]|\\\\.)*"|[^"])*?[:,\\[])(-[0-9]{19,}|[0-9]{20,})',
+    '\\1\\2.0'
+  )
+);
+
 CREATE OR REPLACE VIEW sluice_sql.events (
   timestamp DateTime64(3, 'UTC'),
   received_at DateTime64(6, 'UTC'),
@@ -18,19 +32,6 @@ CREATE OR REPLACE VIEW sluice_sql.events (
   traits String
 )
 DEFINER = sluice_sql_owner SQL SECURITY DEFINER AS
-WITH
-  -- ClickHouse's functions read nothing at all of a JSON text with a lone surrogate or an integer beyond 64 bits. Of such a text the
-  -- surrogate becomes U+FFFD and the integer a double, which is what filters and series of query-api take them for. Digits inside of
-  -- strings stay: the expression passes over whole strings.
-  (json -> if(
-    isValidJSON(json),
-    json,
-    replaceRegexpAll(
-      replaceRegexpAll(replaceAll(json, '\\\\', '\\u005c'), '\\\\ud[89a-f][0-9a-f]{2}', '\\\\ufffd'),
-      '((?:"(?:[^"\\\\]|\\\\.)*"|[^"])*?[:,\\[])(-[0-9]{19,}|[0-9]{20,})',
-      '\\1\\2.0'
-    )
-  )) AS readable
 SELECT
   timestamp,
   received_at,
@@ -41,9 +42,9 @@ SELECT
   group_id AS organization_id,
   anonymous_id,
   instance_id,
-  readable(properties) AS properties,
-  readable(context) AS context,
-  readable(traits) AS traits
+  sluice_sql_readable(properties) AS properties,
+  sluice_sql_readable(context) AS context,
+  sluice_sql_readable(traits) AS traits
 FROM sluice.events;
 
 -- A row of `entities` begins after the deletion in `other_id`. Where a later one waits for its erasure, the times may be from before:
@@ -56,19 +57,9 @@ CREATE OR REPLACE VIEW sluice_sql.users (
   last_seen_at DateTime64(3, 'UTC')
 )
 DEFINER = sluice_sql_owner SQL SECURITY DEFINER AS
-WITH
-  (json -> if(
-    isValidJSON(json),
-    json,
-    replaceRegexpAll(
-      replaceRegexpAll(replaceAll(json, '\\\\', '\\u005c'), '\\\\ud[89a-f][0-9a-f]{2}', '\\\\ufffd'),
-      '((?:"(?:[^"\\\\]|\\\\.)*"|[^"])*?[:,\\[])(-[0-9]{19,}|[0-9]{20,})',
-      '\\1\\2.0'
-    )
-  )) AS readable
 SELECT
   id AS user_id,
-  readable(concat('{', members, '}')) AS properties,
+  sluice_sql_readable(concat('{', members, '}')) AS properties,
   first_seen_at,
   last_seen_at
 FROM (
@@ -127,19 +118,9 @@ CREATE OR REPLACE VIEW sluice_sql.organizations (
   last_seen_at DateTime64(3, 'UTC')
 )
 DEFINER = sluice_sql_owner SQL SECURITY DEFINER AS
-WITH
-  (json -> if(
-    isValidJSON(json),
-    json,
-    replaceRegexpAll(
-      replaceRegexpAll(replaceAll(json, '\\\\', '\\u005c'), '\\\\ud[89a-f][0-9a-f]{2}', '\\\\ufffd'),
-      '((?:"(?:[^"\\\\]|\\\\.)*"|[^"])*?[:,\\[])(-[0-9]{19,}|[0-9]{20,})',
-      '\\1\\2.0'
-    )
-  )) AS readable
 SELECT
   id AS organization_id,
-  readable(concat('{', members, '}')) AS properties,
+  sluice_sql_readable(concat('{', members, '}')) AS properties,
   first_seen_at,
   last_seen_at
 FROM (

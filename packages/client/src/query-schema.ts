@@ -658,6 +658,8 @@ export interface components {
             complete: boolean;
             /** @description Whether every number is exact. Distinct counts are exact up to 100,000; larger ones are estimates, with an error below 1 %, only where exact ones would take too much memory. A number beyond the range of 64-bit floats is `null` and not exact. */
             exact: boolean;
+            /** @description Only where filters by organizations of all events found nothing: how many events of the range match the other filters. */
+            withoutOrganizationFilters?: components["schemas"]["EventsWithOrganization"];
             /** @description With `compare=previous`: the time before, with the same groups in the same order. */
             previous?: {
                 /**
@@ -692,6 +694,11 @@ export interface components {
                 total: number | null;
             };
         };
+        EventsWithOrganization: {
+            events: number;
+            /** @description How many of them name an organization. */
+            withOrganization: number;
+        };
         Funnel: {
             steps: components["schemas"]["FunnelStep"][];
             /** @description The field that `groupBy` named, if it did. */
@@ -712,6 +719,8 @@ export interface components {
             complete: boolean;
             /** @description Whether every number is exact. */
             exact: boolean;
+            /** @description Only where filters by organizations of all events found nothing: how many events of the range match the other filters. */
+            withoutOrganizationFilters?: components["schemas"]["EventsWithOrganization"];
         };
         FunnelStep: {
             event: string;
@@ -786,6 +795,8 @@ export interface components {
             complete: boolean;
             /** @description Whether every number is exact. */
             exact: boolean;
+            /** @description Only where filters by organizations of all events found nothing: how many events of the range match the other filters. */
+            withoutOrganizationFilters?: components["schemas"]["EventsWithOrganization"];
         };
         Cohort: {
             /**

@@ -1,4 +1,5 @@
-// A service for the supervisor's tests. /readyz answers 200 from the second request on; the environment changes that.
+// A service for the supervisor's tests. /readyz answers 200 from the second request on; the environment changes that: with
+// NEVER_READY it always lacks what that says.
 import { createServer } from 'node:http';
 
 const { FAIL, NEVER_READY, PORT, EXIT_ON_STDIN_END, SHOW } = process.env;
@@ -10,7 +11,8 @@ const server = createServer((request, response) => {
   requests += 1;
   const ready = request.url === '/readyz' && requests > 1 && !NEVER_READY;
   if (ready && requests === 2) console.log('ready');
-  response.writeHead(ready ? 200 : 503).end();
+  if (NEVER_READY) console.log('asked');
+  response.writeHead(ready ? 200 : 503).end(JSON.stringify({ missing: NEVER_READY ? [NEVER_READY] : [] }));
 });
 server.listen(Number(PORT), '127.0.0.1', () => console.log('listening'));
 

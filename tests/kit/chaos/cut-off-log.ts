@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { readdir, readFile, rm, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
 import { inherited } from '@sluice/shared/testing/inherited';
+import { programFile } from '@sluice/shared/testing/program-file';
 
 /** A record batch in a segment of a log. */
 interface LogBatch {
@@ -92,11 +92,14 @@ export function keysNotStored({ batches }: CutOff, storedUpTo: bigint): string[]
 
 /** Resumes the partitions that the writers have halted, as an operator does. Returns the output of the command. */
 export async function resumeHalted(env: Readonly<Record<string, string>>): Promise<string> {
-  const main = fileURLToPath(new URL('../../../packages/cli/src/main.ts', import.meta.url));
-  const child = spawn(process.execPath, [main, 'writer', 'resume', '--all', '--from', 'oldest', '--yes'], {
-    env: { ...inherited(), ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+  const child = spawn(
+    process.execPath,
+    [programFile('sluice'), 'writer', 'resume', '--all', '--from', 'oldest', '--yes'],
+    {
+      env: { ...inherited(), ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
+  );
   const [out, errors] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
   return `${out}${errors}`.trim();
 }

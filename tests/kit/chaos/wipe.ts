@@ -2,8 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LocalClickHouse } from '@sluice/local-stack/clickhouse';
+import { programFile } from '@sluice/shared/testing/program-file';
 import { TooLate, until } from '@sluice/shared/testing/until';
-import { CLI_MAIN, type CommandEnd } from '../backups.ts';
+import type { CommandEnd } from '../backups.ts';
 import { freeze } from '../freeze.ts';
 import type { Pipeline } from '../pipeline.ts';
 import { type WipePlan, writersOf } from './schedule.ts';
@@ -94,7 +95,7 @@ async function copyUntilDone(
 function startCopy({ environment }: Pick<Pipeline, 'environment'>, from: string, to: string) {
   const child: ChildProcess = spawn(
     process.execPath,
-    [CLI_MAIN, 'servers', 'copy', '--from', from, '--to', to, '--yes'],
+    [programFile('sluice'), 'servers', 'copy', '--from', from, '--to', to, '--yes'],
     { env: { PATH: process.env['PATH'], ...environment }, stdio: ['ignore', 'pipe', 'pipe'] },
   );
   let output = '';

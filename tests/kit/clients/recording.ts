@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, request as sendRequest } from 'node
 import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
+import { gunzipSync } from 'node:zlib';
 
 const FOLDER = join(import.meta.dirname, 'recorded');
 
@@ -70,6 +71,16 @@ export async function readRecording(name: string): Promise<Buffer[]> {
   const folder = join(FOLDER, name);
   const files = (await readdir(folder)).sort();
   return await Promise.all(files.map((file) => readFile(join(folder, file))));
+}
+
+/** Returns the calls in the bodies of recorded requests. */
+export function callsIn<Call>(requests: readonly Buffer[]): Call[] {
+  return requests.flatMap((bytes) => {
+    const body = bytes.subarray(bytes.indexOf('\r\n\r\n') + 4);
+    if (body.length === 0) return [];
+    const json = JSON.parse((body[0] === 0x1f ? gunzipSync(body) : body).toString());
+    return (json.batch ?? [json].flat()) as Call[];
+  });
 }
 
 export interface RawResponse {

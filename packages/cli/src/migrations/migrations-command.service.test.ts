@@ -1,15 +1,13 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { readMigrations } from '@sluice/shared/clickhouse/migrate';
 import { ADMINISTRATOR, WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { inherited } from '@sluice/shared/testing/inherited';
+import { programFile } from '@sluice/shared/testing/program-file';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { startServers } from '../testing/test-servers.ts';
-
-const MAIN = join(import.meta.dirname, '../main.ts');
 
 /** Gives a test a database that does not exist yet, and the command for it. */
 function newDatabase(name: string) {
@@ -31,7 +29,7 @@ function newDatabase(name: string) {
   });
   const run = (...args: string[]) =>
     new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
-      execFile(process.execPath, [MAIN, 'migrations', ...args], { env }, (error, stdout, stderr) => {
+      execFile(process.execPath, [programFile('sluice'), 'migrations', ...args], { env }, (error, stdout, stderr) => {
         resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
       });
     });
@@ -66,7 +64,7 @@ test('it shows what ClickHouse does in the background, waits for it, and says wh
   expect(stdout).toMatch(
     /^in the background: dead_letters: .*UPDATE format = 'x' WHERE 1.*: 1 part to do, for \d+ s$/m,
   );
-  const waiting = spawn(process.execPath, [MAIN, 'migrations', 'status', '--wait'], { env });
+  const waiting = spawn(process.execPath, [programFile('sluice'), 'migrations', 'status', '--wait'], { env });
   let printed = '';
   waiting.stdout.setEncoding('utf8').on('data', (text) => (printed += text));
   const ended = once(waiting, 'exit');

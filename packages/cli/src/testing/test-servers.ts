@@ -12,11 +12,10 @@ import { createKafka } from '@sluice/shared/kafka/client';
 import { createTopics } from '@sluice/shared/kafka/testing/create-topics';
 import { topicNames } from '@sluice/shared/kafka/topics';
 import { inherited } from '@sluice/shared/testing/inherited';
+import { programFile } from '@sluice/shared/testing/program-file';
 import { type DatabaseOwner, OwnDatabase } from '@sluice/storage/clickhouse/own-database';
 import type { Kafka } from 'kafkajs';
 import { z } from 'zod';
-
-const MAIN = join(import.meta.dirname, '../main.ts');
 
 export const PARTITIONS = 2;
 
@@ -121,7 +120,7 @@ export async function startServers<Name extends string>(
   const start: TestServers['start'] = (args, more = {}) => {
     const { promise: ended, resolve } = Promise.withResolvers<Outcome>();
     const options = { env: { ...env, ...more } };
-    const child = execFile(process.execPath, [MAIN, ...args], options, (error, stdout, stderr) => {
+    const child = execFile(process.execPath, [programFile('sluice'), ...args], options, (error, stdout, stderr) => {
       resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
     });
     return { child, ended };

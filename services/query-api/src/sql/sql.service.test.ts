@@ -157,6 +157,17 @@ test('the properties of users and organizations are read beside a long integer o
   }
 });
 
+test('the views have the expression of readable JSON in themselves: no account, and no restore, needs the function', async () => {
+  const query = `SELECT name, position(create_table_query, 'sluice_sql_readable') > 0 AS names FROM system.tables
+    WHERE engine = 'View' AND name IN ('events', 'users', 'organizations') ORDER BY name`;
+  const result = await service.clickHouse.query({ query, format: 'JSONCompactEachRow' });
+  expect(await result.json()).toEqual([
+    ['events', 0],
+    ['organizations', 0],
+    ['users', 0],
+  ]);
+});
+
 describe('keys', () => {
   const post = async (headers: Readonly<Record<string, string>>) => {
     const payload = { sql: 'SELECT 1' };

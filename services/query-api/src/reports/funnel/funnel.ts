@@ -10,6 +10,7 @@ import { type QueryRead, type ReadDependencies, registerRead } from '../../store
 import type { Row } from '../../store/row-parser.ts';
 import type { Sql } from '../../store/sql.ts';
 import type { Tables } from '../../store/tables.ts';
+import { countWithOrganization, type FoundNothing, foundNothingSchemas } from '../events-with-organization.ts';
 import { groupBySchema, groupsSchema, keyValue, nameOfKey } from '../group-key.ts';
 import { peopleSchema, sendPeople } from '../people/people-page.ts';
 import { collectingSettings, reportRows } from '../report-runner.ts';
@@ -39,7 +40,10 @@ export function funnelRead({ config, queryRunner }: ReadDependencies): QueryRead
     async respond(request, context, reply) {
       const hiding = (tables: Tables, hidden: Sql | undefined) => funnelQuery(tables, request, hidden);
       const rows = await reportRows(queryRunner, { kind: 'funnel', hiding, settings, ...context });
-      return await reply.send(funnelReport(request, rows));
+      const report = funnelReport(request, rows);
+      if (report.steps[0]?.count !== 0) return await reply.send(report);
+      const foundNothing = await countWithOrganization(queryRunner, request.selection, { kind: 'funnel', ...context });
+      return await reply.send({ ...report, ...foundNothing });
     },
   };
 }
@@ -59,7 +63,7 @@ export interface FunnelGroup {
 }
 
 /** The response of `GET /events/funnel`. */
-export interface FunnelReport {
+export interface FunnelReport extends FoundNothing {
   readonly steps: readonly FunnelStepCount[];
   readonly groupBy: readonly string[];
   /** The largest groups; left out without `groupBy`, and when the query ran out of its time. */
@@ -152,6 +156,7 @@ export const funnelSchema = once(() => {
       groupBy: groupBySchema(),
       groups: groupsSchema('FunnelGroup', { steps: z.array(step) }, FUNNEL_GROUPS_MAX, 'by their first step'),
       ...reportEndSchemas(),
+      ...foundNothingSchemas(),
     })
     .meta({ id: 'Funnel' });
 });

@@ -13,6 +13,7 @@ import { type QueryRead, type ReadDependencies, registerRead } from '../../store
 import type { Row } from '../../store/row-parser.ts';
 import type { Sql } from '../../store/sql.ts';
 import type { Tables } from '../../store/tables.ts';
+import { countWithOrganization, type FoundNothing, foundNothingSchemas } from '../events-with-organization.ts';
 import { groupBySchema, groupsSchema, keyValue, nameOfKey } from '../group-key.ts';
 import { peopleSchema, sendPeople } from '../people/people-page.ts';
 import { collectingSettings, readReport, reportRows } from '../report-runner.ts';
@@ -47,7 +48,11 @@ export function retentionRead({ config, queryRunner }: ReadDependencies): QueryR
       const query: Query = { kind: 'retention', hiding, settings, ...context };
       const returns = new GroupedReturns(request, context.memory);
       const isWhole = await readReport(queryRunner, query, (row) => returns.add(row));
-      return await sendJson(reply, retentionJson(request, isWhole ? returns : undefined));
+      const foundNothing =
+        isWhole && returns.all.isEmpty
+          ? await countWithOrganization(queryRunner, request.selection, { kind: 'retention', ...context })
+          : {};
+      return await sendJson(reply, retentionJson(request, isWhole ? returns : undefined, foundNothing));
     },
   };
 }
@@ -62,7 +67,7 @@ export interface Cohort {
 }
 
 /** The response of `GET /events/retention`. */
-export interface RetentionReport {
+export interface RetentionReport extends FoundNothing {
   readonly interval: string;
   readonly timeZone: string;
   readonly periods: number;
@@ -100,6 +105,10 @@ export class Returns {
   add(cohort: number, later: number, users: number): void {
     if (later === WHOLE_COHORT) this.#sizes[cohort] = users;
     else this.#users[cohort * this.#periods + later] = users;
+  }
+
+  get isEmpty(): boolean {
+    return this.#sizes.every((size) => size === 0);
   }
 
   sizeOf(cohort: number): number {
@@ -154,6 +163,7 @@ export class GroupedReturns {
 export async function* retentionJson(
   request: RetentionRequest,
   returns: GroupedReturns | undefined,
+  foundNothing: FoundNothing,
 ): AsyncGenerator<string, void, undefined> {
   const { selection, interval, timeZone, periods, groupBy } = request;
   yield `${JSON.stringify({ interval, timeZone, periods }).slice(0, -1)},`;
@@ -169,7 +179,7 @@ export async function* retentionJson(
     }
     yield ']';
   }
-  yield `,${JSON.stringify(reportEnd(selection, returns !== undefined)).slice(1)}`;
+  yield `,${JSON.stringify({ ...reportEnd(selection, returns !== undefined), ...foundNothing }).slice(1)}`;
 }
 
 async function* cohortsJson(
@@ -235,6 +245,7 @@ export const retentionSchema = once(() => {
         'by the sizes of their cohorts',
       ),
       ...reportEndSchemas(),
+      ...foundNothingSchemas(),
     })
     .meta({ id: 'Retention' });
 });

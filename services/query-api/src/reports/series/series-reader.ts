@@ -38,6 +38,8 @@ export interface SeriesNumbers {
   readonly from: number;
   /** Whether all buckets and totals are known. */
   readonly complete: boolean;
+  /** Whether it is known that the range has no events. */
+  readonly isEmpty: boolean;
   /** The hash and the keys of each group, the largest first; a series without groups is one. */
   readonly groups: readonly (readonly string[])[];
   /** By place: 0 is everything, the groups follow, and then all other groups, if there are any. */
@@ -235,9 +237,9 @@ interface Found {
 }
 
 function numbersOf({ range, request }: SeriesPart, { lines, groups }: Found): SeriesNumbers {
-  const { places, exact } = lines;
+  const { places, isEmpty, exact } = lines;
   const found = () => (request.groupBy.length === 0 ? ONE_GROUP : groupsOf(lines, request.groups));
-  return { range, from: 0, complete: true, groups: groups ?? found(), places, exact };
+  return { range, from: 0, complete: true, isEmpty, groups: groups ?? found(), places, exact };
 }
 
 function groupsOf({ places, groups }: SeriesLines, count: number): Groups {
@@ -248,7 +250,8 @@ function groupsOf({ places, groups }: SeriesLines, count: number): Groups {
 }
 
 function nothingKnown(range: SeriesRange, groups: Groups): SeriesNumbers {
-  return { range, from: range.buckets.length, complete: false, groups, places: new Map(), exact: true };
+  const from = range.buckets.length;
+  return { range, from, complete: false, isEmpty: false, groups, places: new Map(), exact: true };
 }
 
 function sliceOf({ startMs, endMs, buckets }: SeriesRange, from: number, to: number): SeriesRange {
@@ -268,7 +271,8 @@ function withOlder(request: SeriesRequest, known: SeriesNumbers, slice: SeriesNu
     values.set(known.places.get(place)?.values ?? [], slice.range.buckets.length);
     places.set(place, { total: undefined, values });
   }
-  return { range: known.range, from, complete: false, groups: slice.groups, places, exact: known.exact && slice.exact };
+  const { groups, exact } = slice;
+  return { ...known, from, groups, places, exact: known.exact && exact };
 }
 
 /** The numbers of one place: of everything together, of a group, or of all other groups. */
@@ -289,6 +293,8 @@ export class SeriesLines {
   readonly places = new Map<number, Numbers>();
   /** The hash and the keys of each place that has some. */
   readonly groups = new Map<number, readonly string[]>();
+  /** Whether no bucket has an event. */
+  isEmpty = true;
   /** Whether no number is an estimate, or beyond the range of 64-bit floats. */
   exact = true;
   readonly #part: SeriesPart;
@@ -308,6 +314,7 @@ export class SeriesLines {
     const characters = group.reduce((sum, key) => sum + key.length, 0);
     reserve(this.#memory, buckets * Float64Array.BYTES_PER_ELEMENT + 2 * characters);
     const values = emptyValues(this.#part, buckets);
+    if (cells.length > 0) this.isEmpty = false;
     for (const [start, value] of cells)
       values[this.#indexes.get(start) as number] = this.#numberOf(value) ?? Number.NaN;
     this.places.set(place, { total: this.#numberOf(total), values });

@@ -266,3 +266,25 @@ test('the largest of many groups are found among more than fit into memory at on
     });
   }
 });
+
+test('a report whose filters by organizations find nothing says how many events have an organization', async () => {
+  await query.store('h', [
+    anEvent({ event: 'open', userId: 'ada', groupId: 'acme', timestampMs: Date.UTC(2026, 2, 1) }),
+    anEvent({ event: 'open', userId: 'bob', timestampMs: Date.UTC(2026, 2, 1) }),
+    anEvent({ event: 'save', userId: 'bob', timestampMs: Date.UTC(2026, 2, 1) }),
+    anEvent({ event: 'open', userId: 'cem', groupId: 'acme', timestampMs: Date.UTC(2026, 3, 1) }),
+  ]);
+  const said = async (report: string, filter: string) => {
+    const { text } = await query.get(`/events/${report}&${START}&endDate=2026-03-31&${filter}`, 'h');
+    return JSON.parse(text).withoutOrganizationFilters;
+  };
+  for (const report of ['series?groupBy=event', 'funnel?steps=open,save', 'retention?by=organization']) {
+    const plan = 'organization.properties.plan=pro';
+    expect(await said(report, plan), report).toEqual({ events: 3, withOrganization: 1 });
+    expect(await said(report, `organization.firstSeenAt[gt]=2026-01-01&${plan}&userId=bob`)).toEqual({
+      ...{ events: 2, withOrganization: 0 },
+    });
+    expect(await said(report, 'organization.properties.plan[ne]=pro'), report).toBeUndefined();
+    expect(await said(report, 'user.properties.plan=pro'), report).toBeUndefined();
+  }
+});

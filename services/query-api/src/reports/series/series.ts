@@ -6,6 +6,7 @@ import { sendJson } from '../../http/json-response.ts';
 import { filtersOfEvents } from '../../records/events/event-selection.ts';
 import { querySchema } from '../../records/filters/parameter-schemas.ts';
 import type { QueryRead, ReadDependencies } from '../../store/read-route.ts';
+import { countWithOrganization, type FoundNothing, foundNothingSchemas } from '../events-with-organization.ts';
 import { keyValue, nameOfKey } from '../group-key.ts';
 import {
   emptyValue,
@@ -26,7 +27,11 @@ export function seriesRead({ config, queryRunner }: ReadDependencies): QueryRead
     repeats: true,
     parse: parseSeriesRequest,
     async respond(request, context, reply) {
-      return await sendJson(reply, seriesJson(request, await reader.read(request, context)));
+      const result = await reader.read(request, context);
+      const foundNothing = result.current.isEmpty
+        ? await countWithOrganization(queryRunner, request.selection, { kind: 'series', ...context })
+        : {};
+      return await sendJson(reply, seriesJson(request, result, foundNothing));
     },
   };
 }
@@ -51,7 +56,7 @@ interface Lines {
 }
 
 /** The response of `GET /events/series`. */
-export interface SeriesReport extends Lines {
+export interface SeriesReport extends Lines, FoundNothing {
   readonly interval: string;
   readonly timeZone: string;
   readonly measure: string;
@@ -65,6 +70,7 @@ export interface SeriesReport extends Lines {
 export async function* seriesJson(
   request: SeriesRequest,
   { current, previous }: SeriesResult,
+  foundNothing: FoundNothing,
 ): AsyncGenerator<string, void, undefined> {
   const { interval, timeZone, measure, groupBy } = request;
   const computed = previous ? [current, previous] : [current];
@@ -73,7 +79,7 @@ export async function* seriesJson(
   yield* linesJson(request, current);
   const complete = computed.every((numbers) => numbers.complete);
   const exact = computed.every((numbers) => numbers.exact);
-  yield `,${JSON.stringify({ complete, exact }).slice(1, -1)}`;
+  yield `,${JSON.stringify({ complete, exact, ...foundNothing }).slice(1, -1)}`;
   if (previous) {
     yield ',"previous":{';
     yield* linesJson(request, previous);
@@ -160,6 +166,7 @@ export const seriesSchema = once(() => {
       exact: z.boolean().meta({
         description: `Whether every number is exact. Distinct counts are exact up to ${number.format(EXACT_DISTINCT_MAX)}; larger ones are estimates, with an error below 1 %, only where exact ones would take too much memory. A number beyond the range of 64-bit floats is \`null\` and not exact.`,
       }),
+      ...foundNothingSchemas(),
       previous: z.object(lines).optional().meta({
         description: 'With `compare=previous`: the time before, with the same groups in the same order.',
       }),
