@@ -73,7 +73,7 @@ test('it describes every parameter, and no other', () => {
   expect(named('GET /events/series')).toEqual([...Object.keys(seriesParameters), ...documents]);
   expect(named('GET /events/export')).toEqual([...Object.keys(exportParameters), ...documents]);
   for (const path of ['/users', '/organizations']) {
-    expect(named(`GET ${path}`)).toEqual([...Object.keys(entitiesParameters), 'properties']);
+    expect(named(`GET ${path}`)).toEqual([...Object.keys(entitiesParameters), 'properties', 'segments']);
   }
   for (const operation of ['GET /users/{foreignId}', 'GET /organizations/{foreignUserGroupId}']) {
     expect(named(operation)).toEqual(Object.keys(entityParameters));
@@ -87,6 +87,8 @@ test.each([
   ['GET /events', 'operators', 'userId[exists]', 'event[exists]'],
   ['GET /events', 'operators', 'uuid[in]', 'uuid[lt]'],
   ['GET /users', 'properties', 'properties.a[b][eq]', 'userId[in]'],
+  ['GET /users', 'segments', 'segment[ne]', 'segment[lt]'],
+  ['GET /events/funnel', 'stepSegments', 'step2.segment[in]', 'step2.segments'],
 ])('%s: the names of its %s can be %s, and not %s', (operation, parameter, good, bad) => {
   const { pointer, value } = checker.operations.get(operation) as { pointer: string; value: { parameters?: unknown } };
   const index = (value.parameters as { name?: string }[]).findIndex(({ name }) => name === parameter);
@@ -207,7 +209,10 @@ test('the response with rate_limited is as documented', async () => {
 });
 
 /** An operation of a path, a method that the path does not have, and those that it has; the others have GET alone. */
-const REFUSED_METHODS: Readonly<Record<string, readonly [operation: string, method: 'GET' | 'PUT', allow: string]>> = {
+const REFUSED_METHODS: Readonly<
+  Record<string, readonly [operation: string, method: 'GET' | 'PUT' | 'POST', allow: string]>
+> = {
+  '/segments/{name}': ['GET', 'POST', 'GET, HEAD, PUT, DELETE'],
   '/queries': ['POST', 'GET', 'POST'],
   '/users': ['GET', 'PUT', 'GET, HEAD, DELETE'],
   '/keys': ['GET', 'PUT', 'GET, HEAD, POST'],

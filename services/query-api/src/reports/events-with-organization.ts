@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { once } from '../http/describe.ts';
 import { type EventSelection, whereSelected } from '../records/events/event-selection.ts';
 import { isOwnerDocument, isOwnerTime, ownerOf } from '../records/owners/owners.ts';
+import { readSegments } from '../records/owners/segment.ts';
 import type { QueryContext, QueryOptions } from '../store/query.ts';
 import type { QueryRunner } from '../store/query-runner.ts';
 import { reportRows } from './report-runner.ts';
@@ -53,7 +54,10 @@ export async function countWithOrganization(
 /** Returns the filters that are not by organizations. */
 function withoutOrganizations({ fields, properties }: EventSelection): Pick<EventSelection, 'fields' | 'properties'> {
   return {
-    fields: fields.filter(({ field }) => !(isOwnerTime(field) && ownerOf(field) === 'organization')),
+    fields: fields.filter(({ field, condition }) => {
+      if (field === 'segment') return readSegments({ field, condition }).every(({ of }) => of === 'user');
+      return !(isOwnerTime(field) && ownerOf(field) === 'organization');
+    }),
     properties: properties.filter(
       ({ document }) => !(isOwnerDocument(document) && ownerOf(document) === 'organization'),
     ),

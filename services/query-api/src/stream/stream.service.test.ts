@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { mergeParts } from '@sluice/shared/clickhouse/testing/merge-parts';
+import { WEBHOOKS_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { visitorOf } from '@sluice/shared/rows/deleted-person';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
@@ -7,6 +8,7 @@ import { tokenOf } from '../http/cursor.ts';
 import { anEvent, aRegister, type QueryService, startQuery } from '../testing/query-service.ts';
 import { expectedRecord } from '../testing/reference.ts';
 import { expectEvents, listenTo, PATIENCE, someEvents, type TestStreams } from '../testing/streams.ts';
+import { send } from '../testing/views.ts';
 import { decodePosition, encodePosition, endOfBlock } from './stream-position.ts';
 
 const DAY_MS = 86_400_000;
@@ -15,7 +17,7 @@ let query: QueryService;
 let streams: TestStreams;
 
 beforeAll(async () => {
-  query = await startQuery(inject('clickhouseUrl'), { STREAM_INTERVAL_MS: '50' });
+  query = await startQuery(inject('clickhouseUrl'), { ...WEBHOOKS_ACCOUNT, STREAM_INTERVAL_MS: '50' });
   streams = await listenTo(query);
 });
 afterAll(() => query.stop());
@@ -51,7 +53,11 @@ test('filters by an organization or a user are decided when the event is read, b
   };
   await set('organization', 1, 'pro');
   await set('user', 1, 'free');
+  const body = { of: 'organizations', filters: { 'properties.plan': 'pro' } };
+  await send(query, 'PUT', '/segments/paying', body, 'admin-c');
   const pro = await streams.open('?organization.properties.plan=pro', { workspace: 'c' });
+  const paying = await streams.open('?segment=paying', { workspace: 'c' });
+  const rest = await streams.open('?segment[ne]=paying', { workspace: 'c' });
   const others = await streams.open('?organization.properties.plan[ne]=pro&user.properties.plan[ne]=pro', {
     workspace: 'c',
   });
@@ -64,6 +70,8 @@ test('filters by an organization or a user are decided when the event is read, b
   const after = anEvent({ groupId: 'x' });
   await query.store('c', [after]);
   await expectEvents(others, [ofUser, after]);
+  await expectEvents(rest, [ofUser, after]);
+  expect(paying.uuids).toEqual([before.uuid]);
   expect(pro.uuids).toEqual([before.uuid]);
 });
 

@@ -2,6 +2,7 @@ import type { Logger } from '@sluice/shared/base/log';
 import { atMost, sleep } from '@sluice/shared/base/retry';
 import type { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { Problem, type ProblemCode } from '@sluice/shared/http/problem';
+import { namesSegments } from '../records/owners/segment.ts';
 import { decodePosition, isAtLeast } from '../stream/stream-position.ts';
 import type { AttemptPlaces } from './attempt-places.ts';
 import { type Delivery, gather, messageOf } from './delivery.ts';
@@ -15,6 +16,9 @@ import { type StreamSource, WebhookStream } from './webhook-stream.ts';
 
 /** The first delay after a failed attempt, in milliseconds; it doubles with each. */
 const RETRY_MS_MIN = 1_000;
+
+/** For how long a stream keeps what the segments of its filter were when it was opened, in milliseconds; it says where it is more often. */
+const SEGMENTS_MS_MAX = 60_000;
 
 /** How long a stream that ended is not opened again, in milliseconds. */
 const REOPEN_MS = 200;
@@ -148,8 +152,10 @@ export class Deliverer {
     if (!after) throw new Problem('position_lost', 'The stored position is malformed.');
     const { streams, memory } = this.#options;
     const stream = await WebhookStream.open(streams, this.webhook, after, memory);
+    const openedMs = performance.now();
     try {
       for (;;) {
+        if (namesSegments(this.webhook.filter) && performance.now() - openedMs > SEGMENTS_MS_MAX) return false;
         stream.release();
         const next = await gather(stream, this.webhook, this.#progress.sendingTo, signal, (receivedAtMs) => {
           this.#behindSinceMs ||= receivedAtMs;

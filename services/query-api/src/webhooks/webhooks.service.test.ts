@@ -3,6 +3,7 @@ import { Webhook as Verifier } from 'standardwebhooks';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { metric } from '../testing/load.ts';
 import { anEvent, aRegister, type QueryService, startQuery } from '../testing/query-service.ts';
+import { send } from '../testing/views.ts';
 import { accept, manage, type Received, Receiver, uuidsOf, WEBHOOKS_ENV } from '../testing/webhooks.ts';
 
 let query: QueryService;
@@ -59,13 +60,17 @@ test('events that match are delivered in the order of storage, signed with each 
 
 test('a webhook filters by what the organization of an event has when the event is read', async () => {
   await using receiver = await Receiver.start();
+  await using ofSegment = await Receiver.start();
+  const body = { of: 'organizations', filters: { 'properties.plan': 'pro' } };
+  await send(query, 'PUT', '/segments/paying', body, 'admin-c');
+  await subscribe('c', { url: ofSegment.url, filter: { segment: 'paying' } });
   await subscribe('c', { url: receiver.url, filter: { 'organization.properties.plan': 'pro' } });
   const register = aRegister(1, 'set', '"pro"');
   const row = { workspace_id: 'c', kind: 'organization', id: 'acme', property: 'plan', register };
   await query.insert('entity_properties', [row]);
   const [first, other, last] = ['acme', 'bolt', 'acme'].map((groupId) => anEvent({ groupId }));
   for (const event of [first, other, last]) await query.store('c', event ? [event] : []);
-  await eventually(() => receiver.uuids).toEqual([first?.uuid, last?.uuid]);
+  for (const one of [receiver, ofSegment]) await eventually(() => one.uuids).toEqual([first?.uuid, last?.uuid]);
 });
 
 test('410 pauses at once, and resume goes on where it stopped', async () => {

@@ -1,7 +1,16 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { WEBHOOKS_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { entityHash, eventHash } from '@sluice/shared/rows/row-hashes';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ask, comparable, OWNER_TABLES, type OwnersWorld, ownerQuestions, ownersWorld } from '../../testing/owners.ts';
+import {
+  ask,
+  comparable,
+  OWNER_TABLES,
+  type OwnersWorld,
+  ownerQuestions,
+  ownersWorld,
+  putSegments,
+} from '../../testing/owners.ts';
 import {
   anEvent,
   DELETIONS_FORGOTTEN_MS,
@@ -22,12 +31,13 @@ let sharded: Shards;
 let world: OwnersWorld;
 
 beforeAll(async () => {
-  sharded = await startShards({ a1: OF_A, b1: OF_B, b2: OF_B });
-  single = await startQuery(String(sharded.shards[0]?.url));
+  sharded = await startShards({ a1: OF_A, b1: OF_B, b2: OF_B }, {}, WEBHOOKS_ACCOUNT);
+  single = await startQuery(String(sharded.shards[0]?.url), WEBHOOKS_ACCOUNT);
   world = ownersWorld(200);
   await store('a', world.events);
   await store('b', world.reference);
   for (const table of OWNER_TABLES) await storeRows(table);
+  for (const service of [single, sharded]) await putSegments(service, 'a');
   await wait(DELETIONS_FORGOTTEN_MS);
 });
 afterAll(async () => {

@@ -122,8 +122,8 @@ export const SEGMENT_PARAMETER = `^(step[0-9]+[.])?segment(\\[(${SEGMENT_OPERATO
 const isSegmentParameter = (name: string) => new RegExp(SEGMENT_PARAMETER).test(name);
 
 /** Whether parameters name segments. */
-export function namesSegments(query: QueryParameters): boolean {
-  return Object.keys(query).some(isSegmentParameter);
+export function namesSegments(parameters: object): boolean {
+  return Object.keys(parameters).some(isSegmentParameter);
 }
 
 /** Returns the parameters with what segments are in place of their names. */
