@@ -102,6 +102,16 @@ async function drawnIn(page: Page, name: string): Promise<(readonly [text: strin
 
 const textsOf = (rows: Awaited<ReturnType<typeof drawnIn>>) => rows.map((row) => row.map(([text]) => text));
 
+/** The color of each swatch of a table, and that of its line. */
+const COLORS_OF_SWATCHES = `[...document.querySelectorAll('[aria-label="Totals of By plan"] tbody .swatch')].map(
+  (swatch, index) => {
+    const line = document.createElement('i');
+    line.style.color = 'var(--series-' + index + ')';
+    swatch.append(line);
+    return [getComputedStyle(swatch).borderTopColor, getComputedStyle(line).color];
+  },
+)`;
+
 test('tiles draw what Explore draws, and lead to the same; the wall draws it without links', async () => {
   const dashboard = await createDashboard('Equal', VIEWS);
   const explore = await open('#/explore');
@@ -123,6 +133,10 @@ test('tiles draw what Explore draws, and lead to the same; the wall draws it wit
       );
     }
   }
+  // A swatch has the color of its line.
+  const colors = await console.page.evaluate<[swatch: string, line: string][]>(COLORS_OF_SWATCHES);
+  expect(colors.map(([swatch]) => swatch)).toEqual(colors.map(([, line]) => line));
+  expect(new Set(colors.flat()).size).toBe(3);
   // Shares are bars, and cells of retention have shades.
   for (const { page } of [console, wall]) {
     expect(await page.getByRole('region', { name: 'Steps of Organizations that pay' }).locator('.share').count()).toBe(
@@ -163,6 +177,29 @@ test('a tile that cannot be read says so, and the others are there', async () =>
   await shown(page.getByRole('region', { name: 'Values of Plans' }));
   await shown(page.getByRole('img', { name: 'Chart of Sign-ups' }));
   await takePicture(page, 'dashboard-error');
+  expect(faults).toEqual([]);
+});
+
+test('a tile that was just added shows its numbers as soon as it is stored', async () => {
+  const { path } = await createDashboard('Growing', []);
+  const { id } = await create('views', { name: 'Late', report: 'series', parameters: { ...DAYS, event: 'paid' } });
+  const { page, faults } = await open(path);
+  const stored = Promise.withResolvers<void>();
+  const tiles: number[] = [];
+  page.on('response', (response) => {
+    if (response.url().endsWith(`/tiles/${id}`)) tiles.push(response.status());
+  });
+  await page.route(/\/dashboards\/[^/]+$/, async (route) => {
+    if (route.request().method() === 'PATCH') await stored.promise;
+    await route.continue();
+  });
+  await page.getByRole('combobox', { name: 'View' }).selectOption(id);
+  await page.getByRole('button', { name: 'Add it' }).click();
+  const tile = page.getByRole('region', { name: 'Late' });
+  await shown(tile.getByText('Saving …'));
+  stored.resolve();
+  await shown(tile.getByRole('img', { name: 'Chart of Late' }).locator('canvas'));
+  expect(tiles).toEqual([200]);
   expect(faults).toEqual([]);
 });
 

@@ -324,7 +324,7 @@ test('a user whose identifier no path can have is deleted too', async () => {
 test('a part that fails says so, and is loaded again on demand', async () => {
   const { page } = await open('#/home');
   let fails = true;
-  await page.route('**/users/jane/activity', (route) => (fails ? route.abort() : route.fallback()));
+  await page.route('**/events/series?*', (route) => (fails ? route.abort() : route.fallback()));
   await page.goto(`${pipeline.services['query-api'].url}/console/${userHash('jane')}`);
   const activity = page.getByRole('region', { name: 'Activity' });
   await shown(activity.getByText('query-api does not respond.'));
@@ -345,7 +345,7 @@ const PAGES: Readonly<Record<string, { readonly hash: string; readonly shows: st
   'event-beside': { hash: '#/events?event[contains]=img&show=FIRST', shows: '"pro"' },
   user: { hash: userHash('jane'), shows: 'All 5 events.' },
   'user-busy': { hash: userHash('busy'), shows: 'The newest 100 events.' },
-  'user-recent': { hash: '#/users/recent', shows: '60 events in the last 30 days (UTC).' },
+  'user-recent': { hash: '#/users/recent', shows: '60 events in the last 30 days, of which today is not over.' },
   'user-hostile': { hash: userHash(HOSTILE), shows: 'All 2 events.' },
   'user-unknown': { hash: '#/users/nobody', shows: 'There is no such user.' },
   organization: { hash: '#/organizations/crowd', shows: 'The newest 100 events.' },

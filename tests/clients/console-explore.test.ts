@@ -402,7 +402,9 @@ test('the values of a property are counted; one filters, and the table is saved'
   ]);
   const download = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Values as CSV' }).click();
-  expect(await readFile(await (await download).path(), 'utf8')).toBe('"plan","Events"\n"free",7\n"pro",3\n');
+  expect(await readFile(await (await download).path(), 'utf8')).toBe(
+    '"plan","Events of the sample"\n"free",7\n"pro",3\n',
+  );
   await page.getByRole('link', { name: 'pro' }).click();
   await eventually(() => cellsOf(page, /^Values of plan/)).toEqual([['pro', '3', '100%']]);
   expect(faults).toEqual([]);

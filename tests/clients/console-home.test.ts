@@ -1,7 +1,7 @@
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser, Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
-import { expectAccessible, openConsole, openSignedInConsole } from '../kit/clients/console-page.ts';
+import { expectAccessible, openConsole, openSignedInConsole, takePictures } from '../kit/clients/console-page.ts';
 import { shown, tabTo } from '../kit/clients/pages.ts';
 import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
@@ -26,6 +26,7 @@ test('a first visitor is told how to send an event, without violations', async (
   const { page, faults } = await openSignedInConsole({ pipeline, browser });
   await shown(page.getByText('Waiting for the first event'));
   await shown(page.getByText(`Authorization: Bearer ${pipeline.key}`));
+  await shown(page.getByText(`curl -X POST ${pipeline.services['ingest-api'].url}/v1/public/userGroups`));
   await expectAccessible(page, 'first-visit');
   expect(faults).toEqual([]);
 });
@@ -57,6 +58,10 @@ test('the first event appears as it is stored, and then its numbers', async () =
   await shown(page.getByRole('region', { name: 'Newest users' }).getByRole('link', { name: 'jane' }));
   await shown(page.getByRole('region', { name: 'Newest organizations' }).getByRole('link', { name: 'acme' }));
   await shown(page.getByText('Everything that was accepted is stored.'));
+  // A figure is that of the chart behind it: both count days of the time zone.
+  await page.getByRole('link', { name: 'Chart' }).nth(1).click();
+  await shown(page.getByText('Total 3.'));
+  await eventually(() => page.getByLabel('Range').inputValue()).toBe('7d');
   expect(faults).toEqual([]);
 });
 
@@ -93,11 +98,36 @@ test('where nothing has happened lately, the home page says when something did',
   expect(faults).toEqual([]);
 });
 
-test('axe-core finds nothing on the home page', async () => {
-  const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/home');
-  await eventually(async () => Object.values(await figuresOf(page)).filter((value) => value !== '…').length).toBe(6);
+test('axe-core finds nothing on the home page, which fits a phone and waits while query-api is busy', async () => {
+  const long = 'a_name_without_a_space_'.repeat(5);
+  const submission = { foreignUserGroupId: long, foreignUserId: long, events: [{ event: long }] };
+  expect((await pipeline.submit(submission)).status).toBe(202);
+  await pipeline.drained();
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/settings');
+  const { url } = pipeline.services['query-api'];
+  let [asked, most] = [0, 0];
+  const refused = new Set<string>();
+  await page.route('**/events/series?*', async (route) => {
+    asked += 1;
+    most = Math.max(most, asked);
+    const asks = new URL(route.request().url()).search;
+    if (refused.has(asks) || refused.size >= 4) await route.continue();
+    else {
+      refused.add(asks);
+      await route.fulfill({ status: 503, headers: { 'retry-after': '0' }, json: { message: 'The service is busy.' } });
+    }
+    asked -= 1;
+  });
+  await page.goto(`${url}/console/#/home`);
+  await eventually(async () => Object.values(await figuresOf(page)).filter((value) => /\d/.test(value)).length).toBe(6);
+  await page.unroute('**/events/series?*');
+  expect(refused.size).toBe(4);
+  expect(most).toBeLessThanOrEqual(3);
   await shown(page.getByRole('table', { name: 'In the last 7 days' }));
   await shown(page.locator('.chart canvas'));
   await expectAccessible(page, 'home');
+  await page.setViewportSize({ width: 390, height: 844 });
+  await takePictures(page, 'home', '-390');
+  await eventually(() => page.evaluate('document.documentElement.scrollWidth')).toBe(390);
   expect(faults).toEqual([]);
 });

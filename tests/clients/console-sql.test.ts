@@ -95,7 +95,9 @@ test('a long result shows its first rows; the same statement runs again; values 
 test('a statement that is refused says why, and one that runs long is cancelled', async () => {
   const { page, faults } = await openSignedInConsole({ pipeline, browser }, hashOf('SELECT nothing FROM events'));
   await runStatement(page);
-  await shown(page.getByRole('alert').getByText('sql Unknown expression identifier `nothing`.'));
+  const alert = page.getByRole('alert');
+  await shown(alert.getByText('The SQL cannot be run: Unknown expression identifier `nothing`'));
+  expect((await alert.textContent())?.split('Unknown expression').length).toBe(2);
   await page.route('**/queries', () => undefined);
   await page.getByLabel('One SELECT').fill(COUNTS);
   await page.getByRole('button', { name: 'Run' }).click();

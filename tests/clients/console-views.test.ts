@@ -79,6 +79,14 @@ test('a view that was opened is changed, also after its form was, or saved as a 
   await shown(page.getByText('Saved as “Changed”'));
   const stored = async () => (await pipeline.get<{ views: { id: string }[] }>('/views')).body.views;
   await eventually(stored).toMatchObject([{ id, parameters: { event: 'signed_up', timeZone: 'Europe/Berlin' } }]);
+  // Another report is not the one that was saved.
+  await page.getByLabel('Event', { exact: true }).fill('paid');
+  await page.getByRole('button', { name: 'Apply' }).click();
+  await shown(page.getByText('Total 2.'));
+  expect(await page.getByText('Saved as “Changed”').count()).toBe(0);
+  await page.goBack();
+  await shown(page.getByText('Total 1.'));
+  await shown(page.getByText('Saved as “Changed”'));
   await press(page, 'Save as a new view');
   await page.keyboard.type('Another');
   await page.keyboard.press('Enter');

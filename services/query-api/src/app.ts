@@ -150,7 +150,8 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     ];
     for (const register of rooms) routes.register(async (room) => register(room));
   });
-  registerConsole(app);
+  // In a room of its own, since compression is for the routes of rooms.
+  app.register(async (room) => registerConsole(room, { ingestUrls: config.INGEST_URLS }));
   registerReference(app, async () => (await import('./openapi.ts')).queryDocument(config, described), 'console/');
   refuseOtherMethods(app);
   return app;

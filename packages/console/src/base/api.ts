@@ -18,7 +18,6 @@ export type Funnel = components['schemas']['Funnel'];
 export type Retention = components['schemas']['Retention'];
 export type FunnelPeople = components['schemas']['FunnelPeople'];
 export type RetentionPeople = components['schemas']['RetentionPeople'];
-export type Activity = components['schemas']['Activity'];
 export type Pipeline = components['schemas']['Pipeline'];
 export type PipelineHistory = components['schemas']['PipelineHistory'];
 export type Keys = components['schemas']['Keys'];
@@ -49,11 +48,14 @@ export class ApiError extends Error {
   readonly status: number;
   /** Each error of the request as a sentence. */
   readonly errors: readonly string[];
+  /** After how many milliseconds query-api wants to be asked again, if it said so. */
+  readonly retryAfterMs: number | undefined;
 
-  constructor(status: number, message: string, errors: readonly string[] = []) {
+  constructor(status: number, message: string, errors: readonly string[] = [], retryAfterMs?: number) {
     super(message);
     this.status = status;
     this.errors = errors;
+    this.retryAfterMs = retryAfterMs;
   }
 }
 
@@ -79,14 +81,28 @@ export async function request(path: string, init: RequestInit = {}, withKey = ke
   });
   if (response.ok) return response;
   // The key of a link is not that of the person who signed in.
-  if (response.status === 401 && withKey === key.value) access.value = 'closed';
+  if (response.status === 401 && withKey === key.value && (await isShut())) access.value = 'closed';
   const { message = `query-api responded ${response.status}.`, errors = [] } = await problemOf(response);
   throw new ApiError(
     response.status,
     message,
-    errors.map((error) => `${error.path} ${error.message}.`),
+    // Of SQL the message has the only one already.
+    errors.filter((error) => !message.includes(error.message)).map((error) => `${error.path} ${error.message}.`),
+    retryAfterOf(response),
   );
 }
+
+/** Whether the console can read nothing now. Where a workspace is read without a key, a page may need one all the same. */
+async function isShut(): Promise<boolean> {
+  if (key.value !== '') return true;
+  const response = await fetch(new URL(`../${READABLE}`, document.baseURI)).catch(() => undefined);
+  // A body that nobody reads keeps its connection.
+  await response?.arrayBuffer();
+  return response?.status === 401;
+}
+
+/** What every key of the console may read. */
+const READABLE = 'events?limit=0&total=none';
 
 /** Returns the events, users or organizations of a response, with {@link parseRecords}; throws as {@link request} does. */
 export async function getRecords<Body>(path: string, signal: AbortSignal, withKey = key.value): Promise<Body> {
@@ -106,9 +122,14 @@ export async function sendJson(path: string, method: 'POST' | 'PATCH', body: obj
 
 /** Finds out whether a key may read, `''` for none. */
 export async function checkKey(candidate: string): Promise<void> {
-  const response = await request('events?limit=0&total=none', {}, candidate);
+  const response = await request(READABLE, {}, candidate);
   // A body that nobody reads keeps its connection.
   await response.arrayBuffer();
+}
+
+function retryAfterOf({ headers }: Response): number | undefined {
+  const seconds = headers.get('retry-after');
+  return seconds === null ? undefined : 1_000 * Number(seconds);
 }
 
 async function problemOf(response: Response): Promise<Problem> {
@@ -136,9 +157,10 @@ export async function getAll<Name extends string, Listed>(
   return { [name]: all } as object as { readonly [_ in Name]: readonly Listed[] };
 }
 
-/** Returns where ingest-api listens next to this page, unless a proxy says otherwise. */
+/** Returns where ingest-api listens next to this page, at the port that query-api knows, unless a proxy says otherwise. */
 export function ingestUrl(): string {
-  return `${location.protocol}//${location.hostname}:4000`;
+  const port = document.querySelector('meta[name="ingest-port"]')?.getAttribute('content') ?? '4000';
+  return `${location.protocol}//${location.hostname}:${port}`;
 }
 
 const ITEM = 'sluice-key';

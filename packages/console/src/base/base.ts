@@ -5,6 +5,7 @@ export * from './api.ts';
 export * from './dates.ts';
 export * from './format.ts';
 export * from './names.ts';
+export * from './patience.ts';
 export * from './records.ts';
 export * from './route.ts';
 export * from './settings.ts';

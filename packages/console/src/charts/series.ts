@@ -51,10 +51,9 @@ export function seriesParams(params: URLSearchParams, calendar: Calendar, now: D
   return query;
 }
 
-/** Returns the parameters of `GET /events/series` that count the days up to a time beside as many days before. */
-export function comparison(days: number, now: Date): URLSearchParams {
-  const startDate = new Date(now.getTime() - days * 24 * 3_600_000).toISOString();
-  return new URLSearchParams({ startDate, endDate: now.toISOString(), interval: 'none', compare: 'previous' });
+/** Returns the parameters of `GET /events/series` that count a range that ends now beside as much time before. */
+export function comparison(range: string, calendar: Calendar, now: Date): URLSearchParams {
+  return seriesParams(new URLSearchParams({ range, interval: 'none', compare: 'previous' }), calendar, now);
 }
 
 function intervalOf(hours: number): string {

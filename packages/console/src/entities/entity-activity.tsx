@@ -1,49 +1,63 @@
 import { useMemo } from 'preact/hooks';
-import { type Activity, formatCount, formatNumber, getJson, hrefOf } from '../base/base.ts';
-import { SeriesChart, SeriesTable } from '../charts/charts.ts';
+import { calendar, type EventSeries, formatCount, formatNumber, getJson, hrefOf, toDouble } from '../base/base.ts';
+import { linesOf, partialBuckets, SeriesChart, SeriesTable, seriesParams } from '../charts/charts.ts';
 import { NewestHint } from '../filters/filters.ts';
 import { LoadState, useLoad } from '../parts/parts.ts';
-import { apiPathOf, ENTITY_KINDS, type EntityProps } from './entity-kinds.ts';
+import { ENTITY_KINDS, type EntityProps } from './entity-kinds.ts';
 
-/** What a user or an organization did in the last days. */
+/** What a user or an organization did in the last days, which are those of the time zone. */
 export function EntityActivity(entity: EntityProps) {
-  const address = `${apiPathOf(entity)}/activity`;
-  const loaded = useLoad(address, (signal) => getJson<Activity>(address, signal));
+  const filter = ENTITY_KINDS[entity.path].filter;
+  const { timeZone } = calendar.value;
+  const loaded = useLoad(`${filter} ${entity.id} ${timeZone}`, (signal) => {
+    const params = new URLSearchParams({
+      [`${filter}[eq]`]: entity.id,
+      range: '30d',
+      interval: 'day',
+      groupBy: 'event',
+    });
+    return getJson<EventSeries>(`events/series?${seriesParams(params, calendar.value, new Date())}`, signal);
+  });
   const { data } = loaded;
-  const total = data?.days.reduce((sum, { count }) => sum + count, 0) ?? 0;
+  const total = toDouble(data?.total ?? 0) ?? 0;
   return (
     <section aria-labelledby="activity">
       <h2 id="activity">Activity</h2>
       <LoadState loaded={loaded} />
-      {data && total === 0 && (
+      {data?.complete === false && <p class="notice">There are too many events to count them in time.</p>}
+      {data?.complete && total === 0 && (
         <>
-          <p class="muted">No events in the last {data.days.length} days.</p>
-          <NewestHint filters={new URLSearchParams({ [ENTITY_KINDS[entity.path].filter]: entity.id })} />
+          <p class="muted">No events in the last {data.buckets.length} days.</p>
+          <NewestHint filters={new URLSearchParams({ [filter]: entity.id })} />
         </>
       )}
-      {data && total > 0 && <Days {...entity} activity={data} total={total} />}
+      {data && total > 0 && <Days {...entity} response={data} total={total} />}
     </section>
   );
 }
 
 interface DaysProps extends EntityProps {
-  readonly activity: Activity;
+  /** The events of each day, by name. */
+  readonly response: EventSeries;
   readonly total: number;
 }
 
-function Days({ path, id, activity: { days, events }, total }: DaysProps) {
+function Days({ path, id, response, total }: DaysProps) {
   const { filter } = ENTITY_KINDS[path];
   const drawn = useMemo(() => {
-    const line = { label: 'Events', total, values: days.map(({ count }) => count), previous: undefined };
-    return { buckets: days.map(({ date }) => date), lines: [line] };
-  }, [days]);
+    const { buckets, interval, timeZone } = response;
+    const lines = linesOf(response);
+    const values = buckets.map((_, day) => lines.reduce((sum, { values }) => sum + (values[day] ?? 0), 0));
+    const line = { label: 'Events', total, values, previous: undefined };
+    return { buckets, interval, timeZone, partial: partialBuckets(response), lines: [line] };
+  }, [response]);
   return (
     <>
       <p class="muted">
-        {formatCount(total, 'event')} in the last {days.length} days (UTC).
+        {formatCount(total, 'event')} in the last {drawn.buckets.length} days, of which today is not over.
       </p>
-      <SeriesChart {...drawn} interval="day" timeZone="UTC" label="Chart of events by day" />
-      <SeriesTable {...drawn} interval="day" timeZone="UTC" />
+      <SeriesChart {...drawn} label="Chart of events by day" />
+      <SeriesTable {...drawn} />
       <table class="totals">
         <caption>Most frequent events</caption>
         <thead>
@@ -55,16 +69,19 @@ function Days({ path, id, activity: { days, events }, total }: DaysProps) {
           </tr>
         </thead>
         <tbody>
-          {events.map(({ event, count }) => (
-            <tr key={event}>
-              <th scope="row">
-                <a href={hrefOf(['events'], new URLSearchParams({ event, [filter]: id }))}>
-                  <bdi>{event}</bdi>
-                </a>
-              </th>
-              <td class="number">{formatNumber(count)}</td>
-            </tr>
-          ))}
+          {response.series.map(({ group: [key], total }) => {
+            const event = String(key);
+            return (
+              <tr key={event}>
+                <th scope="row">
+                  <a href={hrefOf(['events'], new URLSearchParams({ event, [filter]: id }))}>
+                    <bdi>{event}</bdi>
+                  </a>
+                </th>
+                <td class="number">{formatNumber(total)}</td>
+              </tr>
+            );
+          })}
         </tbody>
       </table>
     </>

@@ -12,7 +12,7 @@ interface SaveViewProps {
 /** Saves what a page shows as a view of the workspace: as a new one, or as the one that the address names. */
 export function SaveView({ report, params }: SaveViewProps) {
   const [isAsked, setIsAsked] = useState(false);
-  const [saved, setSaved] = useState<string>();
+  const [saved, setSaved] = useState<{ readonly name: string; readonly content: string }>();
   const [failure, setFailure] = useState<Error>();
   const id = params.get('view');
   const content = { report, parameters: parametersOf(params, calendar.value) };
@@ -21,7 +21,7 @@ export function SaveView({ report, params }: SaveViewProps) {
     setSaved(undefined);
     try {
       await send();
-      setSaved(name);
+      setSaved({ name, content: JSON.stringify(content) });
       setIsAsked(false);
     } catch (error) {
       setFailure(error as Error);
@@ -49,9 +49,10 @@ export function SaveView({ report, params }: SaveViewProps) {
         </button>
       )}
       <span role="status">
-        {saved !== undefined && (
+        {/* Another report is not saved yet. */}
+        {saved?.content === JSON.stringify(content) && (
           <>
-            Saved as “<bdi>{saved}</bdi>” in <a href={hrefOf(['views'])}>Views</a>.
+            Saved as “<bdi>{saved.name}</bdi>” in <a href={hrefOf(['views'])}>Views</a>.
           </>
         )}
       </span>

@@ -22,7 +22,7 @@ export function ValuesReport({ response, params }: ValuesReportProps) {
           <CsvButton
             name="Values"
             table={() => ({
-              columns: [labelOfProperty(params), 'Events'],
+              columns: [labelOfProperty(params), countedIn(response)],
               rows: results.map(({ value, count }) => [labelOfKey(value), count]),
             })}
           />
@@ -48,6 +48,11 @@ export function ValuesDrawing(props: DrawingProps<EventValues>) {
   );
 }
 
+/** Returns what the numbers count: events, or those of the sample alone. */
+function countedIn({ sampledEvents }: EventValues): string {
+  return sampledEvents === null ? 'Events' : 'Events of the sample';
+}
+
 /** Returns the label of the property, which the response does not say. */
 function labelOfProperty(params: URLSearchParams | undefined): string {
   return params ? labelOfName(params.get('property') ?? '') : 'Value';
@@ -67,7 +72,7 @@ function ValueTable({ response, params, title }: DrawingProps<EventValues>) {
           <tr>
             <th scope="col">{label}</th>
             <th scope="col" class="number">
-              Events
+              {countedIn(response)}
             </th>
             <th scope="col" class="number">
               Share
@@ -82,7 +87,11 @@ function ValueTable({ response, params, title }: DrawingProps<EventValues>) {
                 <ShareBar share={count / whole} />
               </th>
               <td class="number">
-                <NumberLink value={count} href={eventsHref(params, response, [[name, value]])} />
+                <NumberLink
+                  value={count}
+                  href={eventsHref(params, response, [[name, value]])}
+                  opens={sampledEvents === null ? 'events' : 'events, also those outside of the sample'}
+                />
               </td>
               <td class="number">{formatShare(count / whole)}</td>
             </tr>

@@ -1,9 +1,9 @@
-import { useRef } from 'preact/hooks';
-import { getJson, type Pipeline } from '../base/base.ts';
+import { useMemo, useRef } from 'preact/hooks';
+import { getJson, type Pipeline, type PipelineHistory, timeZone } from '../base/base.ts';
+import { type Line, SeriesChart, SeriesTable } from '../charts/charts.ts';
 import { LoadState, Time, useLoad } from '../parts/parts.ts';
 import { attentionOf } from './attention.ts';
 import { PipelineFigures } from './pipeline-figures.tsx';
-import { PipelineLines } from './pipeline-lines.tsx';
 
 const READ_EVERY_MS = 10_000;
 
@@ -70,4 +70,57 @@ function Attention({ sentences, isWhole }: { readonly sentences: readonly string
       </ul>
     </div>
   );
+}
+
+type Sample = PipelineHistory['samples'][number];
+
+const LINES_READ_EVERY_MS = 60_000;
+
+/** What is drawn, each in a chart of its own: a message holds many events, and on one axis an import would look like a loss. */
+const CHARTS: readonly (readonly [name: keyof Sample, label: string])[] = [
+  ['acceptedPerSecond', 'Accepted events a second'],
+  ['storedPerSecond', 'Stored messages a second'],
+  ['lagSeconds', 'Lag in seconds'],
+  ['haltedPartitions', 'Halted partitions'],
+];
+
+/** The pipeline over the last hour, as lines. */
+function PipelineLines() {
+  const loaded = useLoad(
+    'pipeline history',
+    (signal) => getJson<PipelineHistory>('pipeline/history', signal),
+    LINES_READ_EVERY_MS,
+  );
+  const { data } = loaded;
+  const samples = data?.samples ?? [];
+  return (
+    <>
+      <h2>The last hour</h2>
+      <LoadState loaded={loaded} />
+      {data && samples.length < 2 && (
+        <p class="muted">query-api looks once a minute since it started: lines are here in two minutes.</p>
+      )}
+      {samples.length >= 2 && <Charts samples={samples} />}
+    </>
+  );
+}
+
+function Charts({ samples }: { readonly samples: readonly Sample[] }) {
+  // The page is rendered more often than there are samples, and a chart is drawn anew for other lines.
+  const charts = useMemo(() => {
+    const common = { buckets: samples.map(({ at }) => at), interval: 'minute', timeZone: timeZone.value };
+    return CHARTS.map(([name, label]) => ({ label, props: { ...common, lines: [lineOf(label, samples, name)] } }));
+  }, [samples, timeZone.value]);
+  return charts.map(({ label, props }) => (
+    <section key={label} aria-label={label}>
+      <h3>{label}</h3>
+      <SeriesChart {...props} label={`${label}, of all workspaces, each minute of the last hour`} />
+      <SeriesTable {...props} />
+    </section>
+  ));
+}
+
+function lineOf(label: string, samples: readonly Sample[], name: keyof Sample): Line {
+  const values = samples.map((sample) => sample[name] as number | null);
+  return { label, total: null, values, previous: undefined };
 }

@@ -12,6 +12,8 @@ import {
   ingestUrl,
   key,
   type OrganizationPage,
+  patiently,
+  Turns,
   timeZone,
   type UserPage,
 } from '../base/base.ts';
@@ -19,10 +21,18 @@ import { comparison, linesOf, partialBuckets, SeriesChart, SeriesTable, seriesPa
 import { EventTable, useLiveTail, withStored } from '../events/events.ts';
 import { NewestHint } from '../filters/filters.ts';
 import { PipelineState } from '../operate/operate.ts';
-import { Figure, LoadState, Problem, Snippet, Time, useLoad } from '../parts/parts.ts';
+import { Figure, LoadState, Problem, Scrollable, Snippet, Time, useLoad } from '../parts/parts.ts';
 
 /** Numbers of the home page are read again so often. */
 const READ_EVERY_MS = 60_000;
+
+/** The numbers of the page are asked for so many at once: they share the slots of the workspace with everybody else. */
+const turns = new Turns(3);
+
+/** Returns a number of the page, or a list, when it is its turn; throws as `getJson` does. */
+function loadInTurn<Body>(path: string, signal: AbortSignal): Promise<Body> {
+  return turns.run(() => patiently(() => getJson<Body>(path, signal), signal));
+}
 
 /** What has changed: numbers beside those of the time before, what happens most, who is new, and whether all of it is stored. */
 export function HomePage() {
@@ -43,12 +53,12 @@ function Overview() {
   return (
     <>
       <dl class="figures">
-        <Compared term="Events, last 24 hours" days={1} measure="count" />
-        <Compared term="Events, last 7 days" days={7} measure="count" />
-        <Compared term="Events, last 30 days" days={30} measure="count" />
-        <Compared term="Users, last 24 hours" days={1} measure="users" />
-        <Compared term="Users, last 7 days" days={7} measure="users" />
-        <Compared term="Users, last 30 days" days={30} measure="users" />
+        <Compared term="Events, last 24 hours" range="24h" measure="count" />
+        <Compared term="Events, last 7 days" range="7d" measure="count" />
+        <Compared term="Events, last 30 days" range="30d" measure="count" />
+        <Compared term="Users, last 24 hours" range="24h" measure="users" />
+        <Compared term="Users, last 7 days" range="7d" measure="users" />
+        <Compared term="Users, last 30 days" range="30d" measure="users" />
       </dl>
       <Trend />
       <TopEvents />
@@ -60,23 +70,29 @@ function Overview() {
 
 interface ComparedProps {
   readonly term: string;
-  readonly days: number;
+  /** The range, which ends now, as Explore names it. */
+  readonly range: string;
   readonly measure: 'count' | 'users';
 }
 
-/** A number of the last days beside that of as many days before. */
-function Compared({ term, days, measure }: ComparedProps) {
-  const { data, error } = useLoad<EventSeries>(
-    `${measure} ${days}`,
-    (signal) => getJson(`events/series?${comparison(days, new Date())}&measure=${measure}`, signal),
+/** A number of a range beside that of as much time before. */
+function Compared({ term, range, measure }: ComparedProps) {
+  const { data, error, retry } = useLoad<EventSeries>(
+    `${measure} ${range} ${timeZone.value}`,
+    (signal) => loadInTurn(`events/series?${comparison(range, calendar.value, new Date())}&measure=${measure}`, signal),
     READ_EVERY_MS,
   );
   const before = data?.previous?.total ?? null;
-  const href = hrefOf(['explore'], new URLSearchParams({ range: `${days === 1 ? '24h' : `${days}d`}`, measure }));
+  const href = hrefOf(['explore'], new URLSearchParams({ range, measure }));
   return (
-    <Figure term={term} value={data ? formatNumber(data.total) : '…'}>
+    <Figure term={term} value={data ? formatNumber(data.total) : error ? '–' : '…'}>
       {error ? (
-        error.message
+        <>
+          {error.message}{' '}
+          <button type="button" onClick={retry}>
+            Try again
+          </button>
+        </>
       ) : (
         <>
           {data && `${formatChange(data.total, before)}, before: ${formatNumber(before)}`} <a href={href}>Chart</a>
@@ -92,7 +108,7 @@ function Trend() {
     `trend ${timeZone.value}`,
     (signal) => {
       const params = new URLSearchParams({ range: '30d', interval: 'day', compare: 'previous' });
-      return getJson(`events/series?${seriesParams(params, calendar.value, new Date())}`, signal);
+      return loadInTurn(`events/series?${seriesParams(params, calendar.value, new Date())}`, signal);
     },
     READ_EVERY_MS,
   );
@@ -124,8 +140,11 @@ const TOP_EVENTS = 10;
 /** What happened most in the last 7 days. */
 function TopEvents() {
   const loaded = useLoad<EventSeries>(
-    'top',
-    (signal) => getJson(`events/series?${comparison(7, new Date())}&groupBy=event&groups=${TOP_EVENTS}`, signal),
+    `top ${timeZone.value}`,
+    (signal) => {
+      const query = comparison('7d', calendar.value, new Date());
+      return loadInTurn(`events/series?${query}&groupBy=event&groups=${TOP_EVENTS}`, signal);
+    },
     READ_EVERY_MS,
   );
   const { data } = loaded;
@@ -134,37 +153,39 @@ function TopEvents() {
       <h2 id="top">Most frequent events</h2>
       <LoadState loaded={loaded} />
       {data && (
-        <table class="totals">
-          <caption>In the last 7 days, beside the 7 days before</caption>
-          <thead>
-            <tr>
-              <th scope="col">Event</th>
-              <th scope="col" class="number">
-                Count
-              </th>
-              <th scope="col" class="number">
-                Before
-              </th>
-              <th scope="col" class="number">
-                Change
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {linesOf(data)
-              .slice(0, data.series.length)
-              .map(({ label, total, previous }) => (
-                <tr key={label}>
-                  <th scope="row">
-                    <a href={hrefOf(['explore'], new URLSearchParams({ event: label, range: '7d' }))}>{label}</a>
-                  </th>
-                  <td class="number">{formatNumber(total)}</td>
-                  <td class="number">{formatNumber(previous?.total ?? null)}</td>
-                  <td class="number">{formatChange(total, previous?.total ?? null)}</td>
-                </tr>
-              ))}
-          </tbody>
-        </table>
+        <Scrollable label="Counts of the most frequent events">
+          <table class="totals">
+            <caption>In the last 7 days, beside the 7 days before</caption>
+            <thead>
+              <tr>
+                <th scope="col">Event</th>
+                <th scope="col" class="number">
+                  Count
+                </th>
+                <th scope="col" class="number">
+                  Before
+                </th>
+                <th scope="col" class="number">
+                  Change
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {linesOf(data)
+                .slice(0, data.series.length)
+                .map(({ label, total, previous }) => (
+                  <tr key={label}>
+                    <th scope="row">
+                      <a href={hrefOf(['explore'], new URLSearchParams({ event: label, range: '7d' }))}>{label}</a>
+                    </th>
+                    <td class="number">{formatNumber(total)}</td>
+                    <td class="number">{formatNumber(previous?.total ?? null)}</td>
+                    <td class="number">{formatChange(total, previous?.total ?? null)}</td>
+                  </tr>
+                ))}
+            </tbody>
+          </table>
+        </Scrollable>
       )}
       {data?.series.length === 0 && <p class="muted">Nothing happened in the last 7 days.</p>}
     </section>
@@ -183,7 +204,7 @@ function NewestEntities({ path, title }: NewestProps) {
   const loaded = useLoad(
     path,
     (signal) =>
-      getJson<UserPage | OrganizationPage>(
+      loadInTurn<UserPage | OrganizationPage>(
         `${path}?orderByField=firstSeenAt&orderByDirection=DESC&limit=${NEWEST}`,
         signal,
       ),

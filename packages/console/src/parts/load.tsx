@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { ApiError } from '../base/base.ts';
+import { ApiError, access } from '../base/base.ts';
 import { Problem } from './problem.tsx';
 
 /** What was loaded. The data of the last success stay while other data are loaded. */
@@ -123,11 +123,24 @@ interface ScopeProblemProps {
   readonly onRetry: () => void;
 }
 
-/** Says what went wrong; of a key without the scope also how to make one that has it. */
+/** Says what went wrong; without a key, or with one that lacks the scope, also how to go on. */
 function ScopeProblem({ error, scope, onRetry }: ScopeProblemProps) {
   return (
     <>
       <Problem error={error} onRetry={onRetry} />
+      {error instanceof ApiError && error.status === 401 && (
+        <p>
+          This page needs a key with the scope <code>{scope}</code>.{' '}
+          <button
+            type="button"
+            onClick={() => {
+              access.value = 'closed';
+            }}
+          >
+            Sign in with a key
+          </button>
+        </p>
+      )}
       {error instanceof ApiError && error.status === 403 && (
         <p>
           This page needs a key with the scope <code>{scope}</code>. An operator makes one with{' '}

@@ -11,10 +11,11 @@ interface Change {
 
 /**
  * Holds a dashboard whose changes are shown at once and then stored, one after the other. After one that could not be stored,
- * what is stored is shown.
+ * what is stored is shown. `stored` has the tiles whose numbers can be read.
  */
 export function useSaved(path: string, loaded: Dashboard) {
   const [dashboard, setDashboard] = useState(loaded);
+  const [stored, setStored] = useState(loaded.tiles);
   const [failure, setFailure] = useState<Error>();
   const [waiting, setWaiting] = useState(0);
   const last = useRef<Promise<void>>(Promise.resolve());
@@ -22,9 +23,12 @@ export function useSaved(path: string, loaded: Dashboard) {
     const body = { ...rest, ...(tiles && { tiles: tiles.map(({ view, width }) => ({ view, width })) }) };
     try {
       await sendJson(path, 'PATCH', body);
+      if (tiles) setStored([...tiles]);
     } catch (error) {
       setFailure(error as Error);
-      setDashboard(await getJson<Dashboard>(path, new AbortController().signal).catch(() => loaded));
+      const found = await getJson<Dashboard>(path, new AbortController().signal).catch(() => loaded);
+      setDashboard(found);
+      setStored(found.tiles);
     }
   };
   const change = (given: Change) => {
@@ -37,7 +41,7 @@ export function useSaved(path: string, loaded: Dashboard) {
     setWaiting((count) => count + 1);
     last.current = last.current.then(() => store(given)).finally(() => setWaiting((count) => count - 1));
   };
-  return { dashboard, change, failure, isSaving: waiting > 0 };
+  return { dashboard, stored, change, failure, isSaving: waiting > 0 };
 }
 
 interface AddViewProps {

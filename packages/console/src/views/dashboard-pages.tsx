@@ -102,7 +102,7 @@ interface OpenDashboardProps {
 
 function OpenDashboard({ path, loaded }: OpenDashboardProps) {
   const [isEdited, setIsEdited] = useState(loaded.tiles.length === 0);
-  const { dashboard, change, failure, isSaving } = useSaved(path, loaded);
+  const { dashboard, stored, change, failure, isSaving } = useSaved(path, loaded);
   const { id, name, tiles } = dashboard;
   // What the numbers lead to is up to these. Without them there are the numbers alone.
   const { data: saved } = useLoad('views', (signal) => getAll<'views', View>('views', signal), READ_EVERY_MS);
@@ -121,7 +121,7 @@ function OpenDashboard({ path, loaded }: OpenDashboardProps) {
       {isEdited && <AddView tiles={tiles} onAdd={(tile) => change({ tiles: [...tiles, tile] })} />}
       {tiles.length === 0 && <p class="muted">There is nothing on this dashboard yet.</p>}
       <Tiles
-        {...{ dashboard: id, tiles, views: saved?.views ?? [], isEdited }}
+        {...{ dashboard: id, tiles, stored, views: saved?.views ?? [], isEdited }}
         onChange={(tiles) => change({ tiles })}
       />
       {isEdited && (

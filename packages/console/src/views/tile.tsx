@@ -35,12 +35,14 @@ interface TileProps {
   readonly read: Read;
   /** The parameters of the page that shows the view, if it may be opened from here. */
   readonly params: URLSearchParams | undefined;
+  /** Whether it can be read. Default: yes. */
+  readonly isStored?: boolean;
   /** What can be done with it. */
   readonly children?: ComponentChildren;
 }
 
 /** A view on a dashboard, with its numbers of now. */
-export function Tile({ dashboard, tile, read, params, children }: TileProps) {
+export function Tile({ dashboard, tile, read, params, isStored = true, children }: TileProps) {
   const { view, name, report, form } = tile;
   const title = name ?? 'A deleted view';
   return (
@@ -58,6 +60,8 @@ export function Tile({ dashboard, tile, read, params, children }: TileProps) {
       {children}
       {report === null ? (
         <p class="muted">The view of this tile was deleted.</p>
+      ) : !isStored ? (
+        <p class="muted">Saving …</p>
       ) : (
         <TileNumbers {...{ dashboard, view, report, form, title, read, params }} />
       )}

@@ -6,6 +6,8 @@ import { Tile, type TileOf } from './tile.tsx';
 interface TilesProps {
   readonly dashboard: string;
   readonly tiles: readonly TileOf[];
+  /** Those that are stored; of any other one there are no numbers yet. */
+  readonly stored: readonly TileOf[];
   /** The saved views. */
   readonly views: readonly View[];
   /** Whether they can be changed now. */
@@ -14,7 +16,7 @@ interface TilesProps {
 }
 
 /** The tiles of a dashboard. They can be moved by dragging or by buttons, made wide, and removed; what happened is announced. */
-export function Tiles({ dashboard, tiles, views, isEdited, onChange }: TilesProps) {
+export function Tiles({ dashboard, tiles, stored, views, isEdited, onChange }: TilesProps) {
   const [said, setSaid] = useState('');
   const [dragged, setDragged] = useState<string>();
   const place = useRef<HTMLDivElement>(null);
@@ -78,7 +80,10 @@ export function Tiles({ dashboard, tiles, views, isEdited, onChange }: TilesProp
               if (from !== -1 && from !== index) move(from, index);
             }}
           >
-            <Tile dashboard={dashboard} tile={tile} read={getRecords} params={paramsOf(tile)}>
+            <Tile
+              {...{ dashboard, tile, read: getRecords, params: paramsOf(tile) }}
+              isStored={stored.some(({ view }) => view === tile.view)}
+            >
               {isEdited && (
                 <TileButtons
                   name={nameOf(tile)}

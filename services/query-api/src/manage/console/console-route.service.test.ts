@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { gzipSync } from 'node:zlib';
+import { brotliDecompressSync, gunzipSync, gzipSync } from 'node:zlib';
 import { createLogger } from '@sluice/shared/base/log';
 import { createHttpServer } from '@sluice/shared/http/server';
 import { Registry } from 'prom-client';
@@ -12,7 +12,7 @@ import { registerConsole } from './console-route.ts';
 let query: QueryService;
 
 beforeAll(async () => {
-  query = await startQuery(inject('clickhouseUrl'));
+  query = await startQuery(inject('clickhouseUrl'), { INGEST_URLS: 'http://ingest:4321/, http://ingest:9' });
 });
 afterAll(() => query.stop());
 
@@ -43,6 +43,25 @@ test('the page is served at /console/ without a key, and may load and reach quer
     'x-content-type-options': 'nosniff',
     'cache-control': 'no-cache',
   });
+});
+
+test('the page says the port of ingest-api, and its files are compressed on the way', async () => {
+  const { body } = await query.app.inject('/console/');
+  expect(body).toContain('<meta name="ingest-port" content="4321">');
+  const [script = ''] = (await filesOfPage()).filter((file) => file.endsWith('.js'));
+  const plain = await query.app.inject(script);
+  for (const [encoding, decompress] of [
+    ['gzip', gunzipSync],
+    ['br', brotliDecompressSync],
+  ] as const) {
+    const sent = await query.app.inject({ url: script, headers: { 'accept-encoding': encoding } });
+    expect([sent.headers['content-encoding'], sent.headers['cache-control']]).toEqual([
+      encoding,
+      plain.headers['cache-control'],
+    ]);
+    expect(sent.rawPayload.length).toBeLessThan(plain.rawPayload.length / 2);
+    expect(decompress(sent.rawPayload).equals(plain.rawPayload)).toBe(true);
+  }
 });
 
 test('a browser that has the page gets 304 without a body', async () => {
@@ -108,7 +127,7 @@ test('without a build, the page says how to build it', async () => {
     registry: new Registry(),
     readiness: () => [],
   });
-  registerConsole(app, folder);
+  registerConsole(app, { folder });
   try {
     const { message } = (await app.inject('/console/')).json();
     expect(message).toBe('The console is not built: run node packages/console/scripts/build.ts.');

@@ -34,19 +34,33 @@ const TYPES: Readonly<Record<string, string>> = {
   svg: 'image/svg+xml',
 };
 
+/** Where ingest-api listens unless it is told otherwise. */
+const INGEST_PORT = '4000';
+
+const DEFAULT_PORTS: Readonly<Record<string, string>> = { 'http:': '80', 'https:': '443' };
+
+/** What the console is made from. */
+interface ConsoleParts {
+  /** Where ingest-apis listen, as query-api reaches them: the page says the port of the first. Default: that of a new one. */
+  readonly ingestUrls?: readonly string[] | undefined;
+  /** Default: where the package @sluice/console is built. */
+  readonly folder?: string;
+}
+
 /**
- * Serves the console at `/console/` without a key: it asks for one. The files are read from `folder` at each request, so
- * that a build needs no restart.
- *
- * @param folder default: where the package @sluice/console is built
+ * Serves the console at `/console/` without a key: it asks for one. The files are read at each request, so that a build needs
+ * no restart.
  */
-export function registerConsole(app: FastifyInstance, folder = FOLDER): void {
+export function registerConsole(app: FastifyInstance, { ingestUrls = [], folder = FOLDER }: ConsoleParts = {}): void {
+  const ingestPort = ingestUrls.slice(0, 1).map(portOf)[0] ?? INGEST_PORT;
   app.get('/console', async (request, reply) => {
     const [path = ''] = request.url.split('?', 1);
     // The page names its files relative to itself, so that it works behind a proxy that adds a path.
     if (!path.endsWith('/')) return await reply.redirect('console/');
-    const page = await readFile(join(folder, 'index.html')).catch(() => undefined);
-    if (!page) throw new Problem('not_found', 'The console is not built: run node packages/console/scripts/build.ts.');
+    const built = await readFile(join(folder, 'index.html'), 'utf8').catch(() => undefined);
+    const page = built?.replace('{ingest-port}', ingestPort);
+    if (page === undefined)
+      throw new Problem('not_found', 'The console is not built: run node packages/console/scripts/build.ts.');
     const etag = `W/"${createHash('sha256').update(page).digest('hex')}"`;
     reply.headers({ ...PAGE_HEADERS, etag });
     if (request.headers['if-none-match'] === etag) return await reply.code(304).send();
@@ -61,6 +75,11 @@ export function registerConsole(app: FastifyInstance, folder = FOLDER): void {
     reply.headers(FILE_HEADERS).type(TYPES[extension] ?? '');
     return await reply.send(file);
   });
+}
+
+function portOf(url: string): string {
+  const { port, protocol } = new URL(url);
+  return port || (DEFAULT_PORTS[protocol] ?? INGEST_PORT);
 }
 
 /** Describes the console, and that `GET /` sends browsers to it. */
