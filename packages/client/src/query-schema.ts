@@ -37,7 +37,8 @@ export interface paths {
          *
          *     Every 15 seconds there is a comment, with the `id` up to which everything was sent. A client that reads slowly is sent the
          *     same events later; one that reads nothing for a minute is disconnected. A position can be resumed for 7 days.
-         *     If its filters are too expensive, the stream ends with a message `event: problem` that has the `code` and the `detail`.
+         *     If its filters need more memory, or read more, than a query may, the stream ends with a message `event: problem` that has the
+         *     `code` and the `detail`. While ClickHouse is too slow for them, it waits, and goes on.
          *     When the stream goes on at another ClickHouse server, there is a message `event: moved` with the names of both (`from`, `to`)
          *     and the time `since` which events may come again: they have the same `uuid`.
          *     A workspace can have 100 stream clients at a time.
