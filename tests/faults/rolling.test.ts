@@ -1,3 +1,4 @@
+import { until } from '@sluice/shared/testing/until';
 import { expect, inject, test } from 'vitest';
 import { startLoad } from '../kit/load.ts';
 import { startPipeline } from '../kit/pipeline.ts';
@@ -28,7 +29,10 @@ test('every service is restarted, one process after the other, under load: every
   for (const instances of [ingests, writers, queries]) {
     for (const index of [0, 1] as const) {
       await untilBothGoOn(load, readers, { accepted: 40, answered: 6 });
+      const before = readers.failedSoFar();
       expect(await instances[index].stop()).toBe(0);
+      if (instances === queries)
+        await until('a query to meet a service that is stopped', async () => readers.failedSoFar() > before);
       instances[index] = await running.replace(instances[index]);
     }
   }
@@ -36,5 +40,4 @@ test('every service is restarted, one process after the other, under load: every
   await expectExactlyOnce(running, clickhouseUrl, await load.stop());
   const mayRetry = ({ status }: FailedRead) => status === undefined || status === 503;
   expect(failed.filter((one) => !mayRetry(one))).toEqual([]);
-  expect(failed.filter(mayRetry).length, 'some queries met a service that was stopped').toBeGreaterThan(0);
 });

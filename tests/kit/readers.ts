@@ -31,6 +31,8 @@ export interface FailedRead {
 export interface Readers extends AsyncDisposable {
   /** How many requests got 200. */
   answeredSoFar(): number;
+  /** How many requests did not. */
+  failedSoFar(): number;
   /** How long the slowest request took, in milliseconds. */
   slowestMs(): number;
   /** Returns all that did not. */
@@ -74,6 +76,7 @@ export function startReaders({ pipeline, urls, paths, pauseMs = 800 }: ReadersOp
 
   return {
     answeredSoFar: () => answered,
+    failedSoFar: () => failed.length,
     slowestMs: () => slowestMs,
     stop,
     async [Symbol.asyncDispose]() {
