@@ -134,7 +134,7 @@ test('a dashboard is made, reordered by keyboard and shared, and its link works 
   await shown(page.getByText('Payments is the last already.'));
   await press(page, 'Make wide', tile);
   await shown(page.getByText('Payments is now wide.'));
-  await page.getByText('Saving …').waitFor({ state: 'detached' });
+  await eventually(() => page.getByText('Saving …').count()).toBe(0);
   await page.reload();
   await eventually(() => tilesOf(page)).toEqual(['All by name', 'Payments']);
   await shown(page.locator('.width-2').getByRole('heading', { name: 'Payments' }));
