@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
 import { ApiError } from './api.ts';
-import { patiently, Turns } from './patience.ts';
+import { patiently, Slots } from './patience.ts';
 
 const busy = () => new ApiError(503, 'The service is busy; try again.', [], 0);
 
 test('so many tasks run at once, the others in their order, also after one that fails', async () => {
-  const turns = new Turns(2);
+  const slots = new Slots(2);
   const begun: number[] = [];
   const ends = Array.from({ length: 4 }, () => Promise.withResolvers<number>());
   const results = ends.map(({ promise }, index) =>
-    turns.run(() => {
+    slots.run(() => {
       begun.push(index);
       return promise;
     }),

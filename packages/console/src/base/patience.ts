@@ -1,7 +1,7 @@
 import { ApiError } from './api.ts';
 
-/** Runs tasks, so many at once, and the others in their order. */
-export class Turns {
+/** Runs tasks, so many at once; the others wait in their order. */
+export class Slots {
   readonly #max: number;
   #running = 0;
   readonly #waiting: (() => void)[] = [];
@@ -10,7 +10,7 @@ export class Turns {
     this.#max = max;
   }
 
-  /** Returns what a task returns, once it had its turn; throws what the task throws. */
+  /** Returns what a task returns, once it had a slot; throws what the task throws. */
   async run<Result>(task: () => Promise<Result>): Promise<Result> {
     if (this.#running < this.#max) this.#running += 1;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));

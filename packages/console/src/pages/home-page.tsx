@@ -13,7 +13,7 @@ import {
   key,
   type OrganizationPage,
   patiently,
-  Turns,
+  Slots,
   timeZone,
   type UserPage,
 } from '../base/base.ts';
@@ -27,11 +27,11 @@ import { Figure, LoadState, Problem, Scrollable, Snippet, Time, useLoad } from '
 const READ_EVERY_MS = 60_000;
 
 /** The numbers of the page are asked for so many at once: they share the slots of the workspace with everybody else. */
-const turns = new Turns(3);
+const slots = new Slots(3);
 
-/** Returns a number of the page, or a list, when it is its turn; throws as `getJson` does. */
-function loadInTurn<Body>(path: string, signal: AbortSignal): Promise<Body> {
-  return turns.run(() => patiently(() => getJson<Body>(path, signal), signal));
+/** Returns a number of the page, or a list, when it has a slot; throws as `getJson` does. */
+function loadInSlot<Body>(path: string, signal: AbortSignal): Promise<Body> {
+  return slots.run(() => patiently(() => getJson<Body>(path, signal), signal));
 }
 
 /** What has changed: numbers beside those of the time before, what happens most, who is new, and whether all of it is stored. */
@@ -79,7 +79,7 @@ interface ComparedProps {
 function Compared({ term, range, measure }: ComparedProps) {
   const { data, error, retry } = useLoad<EventSeries>(
     `${measure} ${range} ${timeZone.value}`,
-    (signal) => loadInTurn(`events/series?${comparison(range, calendar.value, new Date())}&measure=${measure}`, signal),
+    (signal) => loadInSlot(`events/series?${comparison(range, calendar.value, new Date())}&measure=${measure}`, signal),
     READ_EVERY_MS,
   );
   const before = data?.previous?.total ?? null;
@@ -108,7 +108,7 @@ function Trend() {
     `trend ${timeZone.value}`,
     (signal) => {
       const params = new URLSearchParams({ range: '30d', interval: 'day', compare: 'previous' });
-      return loadInTurn(`events/series?${seriesParams(params, calendar.value, new Date())}`, signal);
+      return loadInSlot(`events/series?${seriesParams(params, calendar.value, new Date())}`, signal);
     },
     READ_EVERY_MS,
   );
@@ -143,7 +143,7 @@ function TopEvents() {
     `top ${timeZone.value}`,
     (signal) => {
       const query = comparison('7d', calendar.value, new Date());
-      return loadInTurn(`events/series?${query}&groupBy=event&groups=${TOP_EVENTS}`, signal);
+      return loadInSlot(`events/series?${query}&groupBy=event&groups=${TOP_EVENTS}`, signal);
     },
     READ_EVERY_MS,
   );
@@ -204,7 +204,7 @@ function NewestEntities({ path, title }: NewestProps) {
   const loaded = useLoad(
     path,
     (signal) =>
-      loadInTurn<UserPage | OrganizationPage>(
+      loadInSlot<UserPage | OrganizationPage>(
         `${path}?orderByField=firstSeenAt&orderByDirection=DESC&limit=${NEWEST}`,
         signal,
       ),

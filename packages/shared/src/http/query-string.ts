@@ -33,6 +33,12 @@ export function parseQueryString(text: string): Record<string, string[]> {
   return parameters;
 }
 
+/** Returns the parameters of a query in which each has one value. As that of {@link parseQueryString}, the object has no prototype. */
+export function queryOf(texts: Readonly<Record<string, string>>): QueryParameters {
+  const lists = Object.entries(texts).map(([name, text]) => [name, [text]]);
+  return Object.assign(Object.create(null), Object.fromEntries(lists));
+}
+
 function decode(text: string): string | undefined {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));

@@ -21,8 +21,8 @@ export const BUNDLES = 'SLUICE_TEST_BUNDLES';
  * Returns the file that Node.js runs a program from.
  *
  * @param options `checkout`: the folder of the repository, such as one of another version. `env`: what the program gets. Only
- * programs of this checkout are bundled, and only those without `NODE_OPTIONS`: what these load, such as tracing, shares
- * modules with the sources
+ * programs of this checkout are bundled, and only those without `NODE_OPTIONS`: tracing, which is loaded by it, knows a service by
+ * the path of its file
  */
 export function programFile(name: ProgramName, { checkout = THIS_CHECKOUT, env = {} }: ProgramOptions = {}): string {
   const bundles = process.env[BUNDLES];

@@ -43,6 +43,19 @@ export function described<Options extends { readonly config: object }>(options: 
 /** What an operation has besides its names and what it shares with its neighbors. */
 export type OwnDescription = Pick<OperationDescription, 'responses'> & Partial<OperationDescription>;
 
+/** What the operations of a route file share. `codes` are by default those of all operations. */
+type SharedDescription = Pick<OperationDescription, 'tag'> & Partial<CommonDescription>;
+
+/** Returns a function that describes operations: each has what they share, and its own. */
+export function describer({ codes: sharedCodes, ...shared }: SharedDescription) {
+  return (operationId: string, summary: string, own: (config: QueryConfig) => OwnDescription): Describe =>
+    (common, config) => {
+      const { codes = [], ...rest } = own(config);
+      const all = [...(sharedCodes ?? common.codes), ...codes];
+      return { ...common, ...shared, operationId, summary, ...rest, codes: all };
+    };
+}
+
 /** The problems of a body of JSON. */
 export const BODY_CODES = ['malformed_json', 'body_too_large', 'unsupported_media_type'] as const;
 

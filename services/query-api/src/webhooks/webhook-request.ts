@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { invalidRequest, Problem } from '@sluice/shared/http/problem';
+import { queryOf } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
 import type { KnownSegments } from '../records/owners/segment.ts';
 import { parseStreamRequest } from '../stream/stream-parameters.ts';
@@ -108,8 +109,7 @@ async function requireValid(
     throw new Problem('invalid_request', 'The request has an error.', { errors });
   }
   try {
-    const query = Object.fromEntries(Object.entries(filters).map(([name, text]) => [name, [text]]));
-    parseStreamRequest(await segments.inQuery(workspace, query), undefined, workspace);
+    parseStreamRequest(await segments.inQuery(workspace, queryOf(filters)), undefined, workspace);
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     const errors = error.errors?.map((one) => ({ ...one, path: `filter.${one.path}` }));

@@ -1,5 +1,6 @@
 import { sleep } from '@sluice/shared/base/retry';
 import type { MemoryBudget, Reservation } from '@sluice/shared/http/memory-budget';
+import { queryOf } from '@sluice/shared/http/query-string';
 import { reserve } from '../http/request-memory.ts';
 import type { KnownSegments } from '../records/owners/segment.ts';
 import type { StreamHubs } from '../stream/stream-hubs.ts';
@@ -94,8 +95,7 @@ export class WebhookStream {
     after?: StreamId,
     budget?: Pick<MemoryBudget, 'open'>,
   ): Promise<WebhookStream> {
-    const parameters = Object.fromEntries(Object.entries(filter).map(([name, value]) => [name, [value]]));
-    const known = await source.inQuery(workspace, parameters);
+    const known = await source.inQuery(workspace, queryOf(filter));
     const { selection, key, weight } = parseStreamRequest(known, undefined, workspace);
     const memory = budget?.open({ hash: `webhooks of ${workspace}`, workspace });
     try {

@@ -2,11 +2,11 @@ import { Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import type { QueryConfig } from '../config.ts';
 import {
   BODY_CODES,
   type Describe,
   described,
+  describer,
   jsonBody,
   jsonResponse,
   type OwnDescription,
@@ -174,15 +174,10 @@ const DELIVERY = `A delivery is a \`POST\` of \`{"type": "event", "timestamp": â
 Standard Webhooks says. Events come at least once, in the order of storage. Any 2xx within the time limit is a delivery;
 otherwise it is sent again, later and later, and no later event is sent before.`;
 
-function describing(operationId: string, summary: string, own: (config: QueryConfig) => OwnDescription): Describe {
-  return (common, config) => {
-    const { codes = [], ...rest } = own(config);
-    return {
-      ...{ ...common, scope: 'webhooks', keyOptional: false, tag: 'webhooks', operationId, summary, ...rest },
-      codes: ['webhooks_not_available', 'store_unavailable', 'overloaded', ...codes],
-    };
-  };
-}
+const describing = describer({
+  ...{ tag: 'webhooks', scope: 'webhooks', keyOptional: false },
+  codes: ['webhooks_not_available', 'store_unavailable', 'overloaded'],
+});
 
 /** Describes an operation of one webhook; by itself it responds with the webhook. */
 function describingOne(

@@ -4,15 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import type { QueryConfig } from '../../config.ts';
 import { encodeCursor, readCursor } from '../../http/cursor.ts';
-import {
-  type Describe,
-  jsonResponse,
-  limitSchema,
-  nextCursorSchema,
-  type OwnDescription,
-  once,
-  timeSchema,
-} from '../../http/describe.ts';
+import { describer, jsonResponse, limitSchema, nextCursorSchema, once, timeSchema } from '../../http/describe.ts';
 import { LIMIT_DEFAULT } from '../../http/limits.ts';
 import { cursorParameter, limitParameter } from '../../records/filters/parameter-schemas.ts';
 import { parseParameters, refuseErrors, refuseParameters } from '../../records/filters/parameters.ts';
@@ -166,13 +158,7 @@ const schemas = once(() => {
 
 const idParameter = () => z.object({ id: z.string().meta({ description: 'The id of the dead letter.' }) });
 
-function describing(operationId: string, summary: string, own: () => OwnDescription): Describe {
-  return (common) => {
-    const { codes = [], ...rest } = own();
-    const shared = { ...common, scope: 'admin', keyOptional: false, tag: 'dead-letters' } as const;
-    return { ...shared, operationId, summary, ...rest, codes: [...common.codes, ...codes] };
-  };
-}
+const describing = describer({ tag: 'dead-letters', scope: 'admin', keyOptional: false });
 
 const describeList = describing('listDeadLetters', 'Dead letters of the workspace', () => ({
   description:

@@ -3,15 +3,7 @@ import { SCOPES } from '@sluice/shared/keys/keys-file';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import type { QueryConfig } from '../../config.ts';
-import {
-  BODY_CODES,
-  type Describe,
-  described,
-  jsonBody,
-  jsonResponse,
-  type OwnDescription,
-  once,
-} from '../../http/describe.ts';
+import { BODY_CODES, described, describer, jsonBody, jsonResponse, once } from '../../http/describe.ts';
 import { KEYS_PER_WORKSPACE_MAX } from '../../http/limits.ts';
 import { acceptJson } from '../../http/request-memory.ts';
 import { refuseParameters } from '../../records/filters/parameters.ts';
@@ -88,13 +80,7 @@ const schemas = once(() => {
   return { keys, created };
 });
 
-function describing(operationId: string, summary: string, own: () => OwnDescription): Describe {
-  return (common) => {
-    const { codes = [], ...rest } = own();
-    const shared = { ...common, scope: 'admin', keyOptional: false, tag: 'keys' } as const;
-    return { ...shared, operationId, summary, ...rest, codes: ['overloaded', ...codes] };
-  };
-}
+const describing = describer({ tag: 'keys', scope: 'admin', keyOptional: false, codes: ['overloaded'] });
 
 const describeList = describing('listKeys', 'Keys of the workspace', () => ({
   description: 'Neither the keys nor their hashes.',

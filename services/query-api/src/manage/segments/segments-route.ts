@@ -2,15 +2,7 @@ import { type InputError, Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import {
-  BODY_CODES,
-  type Describe,
-  described,
-  jsonBody,
-  jsonResponse,
-  type OwnDescription,
-  once,
-} from '../../http/describe.ts';
+import { BODY_CODES, type Describe, described, describer, jsonBody, jsonResponse, once } from '../../http/describe.ts';
 import {
   SEGMENT_CONDITIONS_MAX,
   SEGMENT_NAME_CHARACTERS_MAX,
@@ -120,15 +112,7 @@ const schemas = once(() => {
   return { segment, counted };
 });
 
-function describing(operationId: string, summary: string, own: () => OwnDescription): Describe {
-  return (common) => {
-    const { codes = [], ...rest } = own();
-    return {
-      ...{ ...common, tag: 'segments', operationId, summary, ...rest },
-      codes: ['views_not_available', 'store_unavailable', 'overloaded', ...codes],
-    };
-  };
-}
+const describing = describer({ tag: 'segments', codes: ['views_not_available', 'store_unavailable', 'overloaded'] });
 
 const withName = {
   path: z.object({ name: z.string().meta({ description: 'The name of the segment.', example: 'paying' }) }),

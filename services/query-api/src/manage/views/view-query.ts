@@ -1,5 +1,5 @@
 import { type InputError, Problem } from '@sluice/shared/http/problem';
-import type { QueryParameters } from '@sluice/shared/http/query-string';
+import { type QueryParameters, queryOf } from '@sluice/shared/http/query-string';
 import { refuseErrors } from '../../records/filters/parameters.ts';
 import { timeZoneParameter } from '../../reports/calendar.ts';
 import type { View } from './view.ts';
@@ -41,9 +41,7 @@ export function viewQuery(
       ...(weekStart !== undefined && { weekStart }),
     }),
   };
-  const query = Object.entries({ ...texts, ...own }).map(([name, text]): [string, string[]] => [name, [text]]);
-  // Without a prototype, as that of an address.
-  return { query: Object.assign(Object.create(null), Object.fromEntries(query)), errors };
+  return { query: queryOf({ ...texts, ...own }), errors };
 }
 
 /**

@@ -3,15 +3,7 @@ import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { hashKey } from '@sluice/shared/keys/keys-file';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { z } from 'zod';
-import {
-  BODY_CODES,
-  type Describe,
-  described,
-  jsonBody,
-  jsonResponse,
-  type OwnDescription,
-  once,
-} from '../../http/describe.ts';
+import { BODY_CODES, described, describer, jsonBody, jsonResponse, once } from '../../http/describe.ts';
 import { acceptJson } from '../../http/request-memory.ts';
 import { refuseErrors, refuseParameters } from '../../records/filters/parameters.ts';
 import { PAGE_BYTES, pageMembers, parseWholeList, wholeListParameters } from '../../records/filters/whole-lists.ts';
@@ -333,15 +325,7 @@ function pathOf(...names: readonly string[]) {
   return { path: z.object(Object.fromEntries(names.map((name) => [name, z.string()]))) };
 }
 
-function describing(operationId: string, summary: string, own: () => OwnDescription): Describe {
-  return (common) => {
-    const { codes = [], ...rest } = own();
-    return {
-      ...{ ...common, tag: 'views', operationId, summary, ...rest },
-      codes: ['views_not_available', 'store_unavailable', 'overloaded', ...codes],
-    };
-  };
-}
+const describing = describer({ tag: 'views', codes: ['views_not_available', 'store_unavailable', 'overloaded'] });
 
 /** A list of documents, and what a response with all of them has in it, and one with one of them. */
 interface DescribedList {

@@ -1,5 +1,5 @@
 import { type InputError, invalidRequest } from '@sluice/shared/http/problem';
-import type { QueryParameters } from '@sluice/shared/http/query-string';
+import { type QueryParameters, queryOf } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
 import { BEHAVIOUR_DAYS_MAX, BEHAVIOUR_TIMES_MAX, SEGMENT_CONDITIONS_MAX } from '../../http/limits.ts';
 import type { FieldFilter, OperandKind } from '../filters/operators.ts';
@@ -96,8 +96,7 @@ export function segmentOf({ of, filters, behaviour }: SegmentDefinition): Segmen
 }
 
 function readFilters(filters: SegmentDefinition['filters']) {
-  const query = Object.fromEntries(Object.entries(filters).map(([name, text]) => [name, [text]]));
-  return parseParameters({}, filterable, query);
+  return parseParameters({}, filterable, queryOf(filters));
 }
 
 /** The operators of the parameter that names segments, `segment`. */
@@ -119,11 +118,11 @@ export const SEGMENT: OperandKind = {
 /** The parameters that name segments. ClickHouse reads the same expression. */
 export const SEGMENT_PARAMETER = `^(step[0-9]+[.])?segment(\\[(${SEGMENT_OPERATORS.join('|')})\\])?$`;
 
-const isSegmentParameter = (name: string) => new RegExp(SEGMENT_PARAMETER).test(name);
+const SEGMENT_PATTERN = new RegExp(SEGMENT_PARAMETER);
 
 /** Whether parameters name segments. */
 export function namesSegments(parameters: object): boolean {
-  return Object.keys(parameters).some(isSegmentParameter);
+  return Object.keys(parameters).some((name) => SEGMENT_PATTERN.test(name));
 }
 
 /** Returns the parameters with what segments are in place of their names. */
@@ -139,7 +138,7 @@ export function withSegments(query: QueryParameters, known: ReadonlyMap<string, 
       .map((name) => jsonOf(name).replaceAll(/[\\,]/g, '\\$&'))
       .join(',');
   const replaced = Object.entries(query).map(([name, texts]): [string, readonly string[]] => {
-    if (!isSegmentParameter(name)) return [name, texts];
+    if (!SEGMENT_PATTERN.test(name)) return [name, texts];
     return [name, texts.map(name.endsWith('[in]') ? listOf : jsonOf)];
   });
   // Without a prototype, as that of an address.
