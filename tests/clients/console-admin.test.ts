@@ -204,11 +204,25 @@ test('a webhook is created and deleted by keyboard; its secret is shown once', a
   await page.keyboard.type('paid');
   // Suggestions, if there are any yet, are closed.
   await page.keyboard.press('Escape');
+  await tabTo(page, page.getByRole('button', { name: 'Add a filter' }));
+  await page.keyboard.press('Enter');
+  const [property, value] = [page.getByLabel('Property or field'), page.getByLabel('Value')];
+  await tabTo(page, property);
+  await page.keyboard.type('a.b.c.d.e.f.g.h.i');
+  await page.keyboard.press('Escape');
+  await tabTo(page, value);
+  await page.keyboard.type('pro');
+  await page.keyboard.press('Escape');
+  await tabTo(page, page.getByRole('button', { name: 'Create a webhook' }));
+  await page.keyboard.press('Enter');
+  await eventually(() => page.getByRole('alert').textContent()).toMatch(/filter\.properties\.a\.b\.c/);
+  await property.fill('plan');
+  await page.keyboard.press('Escape');
   await tabTo(page, page.getByRole('button', { name: 'Create a webhook' }));
   await page.keyboard.press('Enter');
   await shown(page.getByText('The webhook is created.'));
   expect(await page.locator('.snippet').textContent()).toMatch(/^whsec_/);
-  await shown(page.getByRole('row', { name: /Event is paid, one by one active/ }));
+  await shown(page.getByRole('row', { name: /Event is paid, plan is pro, one by one active/ }));
 
   await tabTo(page, page.getByRole('link', { name: receiver.url }));
   await page.keyboard.press('Enter');

@@ -2,6 +2,7 @@
 // inject('kafkaBrokers') and inject('clickhouseUrl'). The profile of the ClickHouse account sets everything that our
 // statements depend on to another value: what they mean must not depend on it. The engines that a test starts itself have
 // the default profile. It also builds the console, which query-api serves, and bundles the programs.
+import { rm } from 'node:fs/promises';
 import { parseTestStackKind, startTestStack } from '@sluice/local-stack/test-stack';
 import { CONTRARY_SETTINGS } from '@sluice/shared/clickhouse/testing/contrary-settings';
 import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
@@ -27,7 +28,7 @@ export default async function setup({ vitest }: TestProject): Promise<void> {
 }
 
 async function start(vitest: Vitest): Promise<void> {
-  const [stack] = await Promise.all([
+  const [stack, bundles] = await Promise.all([
     startTestStack({
       kind: parseTestStackKind(process.env['SLUICE_TEST_STACK']),
       clickhouseProfile: CONTRARY_SETTINGS,
@@ -38,6 +39,7 @@ async function start(vitest: Vitest): Promise<void> {
     buildConsole(),
   ]);
   vitest.onClose(() => stack.stop());
+  vitest.onClose(() => rm(bundles, { recursive: true, force: true }));
   vitest.provide('kafkaBrokers', stack.kafkaBrokers);
   vitest.provide('clickhouseUrl', stack.clickhouseUrl);
 }

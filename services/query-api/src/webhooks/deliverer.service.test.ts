@@ -3,6 +3,7 @@ import { sleep } from '@sluice/shared/base/retry';
 import { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { Problem } from '@sluice/shared/http/problem';
 import { eventually } from '@sluice/shared/testing/eventually';
+import { until } from '@sluice/shared/testing/until';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { QueryMetrics, StreamMetrics } from '../metrics.ts';
@@ -63,7 +64,7 @@ beforeAll(async () => {
       metrics: new WebhookMetrics(registry),
       logger,
     },
-    ...{ retryMsMax: 1_000, giveUpMs: 600_000, pause: async () => true },
+    ...{ retryMsMax: 1_000, giveUpMs: 600_000, segmentsMsMax: 600_000, pause: async () => true },
   };
 });
 afterAll(() => started.disposeAsync());
@@ -78,10 +79,10 @@ function webhookTo(url: string, workspace = 'a'): Webhook {
 async function begin(
   url: string,
   leaseMsLeft: () => number,
-  { workspace, ...given }: Partial<DelivererOptions> & { readonly workspace?: string } = {},
+  { workspace, filter = {}, ...given }: Partial<DelivererOptions> & Partial<Pick<Webhook, 'workspace' | 'filter'>> = {},
 ) {
-  const webhook = webhookTo(url, workspace);
-  const position = await positionNow(streams, webhook);
+  const webhook = { ...webhookTo(url, workspace), filter };
+  const position = await positionNow(streams, webhookTo(url, workspace));
   const progress = { epoch: 1, position, sendingTo: '', attempts: 0, failingMs: 0, logLines: 0 };
   return new Deliverer({ ...options, ...given }, { webhook, progress, leaseMsLeft });
 }
@@ -106,6 +107,45 @@ test('an event that is read after the lease has ended is not sent', async () => 
   msLeft = 60_000;
   await eventually(() => receiver.uuids).toEqual([first.uuid, second.uuid]);
   await deliverer.stop();
+});
+
+test('a segment that is changed is in force once its time is over; without segments a stream stays open', async () => {
+  await using receiver = await Receiver.start();
+  await using other = await Receiver.start();
+  // What the segment is: events of a name are enough for a test of deliveries.
+  let named = 'one';
+  const opened = { withSegment: 0, without: 0 };
+  const openedBy = (who: keyof typeof opened): DelivererOptions['streams'] => ({
+    async open(...request) {
+      opened[who] += 1;
+      return await streams.open(...request);
+    },
+    inQuery: async (_, { segment, ...parameters }) => ({ ...parameters, ...(segment && { event: [named] }) }),
+  });
+  const given = { workspace: 'segments', segmentsMsMax: 500 };
+  const withSegment = { ...given, filter: { segment: 's' }, streams: openedBy('withSegment') };
+  const deliverer = await begin(receiver.url, () => 60_000, withSegment);
+  const plain = await begin(other.url, () => 60_000, { ...given, streams: openedBy('without') });
+  const storeOne = async (event: string) => {
+    const stored = anEvent({ event });
+    await query.store('segments', [stored]);
+    return stored.uuid;
+  };
+
+  const first = await storeOne('one');
+  await eventually(() => receiver.uuids).toContain(first);
+  named = 'two';
+  const before = opened.withSegment;
+  // A stream ends with the first event after its time. Of two that are opened now, the second one knows the change for sure.
+  await until('the stream to be opened twice more', async () => {
+    await storeOne('one');
+    return opened.withSegment >= before + 2;
+  });
+  const changed = await storeOne('two');
+  await eventually(() => receiver.uuids).toContain(changed);
+  await eventually(() => other.uuids).toContain(changed);
+  expect(opened.without).toBe(1);
+  await Promise.all([deliverer.stop(), plain.stop()]);
 });
 
 test('a stream that ends at once is not opened again and again', async () => {

@@ -17,9 +17,6 @@ import { type StreamSource, WebhookStream } from './webhook-stream.ts';
 /** The first delay after a failed attempt, in milliseconds; it doubles with each. */
 const RETRY_MS_MIN = 1_000;
 
-/** For how long a stream keeps what the segments of its filter were when it was opened, in milliseconds; it says where it is more often. */
-const SEGMENTS_MS_MAX = 60_000;
-
 /** How long a stream that ended is not opened again, in milliseconds. */
 const REOPEN_MS = 200;
 
@@ -44,6 +41,11 @@ export interface DelivererOptions {
   readonly retryMsMax: number;
   /** How long attempts may fail before the webhook is paused, in milliseconds. */
   readonly giveUpMs: number;
+  /**
+   * For how long a stream keeps what the segments of its filter were when it was opened, in milliseconds; it says where it is more
+   * often.
+   */
+  readonly segmentsMsMax: number;
   /** Pauses the webhook; returns false if it was resumed or paused by somebody else since the delivery began. */
   readonly pause: (webhook: Webhook, reason: PauseReason) => Promise<boolean>;
 }
@@ -150,12 +152,13 @@ export class Deliverer {
     const { signal } = this.#stopping;
     const after = decodePosition(this.#progress.position);
     if (!after) throw new Problem('position_lost', 'The stored position is malformed.');
-    const { streams, memory } = this.#options;
+    const { streams, memory, segmentsMsMax } = this.#options;
+    const hasSegments = namesSegments(this.webhook.filter);
     const stream = await WebhookStream.open(streams, this.webhook, after, memory);
     const openedMs = performance.now();
     try {
       for (;;) {
-        if (namesSegments(this.webhook.filter) && performance.now() - openedMs > SEGMENTS_MS_MAX) return false;
+        if (hasSegments && performance.now() - openedMs > segmentsMsMax) return false;
         stream.release();
         const next = await gather(stream, this.webhook, this.#progress.sendingTo, signal, (receivedAtMs) => {
           this.#behindSinceMs ||= receivedAtMs;

@@ -20,6 +20,9 @@ import { WebhookPositions } from './webhook-positions.ts';
 import { WebhookRegister } from './webhook-register.ts';
 import type { StreamSource } from './webhook-stream.ts';
 
+/** A changed segment is in force for every webhook that names it after so many milliseconds, and its next position. */
+const SEGMENTS_MS_MAX = 60_000;
+
 export interface WebhooksOptions {
   readonly config: QueryConfig;
   /** With the account that stores the state of webhooks. */
@@ -63,6 +66,7 @@ export class Webhooks implements Component {
       deliverer: {
         ...{ streams, memory, shown, places, sender, positions, log },
         ...{ retryMsMax: config.WEBHOOK_RETRY_MS_MAX, giveUpMs: config.WEBHOOK_GIVE_UP_MS },
+        segmentsMsMax: SEGMENTS_MS_MAX,
       },
     });
   }
