@@ -54,6 +54,7 @@ test('it describes every code except those of queries', () => {
     'replay_not_available',
     'not_replayable',
     'views_not_available',
+    'segment_in_use',
     'store_unavailable',
     'position_lost',
     'too_many_listeners',

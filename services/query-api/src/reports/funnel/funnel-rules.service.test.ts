@@ -306,6 +306,7 @@ test('responses and parameters are as documented', async () => {
     'userProperties',
     'organizationProperties',
     'stepFilters',
+    'stepSegments',
     'operators',
   ]);
 });

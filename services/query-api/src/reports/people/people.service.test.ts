@@ -130,7 +130,7 @@ test.each([
 test('responses and parameters are as documented', async () => {
   const checker = createDocumentChecker((await query.app.inject('/openapi.json')).json());
   for (const [path, url, own, filters] of [
-    ['/events/funnel/people', `${FUNNEL}&step=1`, funnelPeopleParameters, ['stepFilters']],
+    ['/events/funnel/people', `${FUNNEL}&step=1`, funnelPeopleParameters, ['stepFilters', 'stepSegments']],
     ['/events/retention/people', `${RETENTION}&cohort=2026-03-01`, retentionPeopleParameters, []],
   ] as const) {
     const response = await query.app.inject({ url, headers: { authorization: 'Bearer a' } });
