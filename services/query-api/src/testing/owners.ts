@@ -1,6 +1,6 @@
 import fc, { sample } from '@sluice/shared/testing/fast-check';
 import { parseJson } from '@sluice/shared/text/json';
-import { BEHAVIOUR_DAYS_MAX } from '../http/limits.ts';
+import { BEHAVIOUR_DAYS_MAX, SEGMENTS_OF_REQUEST_MAX } from '../http/limits.ts';
 import type { Condition } from '../records/filters/operators.ts';
 import type { Owner } from '../records/owners/owners.ts';
 import { conditionsFor, textOf } from './conditions.ts';
@@ -329,7 +329,9 @@ const anyTimeFilter = fc
 const anySegmentFilter = fc
   .tuple(fc.constantFrom(...SEGMENT_NAMES), fc.constantFrom('eq', 'ne', 'in'))
   .map(([name, operator]): Part => {
-    const names = operator === 'in' ? SEGMENT_NAMES.filter((one) => kindOf(one) === kindOf(name)).join(',') : name;
+    const ofKind = SEGMENT_NAMES.filter((one) => kindOf(one) === kindOf(name));
+    // A question may also name one by each of the other operators.
+    const names = operator === 'in' ? ofKind.slice(0, SEGMENTS_OF_REQUEST_MAX - 2).join(',') : name;
     return {
       asked: [`segment[${operator}]`, names],
       expected: [`properties.${kindOf(name)}.segments[${operator}]`, names],
@@ -409,17 +411,19 @@ const anyQuestion = fc
   .map(([[asked, expected], filters, step, group]): Question => {
     const isGrouped = (GROUPED_REPORTS as readonly string[]).includes(asked);
     const isOfStep = asked.startsWith('/events/funnel?') && step === 0;
-    const parts = [
+    const given = [
       ...filters.map((filter) => (isOfStep ? ofStep(filter) : filter)),
       ...(isGrouped && group ? [group] : []),
     ];
+    // One name asks for users and for organizations in a segment, of which the reference has two.
+    const parts = [...new Map(given.toReversed().map((part) => [part.asked[0], part])).values()];
     return { asked: withParts(asked, parts, 'asked'), expected: withParts(expected, parts, 'expected') };
   });
 
-/** A parameter is given once: the first one counts. */
+/** A parameter is given once: that of the read counts. */
 function withParts(read: string, parts: readonly Part[], side: 'asked' | 'expected'): string {
   const [path, query] = read.split('?');
-  const given = [...parts.map((one) => one[side]).toReversed(), ...new URLSearchParams(query)];
+  const given = [...parts.map((one) => one[side]), ...new URLSearchParams(query)];
   return `${path}?${new URLSearchParams([...new Map(given.map(([name, value]) => [name, value]))])}`;
 }
 
