@@ -1,5 +1,10 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { parseBackupLocation } from '@sluice/cli/backup/backup-location';
+import { backupConfig } from '@sluice/cli/backup/config';
+import { clientOf } from '@sluice/cli/backup/connect';
+import { runBackup } from '@sluice/cli/backup/run-backup';
+import { loadConfig } from '@sluice/shared/config';
 import { inherited } from '@sluice/shared/testing/inherited';
 import { programFile } from '@sluice/shared/testing/program-file';
 import type { Pipeline } from './pipeline.ts';
@@ -41,4 +46,29 @@ export function startSluice({ environment }: Pick<Pipeline, 'environment'>, args
   }
   const ended = once(child, 'close').then(([code]): CommandEnd => ({ code: Number(code), output }));
   return { child, ended };
+}
+
+/** Makes a backup, and calls `before` before ClickHouse begins with each part: 0, 1 and 2. */
+export async function backUp(
+  { environment }: Pick<Pipeline, 'environment'>,
+  to: string,
+  before: (part: number) => Promise<unknown>,
+  { signal = new AbortController().signal, bytesPerSecond = 0 } = {},
+): Promise<void> {
+  const config = loadConfig(backupConfig, environment);
+  await using cleanup = new AsyncDisposableStack();
+  const client = clientOf(config, 'test', config.CLICKHOUSE_DATABASE);
+  cleanup.defer(() => client.close());
+  let part = 0;
+  const hooked: typeof client = Object.assign(Object.create(client), {
+    query: async (...args: Parameters<typeof client.query>) => {
+      if (!args[0].query.startsWith('BACKUP')) return await client.query(...args);
+      await before(part);
+      part += 1;
+      const clickhouse_settings = { max_backup_bandwidth: String(bytesPerSecond) };
+      return await client.query({ ...args[0], clickhouse_settings });
+    },
+  });
+  const location = parseBackupLocation('--to', to, config, '/');
+  await runBackup({ client: hooked, groupId: config.KAFKA_GROUP_ID, location, signal, onProgress: () => {} });
 }

@@ -3,7 +3,8 @@ import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findFreePorts } from '@sluice/local-stack/ports';
-import { QUERY_ACCOUNT, WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
+import { ADMINISTRATOR, QUERY_ACCOUNT, WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
+import { createNewest } from '@sluice/shared/clickhouse/testing/test-database';
 import { generateKey, hashKey, type KeyEntry, SCOPES, type Scope, writeKeysFile } from '@sluice/shared/keys/keys-file';
 import { parseRange } from '@sluice/shared/servers/partition-range';
 import { explain, until } from '@sluice/shared/testing/until';
@@ -162,6 +163,14 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
   const scopes = options.checkout === undefined ? SCOPES : SCOPES_OF_OLDER_VERSIONS;
   const key = await createKey('test', scopes);
   for (const [workspace, given] of Object.entries(options.keys ?? {})) await createKey(workspace, scopes, given);
+  const stores: readonly PipelineServer[] = Object.values(options.servers ?? { '': { url: options.clickhouseUrl } });
+  if (options.checkout === undefined) {
+    // A writer creates what this account does not reach, such as a database behind TLS.
+    const created = stores.map(({ url, database: own = database }) =>
+      createNewest({ CLICKHOUSE_URL: url, CLICKHOUSE_DATABASE: own, ...ADMINISTRATOR }).catch(() => undefined),
+    );
+    await Promise.all(created);
+  }
   const services = { writer: start('writer'), 'ingest-api': start('ingest-api'), 'query-api': start('query-api') };
   const writers: Record<string, Service> = firstServer === undefined ? {} : { [firstServer]: services.writer };
   for (const server of serverNames.slice(1)) writers[server] = start('writer', (await findFreePorts(1))[0], server);
@@ -275,10 +284,7 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
     async stop() {
       stopped = true;
       await Promise.all([...Object.values({ ...writers, ...services }), ...extra].map((service) => service.kill9()));
-      const servers: readonly PipelineServer[] = Object.values(
-        options.servers ?? { '': { url: options.clickhouseUrl } },
-      );
-      for (const { url, database: own = database } of servers) await dropDatabase(url, own);
+      for (const { url, database: own = database } of stores) await dropDatabase(url, own);
       await rm(folder, { recursive: true, force: true });
     },
     [Symbol.asyncDispose]: () => pipeline.stop(),

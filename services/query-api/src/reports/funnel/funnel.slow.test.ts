@@ -191,7 +191,7 @@ test('a funnel equals a fold of the events that are shown', async () => {
         exact: true,
       });
     }),
-    { numRuns: 30, endOnFailure: true },
+    { numRuns: 12, endOnFailure: true },
   );
 });
 
@@ -233,7 +233,7 @@ test('the people behind a number are those who are counted, page by page', async
         }));
       expect(people, HOW_TO_REPEAT).toEqual(inOrderOfIds(expected));
     }),
-    { numRuns: 20, endOnFailure: true },
+    { numRuns: 8, endOnFailure: true },
   );
 });
 
