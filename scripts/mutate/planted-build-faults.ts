@@ -75,11 +75,11 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   },
   {
     name: 'sql/expired-shown',
-    file: query('sql/shown-rows.ts'),
+    file: query('sql/sql-runner.ts'),
     search: "keptFromMs === undefined ? 'all' : String(keptFromMs)",
     replacement: "'all'",
     breaks: 'Statements of SQL read events that have expired.',
-    tests: [query('sql/shown-rows.test.ts')],
+    tests: [query('sql/sql-runner.test.ts')],
   },
   {
     name: 'sql/state-of-any-function',

@@ -12,14 +12,11 @@ import { ATTRIBUTE, QUERY_ID } from '@sluice/shared/tracing/attributes';
 import { markFailed } from '@sluice/shared/tracing/failed-span';
 import { tracer } from '@sluice/shared/tracing/tracer';
 import { type QuerySettings, SEVERAL_SERVERS_SETTINGS } from './query-settings.ts';
-import { queryStringOf } from './query-string.ts';
 import { readAhead } from './read-ahead.ts';
 import { ClickHouseException, ConnectionFailure, exceptionIn, QueryTooLong } from './read-failures.ts';
-import { refuseTooLong } from './request-limits.ts';
-import { resultBytes } from './result-bytes.ts';
 import { parseRows, type RowBatches } from './row-parser.ts';
 import type { Sql } from './sql.ts';
-import { formOf } from './statement-form.ts';
+import { formOf, queryStringOf, refuseTooLong } from './statement-request.ts';
 import type { StatementWatch } from './statement-slot.ts';
 
 /**
@@ -365,4 +362,50 @@ async function* inSpan<Item>(
   } finally {
     span.end();
   }
+}
+
+/** How much of an exception is read, in characters. */
+const EXCEPTION_CHARACTERS_MAX = 16 * 1_024;
+
+/**
+ * Returns the bytes of a result in any format, as they arrive.
+ *
+ * ClickHouse appends an exception that it meets after it has begun its response: `\r\n__exception__\r\n<tag>\r\n` and the
+ * message. Each chunk is held back until the next one has come, so that no byte of an exception is ever returned.
+ *
+ * @param tag the random text of this response that precedes an exception; empty when ClickHouse named none
+ * @throws {ClickHouseException} what ClickHouse appended
+ * @throws {ConnectionFailure} when the response breaks off
+ */
+export async function* resultBytes(
+  chunks: AsyncIterable<Buffer>,
+  tag: string,
+): AsyncGenerator<Buffer, void, undefined> {
+  const marker = Buffer.from(`\r\n__exception__\r\n${tag}`);
+  let held: Buffer = Buffer.alloc(0);
+  let exception: string | undefined;
+  try {
+    for await (const chunk of chunks) {
+      if (exception !== undefined) {
+        exception += chunk.toString('utf8', 0, EXCEPTION_CHARACTERS_MAX - exception.length);
+        continue;
+      }
+      const tail = held.subarray(-marker.length);
+      const seam = Buffer.concat([tail, chunk.subarray(0, marker.length)]);
+      // A marker may lie across several short chunks.
+      const joins = chunk.length < marker.length || seam.includes(marker);
+      const ready = joins ? held.subarray(0, held.length - tail.length) : held;
+      if (ready.length > 0) yield ready;
+      held = joins ? Buffer.concat([tail, chunk]) : chunk;
+      const exceptionAt = held.indexOf(marker);
+      if (exceptionAt >= 0) exception = held.toString('utf8', exceptionAt, exceptionAt + EXCEPTION_CHARACTERS_MAX);
+    }
+  } catch (error) {
+    // ClickHouse may close the connection after an exception.
+    if (exception === undefined) throw error;
+  }
+  if (exception !== undefined) {
+    throw exceptionIn(exception) ?? new ConnectionFailure('ClickHouse ended its response with an unknown error');
+  }
+  if (held.length > 0) yield held;
 }

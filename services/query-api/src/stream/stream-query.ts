@@ -3,10 +3,9 @@ import { EVENT_SELECT, type EventRow, sortKeyOf } from '../records/events/event-
 import { type EventSelection, filterConditions, ownersIn } from '../records/events/event-selection.ts';
 import { shownConditions } from '../store/deletions/hidden-events.ts';
 import type { Statement } from '../store/query.ts';
-import { queryStringOf } from '../store/query-string.ts';
-import { refuseTooLong } from '../store/request-limits.ts';
 import type { Row } from '../store/row-parser.ts';
 import type { Sql, SqlValue } from '../store/sql.ts';
+import { queryStringOf, refuseTooLong } from '../store/statement-request.ts';
 import { keptSince, LOCAL_TABLES, type Tables } from '../store/tables.ts';
 import { newestProgress } from './progress-query.ts';
 import { endOfBlock, isEndOfBlock, type StoredAt, type StreamPosition } from './stream-position.ts';

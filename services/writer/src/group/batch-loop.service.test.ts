@@ -13,8 +13,7 @@ import { StagedStore } from '../batch/staged-batch.ts';
 import { STATEMENTS } from '../batch/statements.ts';
 import { createWriterMetrics } from '../metrics.ts';
 import { createTestStore, eventRow, type TestStore } from '../testing/store.ts';
-import { BatchLoop } from './batch-loop.ts';
-import { BatchSize } from './batch-size.ts';
+import { BatchLoop, BatchSize } from './batch-loop.ts';
 import { DeadLetterAlarm } from './dead-letter-alarm.ts';
 
 let db: TestStore;

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { retryDelayMs } from './retry-delay.ts';
+import { retryDelayMs } from './send-queue.ts';
 
 const NOW = Date.UTC(2026, 2, 1);
 

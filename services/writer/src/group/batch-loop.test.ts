@@ -1,6 +1,6 @@
 import type { SourceMessage } from '@sluice/storage/protocol/row-batch';
 import { expect, test } from 'vitest';
-import { Gatherer } from './gatherer.ts';
+import { Gatherer } from './batch-loop.ts';
 
 function message(bytes: number): SourceMessage {
   const value = Buffer.alloc(bytes);

@@ -1,6 +1,6 @@
 import type { Halt } from '@sluice/storage/protocol/log-gap';
 import { describe, expect, test } from 'vitest';
-import { whatIsGivenUp } from './given-up.ts';
+import { whatIsGivenUp } from './partitions.ts';
 
 function halted(reason: Halt['reason'], { low, high, stored }: { low: bigint; high: bigint; stored?: bigint }) {
   const [topic, partition] = ['t', 3];

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { resultBytes } from './clickhouse-reader.ts';
 import { ClickHouseException, ConnectionFailure } from './read-failures.ts';
-import { resultBytes } from './result-bytes.ts';
 
 const TAG = 'abcdefghijklmnop';
 const ROWS = 'first row\nanother row, longer than the text before an exception\nlast row\n';

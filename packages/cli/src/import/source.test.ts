@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readLines } from './lines.ts';
+import { readLines } from './source.ts';
 
 async function read(chunks: readonly string[], lineBytesMax = 100): Promise<[number, string | undefined][]> {
   const found: [number, string | undefined][] = [];

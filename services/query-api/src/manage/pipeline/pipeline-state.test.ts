@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
 import { declareServerMetrics } from '../../store/servers/server-metrics.ts';
-import { readServersOf } from './read-servers.ts';
+import { readServersOf } from './pipeline-state.ts';
 
 test('servers are those that the metrics of query-api know, in their order', async () => {
   const registry = new Registry();
