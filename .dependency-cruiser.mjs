@@ -61,8 +61,8 @@ const CLI_ROOMS = {
 /**
  * The houses, each with its rooms from the lowest floor to the highest, and which of the others a room may import.
  *
- * `files` are the files beside the rooms that every room may import, as a pattern; `also` is what one room may import
- * besides; `faces` says that a room is imported by its face alone, the file of the same name.
+ * `files` are the files beside the rooms that every room may import, as a pattern; `faces` says that a room is imported by
+ * its face alone, the file of the same name.
  */
 const HOUSES = {
   'packages/shared/src': { rooms: SHARED_ROOMS },
@@ -90,17 +90,15 @@ const HOUSES = {
   'services/query-api/src': {
     rooms: QUERY_ROOMS,
     files: '(config|metrics)\\.ts$',
-    // A key of a link is one of the keys that a request is authenticated with.
-    also: { http: 'manage/views/link-keys\\.ts$' },
   },
 };
 
 /** Returns the rules of a house: who may import whom, and that each folder is a room. */
-function rulesOf([house, { rooms, files, also = {}, faces = false }]) {
+function rulesOf([house, { rooms, files, faces = false }]) {
   const owner = house.split('/')[1];
   const testing = house === 'packages/console/src' ? [] : [TESTS];
   const ofRooms = Object.entries(rooms).map(([room, others]) => {
-    const allowed = [`(${[room, ...others].join('|')})/`, files, also[room]].filter((pattern) => pattern !== undefined);
+    const allowed = [`(${[room, ...others].join('|')})/`, files].filter((pattern) => pattern !== undefined);
     return {
       name: `${owner}-${room}`,
       comment: `${room}/ imports of ${house} only what .dependency-cruiser.mjs says of it.`,
