@@ -90,6 +90,7 @@ const HOUSES = {
   'services/query-api/src': {
     rooms: QUERY_ROOMS,
     files: '(config|metrics)\\.ts$',
+    faces: true,
   },
 };
 
@@ -118,10 +119,16 @@ function rulesOf([house, { rooms, files, faces = false }]) {
   const onlyFaces = {
     name: `${owner}-faces`,
     comment: `A room of ${house} is imported by its face, the file of the same name.`,
-    from: { path: `^${house}/([^/]+)/` },
-    to: { path: `^${house}/`, pathNot: [`^${house}/$1/`, `^${house}/([^/]+)/\\1\\.ts$`] },
+    from: { path: `^${house}/([^/]+)/`, pathNot: testing },
+    to: { path: `^${house}/[^/]+/`, pathNot: [`^${house}/$1/`, `^${house}/([^/]+)/\\1\\.ts$`] },
   };
-  return faces ? [...ofRooms, everyFolder, onlyFaces] : [...ofRooms, everyFolder];
+  const onlyFacesBeside = {
+    ...onlyFaces,
+    name: `${owner}-faces-beside`,
+    from: { path: `^${house}/[^/]+$`, pathNot: testing },
+    to: { path: `^${house}/[^/]+/`, pathNot: `^${house}/([^/]+)/\\1\\.ts$` },
+  };
+  return faces ? [...ofRooms, everyFolder, onlyFaces, onlyFacesBeside] : [...ofRooms, everyFolder];
 }
 
 /** @type {import('dependency-cruiser').IConfiguration} */

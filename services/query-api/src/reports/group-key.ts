@@ -3,11 +3,19 @@ import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { parseExactJson } from '@sluice/shared/text/json';
 import { inCode } from '@sluice/shared/text/printable';
 import { z } from 'zod';
-import { EVENT_COLUMNS, GROUP_FIELDS, type GroupField } from '../records/events/event-columns.ts';
-import { propertyValue, textOfJson } from '../records/filters/property-value.ts';
-import { OWNER_DOCUMENTS, OWNER_KINDS, type Owner, ownerValue, ownerValueColumn } from '../records/owners/owners.ts';
-import type { BoundParameters, Sql } from '../store/sql.ts';
-import type { Tables } from '../store/tables.ts';
+import {
+  EVENT_COLUMNS,
+  GROUP_FIELDS,
+  type GroupField,
+  OWNER_DOCUMENTS,
+  OWNER_KINDS,
+  type Owner,
+  ownerValue,
+  ownerValueColumn,
+  propertyValue,
+  textOfJson,
+} from '../records/records.ts';
+import type { BoundParameters, Sql, Tables } from '../store/store.ts';
 import { PROPERTIES, propertyOfPath } from './property-parameter.ts';
 
 /** What tells the groups of a report apart: a field of events, or the name of a property of theirs or of their owner. */

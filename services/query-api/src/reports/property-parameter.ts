@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { propertyNameError } from '../records/filters/property-filter.ts';
+import { propertyNameError } from '../records/records.ts';
 
 /** What the path of a property begins with: `properties.<name>`. */
 export const PROPERTIES = 'properties.';

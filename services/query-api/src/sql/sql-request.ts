@@ -1,7 +1,7 @@
 import { invalidRequest } from '@sluice/shared/http/problem';
 import { z } from 'zod';
-import { PARAM_CHARACTERS_MAX, STATEMENT_BYTES_MAX, STATEMENT_PARAMS_MAX } from '../http/limits.ts';
-import type { SqlValue } from '../store/sql.ts';
+import { PARAM_CHARACTERS_MAX, STATEMENT_BYTES_MAX, STATEMENT_PARAMS_MAX } from '../http/http.ts';
+import type { SqlValue } from '../store/store.ts';
 import { SQL_FORMAT_NAMES } from './sql-formats.ts';
 
 const text = z

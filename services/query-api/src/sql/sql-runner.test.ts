@@ -9,7 +9,7 @@ import { hiddenEvents } from '../store/deletions/hidden-events.ts';
 import { ClickHouseException, DeletionsUnknown } from '../store/read-failures.ts';
 import { VALUE_CHARACTERS_MAX } from '../store/statement-request.ts';
 import { GivenUpStatements, StatementSlot } from '../store/statement-slot.ts';
-import { OneStore, RequestStore } from '../store/store.ts';
+import { OneStore, RequestStore } from '../store/stores.ts';
 import { LOCAL_TABLES, type Tables, tablesOfServers } from '../store/tables.ts';
 import { ALL_VISIBLE } from '../testing/all-visible.ts';
 import { SHOWS_SCALARS, sqlProblem } from './sql-error.ts';

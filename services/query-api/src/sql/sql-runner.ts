@@ -1,19 +1,27 @@
 import { randomUUID } from 'node:crypto';
 import { Problem } from '@sluice/shared/http/problem';
 import { type QueryConfig, sqlDatabaseOf } from '../config.ts';
-import { reserve } from '../http/request-memory.ts';
+import { reserve } from '../http/http.ts';
 import type { QueryMetrics } from '../metrics.ts';
-import type { ClickHouseReader, ReadRequest } from '../store/clickhouse-reader.ts';
-import { measured, type QueryRunner } from '../store/query-runner.ts';
-import { budgetSettings, type QuerySettings, timeLimit } from '../store/query-settings.ts';
-import { AHEAD_BYTES_MAX } from '../store/read-ahead.ts';
-import { ClickHouseException, DeletionsUnknown } from '../store/read-failures.ts';
-import type { RequestContext } from '../store/read-route.ts';
-import { VALUE_CHARACTERS_MAX } from '../store/statement-request.ts';
-import type { StatementWatch } from '../store/statement-slot.ts';
-import type { RequestStore, Store } from '../store/store.ts';
-import type { Deletion } from '../store/tables.ts';
-import type { Visibility } from '../store/visibility.ts';
+import {
+  AHEAD_BYTES_MAX,
+  budgetSettings,
+  ClickHouseException,
+  type ClickHouseReader,
+  type Deletion,
+  DeletionsUnknown,
+  measured,
+  type QueryRunner,
+  type QuerySettings,
+  type ReadRequest,
+  type RequestContext,
+  type RequestStore,
+  type StatementWatch,
+  type Store,
+  timeLimit,
+  VALUE_CHARACTERS_MAX,
+  type Visibility,
+} from '../store/store.ts';
 import { ResolvedCheck } from './resolved-check.ts';
 import { SHOWS_SCALARS, sqlProblem, VIEWS } from './sql-error.ts';
 import { SQL_FORMATS } from './sql-formats.ts';

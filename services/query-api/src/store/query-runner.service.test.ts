@@ -25,7 +25,7 @@ import { QueryRunner } from './query-runner.ts';
 import { querySettings } from './query-settings.ts';
 import { createReadiness } from './readiness.ts';
 import { SchemaComponent } from './schema.ts';
-import { OneStore } from './store.ts';
+import { OneStore } from './stores.ts';
 import { LOCAL_TABLES } from './tables.ts';
 
 let query: QueryService;

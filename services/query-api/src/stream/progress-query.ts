@@ -1,6 +1,4 @@
-import type { Row } from '../store/row-parser.ts';
-import type { Sql } from '../store/sql.ts';
-import type { Tables } from '../store/tables.ts';
+import type { Row, Sql, Tables } from '../store/store.ts';
 import type { StoringProgress } from './stored-through.ts';
 
 /** What a writer has recorded of a server. */

@@ -1,6 +1,5 @@
 import type { QueryConfig } from '../../config.ts';
-import type { Sql } from '../../store/sql.ts';
-import type { Tables } from '../../store/tables.ts';
+import type { Sql, Tables } from '../../store/store.ts';
 import { type AcceptedState, acceptedOf, type KeysFileState, keysFileOf } from './ingest-state.ts';
 import { type ServiceMetrics, samplesOf } from './service-metrics.ts';
 import {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { sleep } from '@sluice/shared/base/retry';
 import { hashKey } from '@sluice/shared/keys/keys-file';
 import { TokenBucket } from '@sluice/shared/keys/token-bucket';
-import type { KnownLinks, LinkKey } from '../../http/workspace.ts';
+import type { KnownLinks, LinkKey } from '../../http/http.ts';
 import { type ConsoleDocuments, orStoreAway, type StoredDocument } from './console-documents.ts';
 import type { Link } from './view.ts';
 

@@ -1,4 +1,4 @@
-import type { Sql } from '../../store/sql.ts';
+import type { Sql } from '../../store/store.ts';
 import { EVENT_COLUMNS, type OrderField } from './event-columns.ts';
 import type { EventOrder, EventSortKey } from './event-order.ts';
 

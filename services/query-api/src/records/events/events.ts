@@ -4,17 +4,17 @@ import { Problem } from '@sluice/shared/http/problem';
 import { requestLog } from '@sluice/shared/http/server';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { encodeCursor } from '../../http/cursor.ts';
 import {
   type CommonDescription,
+  encodeCursor,
+  type JsonTail,
   jsonObjectSchema,
   limitSchema,
   nextCursorSchema,
+  sendJson,
   timeSchema,
-} from '../../http/describe.ts';
-import { type JsonTail, sendJson } from '../../http/json-response.ts';
-import { type ReadDependencies, registerRead } from '../../store/read-route.ts';
-import type { Row, RowBatches } from '../../store/row-parser.ts';
+} from '../../http/http.ts';
+import { type ReadDependencies, type Row, type RowBatches, registerRead } from '../../store/store.ts';
 import { querySchema } from '../filters/parameter-schemas.ts';
 import { EVENT_EXAMPLE, EVENT_FIELDS, type EventColumnType } from './event-columns.ts';
 import { asEventRow, type EventRow, eventRecord, sortKeyOf } from './event-record.ts';

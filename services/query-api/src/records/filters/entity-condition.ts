@@ -1,4 +1,4 @@
-import { BoundParameters, type Sql } from '../../store/sql.ts';
+import { BoundParameters, type Sql } from '../../store/store.ts';
 import { prefiltered } from './filter-sql.ts';
 import { type Place, type PropertyFilter, placesOf, toPositive } from './property-filter.ts';
 import { areTooMany, equalTextsOf, longestPiece } from './property-prefilter.ts';

@@ -1,4 +1,4 @@
-import { BoundParameters, type Sql, type SqlValue } from '../../store/sql.ts';
+import { BoundParameters, type Sql, type SqlValue } from '../../store/store.ts';
 import type { FieldFilter } from './operators.ts';
 import { COMPARISON_SQL, propertyCondition } from './property-condition.ts';
 import { type Place, type PropertyFilter, placesOf, toPositive } from './property-filter.ts';

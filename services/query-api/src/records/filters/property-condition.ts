@@ -1,4 +1,4 @@
-import type { BoundParameters } from '../../store/sql.ts';
+import type { BoundParameters } from '../../store/store.ts';
 import type { Comparison, Condition } from './operators.ts';
 import { acceptedJson, type Place, type PropertyFilter, type SegmentRange } from './property-filter.ts';
 

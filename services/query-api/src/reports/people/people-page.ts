@@ -2,11 +2,9 @@ import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
-import { encodeCursor, readCursor } from '../../http/cursor.ts';
-import { limitSchema, nextCursorSchema } from '../../http/describe.ts';
-import { LIMIT_DEFAULT } from '../../http/limits.ts';
-import { cursorParameter, limitParameter } from '../../records/filters/parameter-schemas.ts';
-import type { Row } from '../../store/row-parser.ts';
+import { encodeCursor, LIMIT_DEFAULT, limitSchema, nextCursorSchema, readCursor } from '../../http/http.ts';
+import { cursorParameter, limitParameter } from '../../records/records.ts';
+import type { Row } from '../../store/store.ts';
 import { type ReportSelection, reportEnd, reportEndSchemas } from '../report-selection.ts';
 
 // The people behind a number of a report are found by the report's own query, which lists them in place of counting

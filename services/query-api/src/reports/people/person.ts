@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { EVENT_COLUMNS } from '../../records/events/event-columns.ts';
+import { EVENT_COLUMNS } from '../../records/records.ts';
 
 // Whom a report counts, and the order of their events.
 
