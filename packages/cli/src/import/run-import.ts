@@ -1,6 +1,5 @@
-import type { Batch, Format, Gatherer } from './format.ts';
+import type { Batch, Format, Gatherer, LineToSend } from './format.ts';
 import { FORMATS } from './formats.ts';
-import type { LineToSend } from './line-content.ts';
 import { OrderedPool } from './ordered-pool.ts';
 import type { ImportCounts } from './progress.ts';
 import { type RecognisedLine, recogniseLine } from './recognised-line.ts';

@@ -17,7 +17,7 @@ export {
   GROUP_FIELDS,
   type GroupField,
 } from './events/event-columns.ts';
-export { afterSortKey, orderBy } from './events/event-order-sql.ts';
+export { afterSortKey, orderBy } from './events/event-order.ts';
 export {
   asEventRow,
   EVENT_SELECT,
@@ -47,7 +47,7 @@ export {
 export { registerEvents } from './events/events.ts';
 export { PageReader } from './events/events-page.ts';
 export { eventParameters, listKeyOf } from './events/events-parameters.ts';
-export { PageDensities } from './events/page-density.ts';
+export { PageDensities } from './events/page-windows.ts';
 export { fieldCondition, type TimeRange } from './filters/filter-sql.ts';
 export { type FieldFilter, listOf, notEmpty } from './filters/operators.ts';
 export * from './filters/parameter-schemas.ts';

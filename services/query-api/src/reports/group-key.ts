@@ -12,11 +12,11 @@ import {
   type Owner,
   ownerValue,
   ownerValueColumn,
+  propertyNameError,
   propertyValue,
   textOfJson,
 } from '../records/records.ts';
 import type { BoundParameters, Sql, Tables } from '../store/store.ts';
-import { PROPERTIES, propertyOfPath } from './property-parameter.ts';
 
 /** What tells the groups of a report apart: a field of events, or the name of a property of theirs or of their owner. */
 export type GroupKey = { readonly field: GroupField } | { readonly property: string; readonly owner?: Owner };
@@ -150,4 +150,20 @@ export function groupCondition(groupBy: GroupKey, column: string, value: unknown
   const params = { key: value.toWellFormed() };
   if ('field' in groupBy) return { sql, params };
   return { sql: `startsWith(${column}, '"') AND ${textOfJson(column)} = {key:String}`, params };
+}
+
+/** What the path of a property begins with: `properties.<name>`. */
+export const PROPERTIES = 'properties.';
+
+/**
+ * Returns the name in the path of a property, for the transform of a parameter. Any other text is refused.
+ *
+ * @param message what is wrong with a text that is no such path
+ */
+export function propertyOfPath(path: string, context: z.core.$RefinementCtx, message: string): string {
+  const name = path.slice(PROPERTIES.length);
+  const error = path.startsWith(PROPERTIES) ? propertyNameError(name) : message;
+  if (error === undefined) return name;
+  context.addIssue({ code: 'custom', message: error });
+  return z.NEVER;
 }

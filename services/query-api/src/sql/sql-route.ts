@@ -5,8 +5,7 @@ import { z } from 'zod';
 import type { QueryConfig } from '../config.ts';
 import { acceptJson, BODY_CODES, type CommonDescription } from '../http/http.ts';
 import { untilStoreAnswers, whileConnected } from '../store/store.ts';
-import { SQL_FORMATS, type SqlFormatName } from './sql-formats.ts';
-import { parseSqlRequest, type SqlRequest, sqlRequestSchema } from './sql-request.ts';
+import { parseSqlRequest, SQL_FORMATS, type SqlFormatName, type SqlRequest, sqlRequestSchema } from './sql-request.ts';
 import type { SqlContext, SqlRunner } from './sql-runner.ts';
 
 /** The largest body, in bytes: a statement and parameters of the lengths that are allowed, most of them short. */

@@ -24,8 +24,7 @@ import {
 } from '../store/store.ts';
 import { ResolvedCheck } from './resolved-check.ts';
 import { SHOWS_SCALARS, sqlProblem, VIEWS } from './sql-error.ts';
-import { SQL_FORMATS } from './sql-formats.ts';
-import type { SqlRequest } from './sql-request.ts';
+import { SQL_FORMATS, type SqlRequest } from './sql-request.ts';
 import { notAllowed, refuseOthers } from './statement-check.ts';
 import { refuseTooLarge } from './statement-size.ts';
 

@@ -15,10 +15,9 @@ import { PACE_MS, ReadingPace } from './reading-pace.ts';
 import type { Row, RowBatches } from './row-parser.ts';
 import type { Sql } from './sql.ts';
 import { GivenUpStatements, StatementSlot } from './statement-slot.ts';
-import { RequestStore, type Store, type Stores } from './stores.ts';
+import { RequestStore, type Store, type Stores, type Visibility } from './stores.ts';
 import type { Tables } from './tables.ts';
 import type { TimeBudget } from './time-budget.ts';
-import type { Visibility } from './visibility.ts';
 
 // What a query goes through, from outside to inside, in the order of this file:
 //

@@ -17,8 +17,16 @@ export {
   timesSinceDeletionQuery,
   timesTogetherSinceDeletionQuery,
 } from './deletions/returned-users.ts';
-export { asUnavailable, unavailable } from './problems.ts';
-export { Purge } from './purge.ts';
+export {
+  asUnavailable,
+  changeStored,
+  insertInPlaceOf,
+  Purge,
+  type Replaced,
+  SerialQueue,
+  unavailable,
+  versionAfter,
+} from './own-rows.ts';
 export type { ExportQuery, HidingStatement, Query, QueryContext, QueryOptions, Statement } from './query.ts';
 export { isOutOfSpace, isOutOfTime, outcomeOf, queryProblem, tooLong } from './query-error.ts';
 export { measured, QueryRunner, untilStoreAnswers } from './query-runner.ts';
@@ -45,19 +53,15 @@ export {
   respondToRead,
   whileConnected,
 } from './read-route.ts';
-export { createReadiness } from './readiness.ts';
-export { changeStored, insertInPlaceOf, type Replaced, versionAfter } from './replaced-row.ts';
 export { RequestQueries } from './request-queries.ts';
 export { type Admission, REQUEST_CONNECTIONS, RequestSlots } from './request-slots.ts';
 export type { Row, RowBatches } from './row-parser.ts';
-export { SchemaComponent } from './schema.ts';
-export { SerialQueue } from './serial-queue.ts';
+export { createReadiness, SchemaComponent } from './schema.ts';
 export { CLOCKS_MS, serverNames } from './servers/chosen-store.ts';
 export { openStores, type Source } from './servers/open-stores.ts';
 export { BoundParameters, type Sql, type SqlValue, where } from './sql.ts';
 export { queryStringOf, refuseTooLong, VALUE_CHARACTERS_MAX } from './statement-request.ts';
 export type { StatementWatch } from './statement-slot.ts';
-export { RequestStore, type Store, type Stores, type StreamStores } from './stores.ts';
+export { RequestStore, type Store, type Stores, type StreamStores, type Visibility } from './stores.ts';
 export { type Deletion, keptSince, LOCAL_TABLES, type Tables } from './tables.ts';
 export { TimeBudget } from './time-budget.ts';
-export type { Visibility } from './visibility.ts';

@@ -10,12 +10,13 @@ import {
 } from '../store/store.ts';
 import {
   asRecordedProgress,
+  lastWholeBlock,
   type ProgressOfServer,
   type RecordedProgress,
   recordedBeforeQuery,
+  StoredThrough,
   throughQuery,
 } from './progress-query.ts';
-import { lastWholeBlock, StoredThrough } from './stored-through.ts';
 import { encodePosition, endOfBlock, type StreamOrigin, type StreamPosition } from './stream-position.ts';
 
 /*

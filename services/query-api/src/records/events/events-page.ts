@@ -10,8 +10,7 @@ import {
 import { asEventRow, EVENT_SELECT, type EventRow, sortKeyOf } from './event-record.ts';
 import type { PageRequest } from './events-parameters.ts';
 import { type PageSlice, pageQuery, wholePage } from './events-query.ts';
-import type { Density, PageDensities } from './page-density.ts';
-import { windowEnds } from './page-windows.ts';
+import { type Density, type PageDensities, windowEnds } from './page-windows.ts';
 
 export interface PageReaderOptions {
   readonly queryRunner: Pick<QueryRunner, 'rows'>;

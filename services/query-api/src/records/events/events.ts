@@ -22,7 +22,7 @@ import { filtersOfEvents } from './event-selection.ts';
 import { PageReader } from './events-page.ts';
 import { type EventsRequest, eventParameters, parseEventsRequest } from './events-parameters.ts';
 import { EventCounter, type Total, totalOfPage } from './events-total.ts';
-import { PageDensities } from './page-density.ts';
+import { PageDensities } from './page-windows.ts';
 
 /** Registers `GET /events`: a page of a workspace's events, and their total. */
 export function registerEvents(app: FastifyInstance, { config, queryRunner }: ReadDependencies): void {

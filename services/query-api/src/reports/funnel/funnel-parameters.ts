@@ -20,8 +20,7 @@ import {
   selectionParameters,
 } from '../../records/records.ts';
 import { GROUP_KEYS, type GroupKey, groupErrors, groupKeyParameter, groupParameter } from '../group-key.ts';
-import { type PeoplePage, pageOf, pageParameters } from '../people/people-page.ts';
-import { type Person, personParameter } from '../people/person.ts';
+import { type PeoplePage, type Person, pageOf, pageParameters, personParameter } from '../people.ts';
 import { type ReportSelection, reportSelection } from '../report-selection.ts';
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };

@@ -20,7 +20,7 @@ import {
   START_AFTER_END,
   selectionParameters,
 } from '../../records/records.ts';
-import { propertyOfPath } from '../property-parameter.ts';
+import { propertyOfPath } from '../group-key.ts';
 import type { MenuRequest } from './event-names.ts';
 
 /** A field of text. */

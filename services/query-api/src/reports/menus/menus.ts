@@ -10,7 +10,7 @@ import {
   type ReadDependencies,
   registerQueryRead,
 } from '../../store/store.ts';
-import { PROPERTIES } from '../property-parameter.ts';
+import { PROPERTIES } from '../group-key.ts';
 import { type MenuRequest, readEventNames, readNameValues } from './event-names.ts';
 import {
   SAMPLE_CHARACTERS_MAX,

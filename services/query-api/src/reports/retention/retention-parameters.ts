@@ -18,8 +18,7 @@ import {
 } from '../../records/records.ts';
 import { calendarUnit, timeZoneParameter, weekStartParameter } from '../calendar.ts';
 import { GROUP_KEYS, type GroupKey, groupErrors, groupKeyParameter, groupParameter } from '../group-key.ts';
-import { type PeoplePage, pageOf, pageParameters } from '../people/people-page.ts';
-import { type Person, personParameter } from '../people/person.ts';
+import { type PeoplePage, type Person, pageOf, pageParameters, personParameter } from '../people.ts';
 import { BUCKET_PARAMETERS, type ReportSelection, reportBuckets, reportSelection } from '../report-selection.ts';
 
 const RETENTION_INTERVALS = ['day', 'week', 'month'] as const;

@@ -16,7 +16,7 @@ import {
 } from '../../store/store.ts';
 import { countWithOrganization, type FoundNothing, foundNothingSchemas } from '../events-with-organization.ts';
 import { groupBySchema, groupsSchema, keyValue, nameOfKey } from '../group-key.ts';
-import { peopleSchema, sendPeople } from '../people/people-page.ts';
+import { peopleSchema, sendPeople } from '../people.ts';
 import { collectingSettings, readReport, reportRows } from '../report-runner.ts';
 import { reportEnd, reportEndSchemas } from '../report-selection.ts';
 import {

@@ -20,8 +20,7 @@ import {
   timeZoneParameter,
   weekStartParameter,
 } from '../calendar.ts';
-import { GROUP_KEYS, type GroupKey, groupKeyParameter, nameOfKey } from '../group-key.ts';
-import { PROPERTIES, propertyOfPath } from '../property-parameter.ts';
+import { GROUP_KEYS, type GroupKey, groupKeyParameter, nameOfKey, PROPERTIES, propertyOfPath } from '../group-key.ts';
 import { type ReportSelection, reportBuckets, reportSelection } from '../report-selection.ts';
 
 const INTERVALS = [...CALENDAR_INTERVALS, 'none'] as const;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { StoredThrough } from './stored-through.ts';
+import { StoredThrough } from './progress-query.ts';
 import { endOfBlock } from './stream-position.ts';
 
 /** @param rows as `[block, throughMs]`, in the order in which they were recorded */

@@ -1,6 +1,8 @@
 import { INVALID_SPAN_CONTEXT, ROOT_CONTEXT, type SpanContext, trace } from '@opentelemetry/api';
 import { expect, test } from 'vitest';
-import { sharedWork } from './shared-work.ts';
+import { sendOf, sharedWork, traceHeader } from './message-spans.ts';
+import { collectSpans } from './testing/collect-spans.ts';
+import { tracer } from './tracer.ts';
 
 function spanContext(digit: string, isSampled: boolean): SpanContext {
   return { traceId: digit.repeat(32), spanId: digit.repeat(16), traceFlags: isSampled ? 1 : 0 };
@@ -23,4 +25,22 @@ test('work for nothing that is recorded is not recorded by a sampler that follow
 
 test('work for nothing that is traced begins a trace', () => {
   expect(sharedWork([{ context: INVALID_SPAN_CONTEXT }])).toEqual({ parent: ROOT_CONTEXT, links: [] });
+});
+
+test('without the SDK a message gets no header, and one that it came with is ignored', () => {
+  const span = tracer.startSpan('send');
+  expect(traceHeader(span)).toEqual({});
+  expect(sendOf(`00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`)).toBeUndefined();
+});
+
+test('the header names the span, and a malformed one names none', () => {
+  collectSpans();
+  const span = tracer.startSpan('send');
+  const { traceparent = '', ...more } = traceHeader(span);
+  expect(more).toEqual({});
+  const { traceId, spanId, traceFlags } = span.spanContext();
+  expect(sendOf(traceparent)).toMatchObject({ traceId, spanId, traceFlags });
+  for (const malformed of ['', 'x', `00-${traceId}`, `00-${'0'.repeat(32)}-${spanId}-01`]) {
+    expect(sendOf(malformed), malformed).toBeUndefined();
+  }
 });

@@ -1,10 +1,14 @@
 import { ERRORS_MAX, type InputError, Problem } from '@sluice/shared/http/problem';
+import type { QueryParameters } from '@sluice/shared/http/query-string';
+import { untilDisconnected } from '@sluice/shared/http/response-end';
 import { InvalidCall } from '@sluice/submissions/calls/call';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { listOf } from '../http/body-list.ts';
 import type { Service } from '../upstream/service.ts';
 import { type EventCall, type EventCallOptions, eventCall } from './event-call.ts';
+import { queryParameters } from './event-parameters.ts';
+import { shownOf } from './shown-event.ts';
 
 export interface PostEventsOptions extends EventCallOptions {
   readonly ingest: Service;
@@ -64,4 +68,23 @@ function refusal(errors: readonly InputError[], count: number, addition: string)
   const more = count > 1 ? ` So cannot ${count - 1} others.` : '';
   const detail = `${first?.path} cannot be taken: ${first?.message}${more}${addition}`;
   return new Problem('invalid_request', detail, { errors: errors.slice(0, ERRORS_MAX) });
+}
+
+const page = z.object({ limit: z.int(), offset: z.int(), total: z.int().nullable() });
+
+/** Registers `GET /events`: a page of events with the exact total. */
+export function registerGetEvents(app: FastifyInstance, query: Service): void {
+  app.get('/events', async (request, reply) => {
+    const parameters = queryParameters(request.query as QueryParameters);
+    const { items, others } = await untilDisconnected(reply, (signal) =>
+      query.list({ method: 'GET', path: `/events?${parameters}`, of: request, signal }, 'results', shownOf),
+    );
+    const { limit, offset, total } = page.parse(others);
+    if (total === null) {
+      throw new Problem('query_too_expensive', 'There are too many events to count in time; narrow the query down.');
+    }
+    reply.type('application/json; charset=utf-8');
+    const rest = `,"limit":${limit},"offset":${offset},"total":${total}}`;
+    return await reply.send(Buffer.concat([Buffer.from('{"results":'), items, Buffer.from(rest)]));
+  });
 }
