@@ -7,7 +7,7 @@ import { uuidV7TimeMs } from '../reading/submission-limits.ts';
 import type { Acceptance } from './acceptance.ts';
 import { changeRow, outgoingChange, propertyRow } from './change-row.ts';
 import { EventRows, subjectFields } from './event-row.ts';
-import type { OutgoingRow, RowCollector } from './row-collector.ts';
+import type { OutgoingRow, RowCollector } from './partition-rows.ts';
 import { fitsRecord, ROW_BYTES_MAX } from './row-size.ts';
 
 /**

@@ -1,7 +1,13 @@
 // Everything between a route and ClickHouse: the route's frame, slots, budgets, the statement and its rows, which server is read,
 // and what of it is hidden.
 
-export { type ClickHouseReader, HttpClickHouseReader, type ReadRequest } from './clickhouse-reader.ts';
+export {
+  type ClickHouseReader,
+  HttpClickHouseReader,
+  type ReadRequest,
+  type Row,
+  type RowBatches,
+} from './clickhouse-reader.ts';
 export { hiddenDeadLetters, shownConditions } from './deletions/hidden-events.ts';
 export {
   DELETIONS_FRESH_MS,
@@ -55,7 +61,6 @@ export {
 } from './read-route.ts';
 export { RequestQueries } from './request-queries.ts';
 export { type Admission, REQUEST_CONNECTIONS, RequestSlots } from './request-slots.ts';
-export type { Row, RowBatches } from './row-parser.ts';
 export { createReadiness, SchemaComponent } from './schema.ts';
 export { CLOCKS_MS, serverNames } from './servers/chosen-store.ts';
 export { openStores, type Source } from './servers/open-stores.ts';

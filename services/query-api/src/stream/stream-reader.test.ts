@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
-import type { Row } from '../store/row-parser.ts';
+import type { Row } from '../store/clickhouse-reader.ts';
 import { OneStore } from '../store/stores.ts';
 import { LOCAL_TABLES } from '../store/tables.ts';
 import { ALL_VISIBLE } from '../testing/all-visible.ts';
