@@ -61,8 +61,8 @@ const CLI_ROOMS = {
 /**
  * The houses, each with its rooms from the lowest floor to the highest, and which of the others a room may import.
  *
- * `files` are the files beside the rooms that every room may import, as a pattern; `also` is what one room may import
- * besides; `faces` says that a room is imported by its face alone, the file of the same name.
+ * `files` are the files beside the rooms that every room may import, as a pattern; `faces` says that a room is imported by
+ * its face alone, the file of the same name.
  */
 const HOUSES = {
   'packages/shared/src': { rooms: SHARED_ROOMS },
@@ -90,17 +90,16 @@ const HOUSES = {
   'services/query-api/src': {
     rooms: QUERY_ROOMS,
     files: '(config|metrics)\\.ts$',
-    // A key of a link is one of the keys that a request is authenticated with.
-    also: { http: 'manage/views/link-keys\\.ts$' },
+    faces: true,
   },
 };
 
 /** Returns the rules of a house: who may import whom, and that each folder is a room. */
-function rulesOf([house, { rooms, files, also = {}, faces = false }]) {
+function rulesOf([house, { rooms, files, faces = false }]) {
   const owner = house.split('/')[1];
   const testing = house === 'packages/console/src' ? [] : [TESTS];
   const ofRooms = Object.entries(rooms).map(([room, others]) => {
-    const allowed = [`(${[room, ...others].join('|')})/`, files, also[room]].filter((pattern) => pattern !== undefined);
+    const allowed = [`(${[room, ...others].join('|')})/`, files].filter((pattern) => pattern !== undefined);
     return {
       name: `${owner}-${room}`,
       comment: `${room}/ imports of ${house} only what .dependency-cruiser.mjs says of it.`,
@@ -120,10 +119,16 @@ function rulesOf([house, { rooms, files, also = {}, faces = false }]) {
   const onlyFaces = {
     name: `${owner}-faces`,
     comment: `A room of ${house} is imported by its face, the file of the same name.`,
-    from: { path: `^${house}/([^/]+)/` },
-    to: { path: `^${house}/`, pathNot: [`^${house}/$1/`, `^${house}/([^/]+)/\\1\\.ts$`] },
+    from: { path: `^${house}/([^/]+)/`, pathNot: testing },
+    to: { path: `^${house}/[^/]+/`, pathNot: [`^${house}/$1/`, `^${house}/([^/]+)/\\1\\.ts$`] },
   };
-  return faces ? [...ofRooms, everyFolder, onlyFaces] : [...ofRooms, everyFolder];
+  const onlyFacesBeside = {
+    ...onlyFaces,
+    name: `${owner}-faces-beside`,
+    from: { path: `^${house}/[^/]+$`, pathNot: testing },
+    to: { path: `^${house}/[^/]+/`, pathNot: `^${house}/([^/]+)/\\1\\.ts$` },
+  };
+  return faces ? [...ofRooms, everyFolder, onlyFaces, onlyFacesBeside] : [...ofRooms, everyFolder];
 }
 
 /** @type {import('dependency-cruiser').IConfiguration} */

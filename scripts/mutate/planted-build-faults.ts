@@ -50,7 +50,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   },
   {
     name: 'reports/people-after-one-more',
-    file: query('reports/people/people-page.ts'),
+    file: query('reports/people.ts'),
     search: 'const last = shown.at(-1);',
     replacement: 'const last = found.at(-1);',
     breaks: 'The cursor of a page of people skips one.',
@@ -75,11 +75,11 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   },
   {
     name: 'sql/expired-shown',
-    file: query('sql/shown-rows.ts'),
+    file: query('sql/sql-runner.ts'),
     search: "keptFromMs === undefined ? 'all' : String(keptFromMs)",
     replacement: "'all'",
     breaks: 'Statements of SQL read events that have expired.',
-    tests: [query('sql/shown-rows.test.ts')],
+    tests: [query('sql/sql-runner.test.ts')],
   },
   {
     name: 'sql/state-of-any-function',

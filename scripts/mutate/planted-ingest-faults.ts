@@ -85,7 +85,7 @@ export const PLANTED_INGEST_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'ingest/deletion-in-all-but-one',
-    file: 'packages/submissions/src/rows/row-collector.ts',
+    file: 'packages/submissions/src/rows/partition-rows.ts',
     search: 'for (let partition = 0; partition < count; partition += 1) this.#append(',
     replacement: 'for (let partition = 0; partition < Math.max(1, count - 1); partition += 1) this.#append(',
     breaks: 'The last partition does not get deletions.',

@@ -8,7 +8,7 @@ export const PLANTED_WEBHOOK_FAULTS: readonly PlantedFault[] = [
   // A change to something that runs.
   {
     name: 'webhooks/change-in-place-of-nothing',
-    file: query('store/replaced-row.ts'),
+    file: query('store/own-rows.ts'),
     search: 'settingsOfFirst(',
     replacement: '((_token: string) => ({}))(',
     breaks: 'Of two changes at once the later one undoes the other.',
@@ -30,7 +30,7 @@ export const PLANTED_WEBHOOK_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'webhooks/clock-set-back',
-    file: query('store/replaced-row.ts'),
+    file: query('store/own-rows.ts'),
     search: 'Math.max(Date.now() * 1_000, version + 1)',
     replacement: 'Date.now() * 1_000',
     breaks: 'A change by an instance whose clock was set back is lost, and is made again and again.',

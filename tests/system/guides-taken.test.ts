@@ -6,7 +6,7 @@ import { collectCalls } from '@sluice/submissions/calls/call-rows';
 import { readPosthogOutline } from '@sluice/submissions/calls/posthog/posthog-outline';
 import { NO_PAUSE } from '@sluice/submissions/reading/pause';
 import { uuidV7TimeMs } from '@sluice/submissions/reading/submission-limits';
-import { RowCollector } from '@sluice/submissions/rows/row-collector';
+import { RowCollector } from '@sluice/submissions/rows/partition-rows';
 import { eventCall } from '@sluice/trench-api/events/event-call';
 import { describe, expect, test } from 'vitest';
 

@@ -6,9 +6,7 @@ import { Registry } from 'prom-client';
 import { configSchema } from './config.ts';
 import { serve } from './serve.ts';
 import { runWorkers } from './workers/primary.ts';
-import { readyTogether } from './workers/ready-together.ts';
-import { stopWithPrimary } from './workers/stop-message.ts';
-import { WorkerRegistry } from './workers/worker-registry.ts';
+import { readyTogether, stopWithPrimary, WorkerRegistry } from './workers/worker.ts';
 
 const config = loadConfigOrExit(configSchema, process.env);
 const logger = createLogger('ingest-api', config.LOG_LEVEL);

@@ -12,36 +12,43 @@ import type { KeyRing } from '@sluice/shared/keys/key-ring';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Registry } from 'prom-client';
 import type { QueryConfig } from './config.ts';
-import { compressResponses } from './http/compression.ts';
-import { describedRoutes } from './http/describe.ts';
-import { RequestMemory } from './http/request-memory.ts';
-import { allowsWorkspace, type Gate, readerOf } from './http/workspace.ts';
-import { registerConsole } from './manage/console/console-route.ts';
-import { registerDeadLetters } from './manage/dead-letters/dead-letters-route.ts';
-import { registerKeys } from './manage/keys/keys-route.ts';
-import { registerPipeline } from './manage/pipeline/pipeline-route.ts';
-import { registerSegments, segmentsAreOff } from './manage/segments/segments-route.ts';
-import { Views } from './manage/views/views.ts';
-import { registerViews } from './manage/views/views-route.ts';
+import {
+  allowsWorkspace,
+  compressResponses,
+  describedRoutes,
+  type Gate,
+  RequestMemory,
+  readerOf,
+} from './http/http.ts';
+import {
+  registerConsole,
+  registerDeadLetters,
+  registerKeys,
+  registerPipeline,
+  registerSegments,
+  registerViews,
+  segmentsAreOff,
+  Views,
+} from './manage/manage.ts';
 import { declareMemoryMetrics, QueryMetrics, StreamMetrics } from './metrics.ts';
-import { registerDeleteUser } from './records/entities/delete-user.ts';
-import { registerEntities } from './records/entities/entities.ts';
-import { registerEvents } from './records/events/events.ts';
-import { type KnownSegments, namesSegments } from './records/owners/segment.ts';
+import {
+  type KnownSegments,
+  namesSegments,
+  registerDeleteUser,
+  registerEntities,
+  registerEvents,
+} from './records/records.ts';
 import { registerReports } from './reports/reports.ts';
-import { registerSql } from './sql/sql-route.ts';
-import { SqlRunner } from './sql/sql-runner.ts';
-import { QueryRunner } from './store/query-runner.ts';
-import { RequestSlots } from './store/request-slots.ts';
-import { openStores, type Source } from './store/servers/open-stores.ts';
-import { RequestStore, type StreamStores } from './store/store.ts';
-import { StreamHubs } from './stream/stream-hubs.ts';
-import { registerStream } from './stream/stream-route.ts';
-import { AllowedAddresses } from './webhooks/allowed-addresses.ts';
-import { WebhookMetrics } from './webhooks/webhook-metrics.ts';
-import { WebhookOperations } from './webhooks/webhook-operations.ts';
-import { Webhooks } from './webhooks/webhooks.ts';
-import { registerWebhooks } from './webhooks/webhooks-route.ts';
+import { registerSql, SqlRunner } from './sql/sql.ts';
+import { openStores, QueryRunner, RequestSlots, RequestStore, type Source, type StreamStores } from './store/store.ts';
+import { registerStream, StreamHubs } from './stream/stream.ts';
+import {
+  AllowedAddresses,
+  registerWebhooks,
+  WebhookMetrics,
+  WebhookOperations,
+  Webhooks,
+} from './webhooks/webhooks.ts';
 
 export interface QueryDependencies {
   readonly source: Source;

@@ -1,3 +1,5 @@
+import { promises } from 'node:dns';
+import { isIP, isIPv4 } from 'node:net';
 import {
   type ClickHouseConfig,
   ConfigError,
@@ -13,10 +15,35 @@ import { secret } from '@sluice/shared/config/secret-files';
 import { workspaceName } from '@sluice/shared/keys/keys-file';
 import { loadServersConfig, type ServersConfig, serversEnv } from '@sluice/shared/servers/server-config';
 import { z } from 'zod';
-import { network } from './webhooks/allowed-addresses.ts';
-import { dnsServer } from './webhooks/receiver-names.ts';
 
 const serviceUrl = z.url({ protocol: /^https?$/, error: 'must be an http:// or https:// address' });
+
+/** A network such as `10.1.0.0/16`, `fd00::/8`, or a single address. */
+export const network = z.string().refine(isNetwork, 'must be a network such as 10.1.0.0/16 or fd00::/8, or an address');
+
+function isNetwork(text: string): boolean {
+  const [address = '', bits, more] = text.split('/');
+  const most = isIPv4(address) ? 32 : 128;
+  return (
+    isIP(address) !== 0 &&
+    more === undefined &&
+    (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= most))
+  );
+}
+
+/** A DNS server: an address, perhaps with a port. */
+export const dnsServer = z
+  .string()
+  .refine(isDnsServer, 'must be an address, perhaps with a port, such as 10.0.0.53 or [fd00::53]:5353');
+
+function isDnsServer(text: string): boolean {
+  try {
+    new promises.Resolver().setServers([text]);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /** The environment of query-api; docs/operate/configuration.md explains each variable. */
 export const configSchema = z

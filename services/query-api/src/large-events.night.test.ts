@@ -1,7 +1,6 @@
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
-import type { ClickHouseReader } from './store/clickhouse-reader.ts';
-import type { RowBatches } from './store/row-parser.ts';
+import type { ClickHouseReader, RowBatches } from './store/clickhouse-reader.ts';
 import { type QueryService, startQuery } from './testing/query-service.ts';
 import { readerWith } from './testing/reader-with.ts';
 import { listenTo, PATIENCE, type TestStreams } from './testing/streams.ts';

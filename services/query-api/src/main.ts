@@ -11,12 +11,14 @@ import { withProcessMetrics } from '@sluice/shared/service/process-metrics';
 import { Registry } from 'prom-client';
 import { buildApp } from './app.ts';
 import { connectionsOf, loadQueryConfig, type QueryConfig, sqlConfigOf, webhooksConfigOf } from './config.ts';
-import { HttpClickHouseReader } from './store/clickhouse-reader.ts';
-import { querySettings } from './store/query-settings.ts';
-import { createReadiness } from './store/readiness.ts';
-import { REQUEST_CONNECTIONS } from './store/request-slots.ts';
-import { SchemaComponent } from './store/schema.ts';
-import type { Source } from './store/servers/open-stores.ts';
+import {
+  createReadiness,
+  HttpClickHouseReader,
+  querySettings,
+  REQUEST_CONNECTIONS,
+  SchemaComponent,
+  type Source,
+} from './store/store.ts';
 
 /** Without a keys file a request needs no key, and any key that it sends is wrong. */
 const NO_KEYS: KeyRing = {

@@ -6,9 +6,8 @@ import {
 } from '@sluice/shared/http/openapi';
 import { OPERATIONAL_PATHS, OPERATIONAL_TAG } from '@sluice/shared/http/operational-paths';
 import type { QueryConfig } from './config.ts';
-import type { DescribedRoute } from './http/describe.ts';
-import { LIMIT_MAX, NAME_DOTS_MAX, PROPERTY_FILTERS_MAX } from './http/limits.ts';
-import { consolePaths } from './manage/console/console-route.ts';
+import { type DescribedRoute, LIMIT_MAX, NAME_DOTS_MAX, PROPERTY_FILTERS_MAX } from './http/http.ts';
+import { consolePaths } from './manage/manage.ts';
 
 /** Returns the OpenAPI document of query-api: its routes, as they describe themselves, with the limits that are in force. */
 export function queryDocument(config: QueryConfig, routes: readonly DescribedRoute[]): OpenApiDocument {

@@ -2,7 +2,7 @@ import type { Logger } from '@sluice/shared/base/log';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Component } from '@sluice/shared/service/lifecycle';
 import { Measurement } from '@sluice/shared/service/measurement';
-import { readStatements, type Statement } from '@sluice/storage/clickhouse/statement';
+import { readStatements, type Statement } from '@sluice/storage/clickhouse/statements';
 
 /** The statements of the readings, by their names. */
 export const STATEMENTS = readStatements(new URL('./clickhouse-readings.sql', import.meta.url), [

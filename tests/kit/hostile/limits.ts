@@ -60,7 +60,7 @@ import {
   NAMES_CHARACTERS_MAX,
 } from '@sluice/query-api/reports/menus/menu-entries';
 import { SQL_BODY_BYTES_MAX } from '@sluice/query-api/sql/sql-route';
-import { SQL_BYTES_MAX, VALUE_CHARACTERS_MAX } from '@sluice/query-api/store/request-limits';
+import { SQL_BYTES_MAX, VALUE_CHARACTERS_MAX } from '@sluice/query-api/store/statement-request';
 import { BATCH_BYTES_MAX, BATCH_EVENTS_MAX } from '@sluice/query-api/webhooks/delivery';
 import { LOG_LINES_MAX } from '@sluice/query-api/webhooks/delivery-log';
 import { RESPONSE_BYTES_MAX } from '@sluice/query-api/webhooks/http-sender';

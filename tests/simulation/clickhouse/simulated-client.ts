@@ -1,6 +1,5 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import type { Statement } from '@sluice/storage/clickhouse/statement';
-import { STATEMENTS } from '@sluice/storage/clickhouse/statements';
+import { STATEMENTS, type Statement } from '@sluice/storage/clickhouse/statements';
 import { NUMBERED_ROWS } from '@sluice/writer/batch/staging-tables';
 import { STATEMENTS as BATCH_STATEMENTS } from '@sluice/writer/batch/statements';
 import { STATEMENTS as ERASURE_STATEMENTS } from '@sluice/writer/erasure/statements';

@@ -1,5 +1,5 @@
 import { ConsoleDocuments } from '@sluice/query-api/manage/views/console-documents';
-import { insertInPlaceOf } from '@sluice/query-api/store/replaced-row';
+import { insertInPlaceOf } from '@sluice/query-api/store/own-rows';
 import { KnownWebhooks } from '@sluice/query-api/webhooks/known-webhooks';
 import type { Webhook } from '@sluice/query-api/webhooks/webhook';
 import { WebhookLeases } from '@sluice/query-api/webhooks/webhook-leases';

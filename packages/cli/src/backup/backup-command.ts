@@ -1,8 +1,7 @@
 import { parseArguments, readArguments } from '@sluice/shared/config/command-line';
 import type { Command } from '../command/command.ts';
-import { interruption } from '../command/interruption.ts';
 import { withLocalSystem } from '../command/local-system.ts';
-import { megabytes, ProgressLines, percentageOf } from '../command/progress-lines.ts';
+import { interruption, megabytes, ProgressLines, percentageOf } from '../command/terminal.ts';
 import { loadChosenServer } from '../servers/chosen-server.ts';
 import { parseBackupLocation } from './backup-location.ts';
 import { backupConfig } from './config.ts';

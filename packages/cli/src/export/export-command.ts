@@ -2,10 +2,17 @@ import { access } from 'node:fs/promises';
 import { ArgumentsError } from '@sluice/shared/config/command-line';
 import { parseTimestamp } from '@sluice/shared/text/timestamp';
 import type { Command, Environment } from '../command/command.ts';
-import { interruption } from '../command/interruption.ts';
+import { interruption } from '../command/terminal.ts';
 import { findKey } from '../transfer/find-key.ts';
-import { count, type ProgressState, percentage, rate, showProgress, timeLeft } from '../transfer/progress.ts';
-import { RecentTrouble } from '../transfer/recent-trouble.ts';
+import {
+  count,
+  type ProgressState,
+  percentage,
+  RecentTrouble,
+  rate,
+  showProgress,
+  timeLeft,
+} from '../transfer/progress.ts';
 import { type ExportArguments, exportHelp, parseExportArguments } from './arguments.ts';
 import { PartFile } from './part-file.ts';
 import { EntitiesExport } from './run-entities-export.ts';

@@ -1,7 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { z } from 'zod';
-import type { Batch, Format, Gatherer } from './format.ts';
-import type { LineContent, LineToSend } from './line-content.ts';
+import type { Batch, Format, Gatherer, LineContent, LineToSend } from './format.ts';
 import { FatalResponse } from './sender.ts';
 
 /** Calls of one request. The service names up to 1,000 rejected calls in a response, so each of these is named. */

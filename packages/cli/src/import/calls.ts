@@ -1,6 +1,6 @@
 import { parseTimestamp } from '@sluice/shared/text/timestamp';
 import { TIMESTAMP_AHEAD_MS_MAX, TIMESTAMP_MS_MIN } from '@sluice/submissions/reading/submission-limits';
-import type { LineToSend } from './line-content.ts';
+import type { LineToSend } from './format.ts';
 
 /** What tells the time of an archived call, in milliseconds since 1970. */
 export interface ArchivedTimes {

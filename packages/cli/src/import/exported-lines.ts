@@ -2,8 +2,7 @@ import { EVENT_IDENTIFIERS } from '@sluice/shared/rows/event-identifiers';
 import { type JsonMembers, jsonMembers, jsonObject } from '@sluice/submissions/reading/json-members';
 import { callFormat } from './call-format.ts';
 import { type ChangedEntity, callLine } from './calls.ts';
-import type { Format } from './format.ts';
-import { type LineContent, type LineToSend, readJsonObject, refused } from './line-content.ts';
+import { type Format, type LineContent, type LineToSend, readJsonObject, refused } from './format.ts';
 import { nativeFormat } from './submission-lines.ts';
 
 type EventRecord = Readonly<Record<string, unknown>>;

@@ -1,4 +1,5 @@
-import type { LineContent, LineToSend } from './line-content.ts';
+import { parseJson } from '@sluice/shared/text/json';
+import { isJsonObject } from '@sluice/submissions/reading/json-object';
 
 /** Lines that are sent in one request. */
 export interface Batch {
@@ -37,4 +38,64 @@ export interface Format {
    * @throws {FatalResponse} when the response is not Sluice's
    */
   rejectedIn(response: string): ReadonlyMap<number, string>;
+}
+
+/** A line to send. */
+export interface LineToSend {
+  readonly kind: 'line';
+  /** Counted from 1. */
+  readonly number: number;
+  readonly path: string;
+  /** What is sent of the line: JSON. */
+  readonly body: Buffer;
+  readonly events: number;
+  /** Lines with the same key set properties of the same entity, so they are sent in order. */
+  readonly orderKey: string | undefined;
+  /** `undefined` where what is sent tells repeats apart itself. */
+  readonly idempotencyKey: string | undefined;
+}
+
+export interface RefusedLine {
+  readonly kind: 'refused';
+  /** A phrase for people. */
+  readonly reason: string;
+}
+
+/** The last line of a complete file. */
+interface TrailerLine {
+  readonly kind: 'trailer';
+  /** How many lines the file has before it. */
+  readonly lines: number;
+}
+
+/** The content of a line. */
+export type LineContent = LineToSend | RefusedLine | TrailerLine | { readonly kind: 'blank' };
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** Parses a line that must hold a JSON object. */
+export function readJsonObject(
+  bytes: Buffer,
+):
+  | RefusedLine
+  | { readonly kind: 'blank' }
+  | { readonly kind: 'object'; readonly value: Readonly<Record<string, unknown>> } {
+  let text: string;
+  try {
+    text = utf8.decode(bytes);
+  } catch {
+    return refused('is not UTF-8');
+  }
+  if (text.trim() === '') return { kind: 'blank' };
+  let value: unknown;
+  try {
+    value = parseJson(text);
+  } catch {
+    return refused('is not JSON');
+  }
+  return isJsonObject(value) ? { kind: 'object', value } : refused('is not a JSON object');
+}
+
+export function refused(reason: string): RefusedLine {
+  return { kind: 'refused', reason };
 }

@@ -1,9 +1,8 @@
 import { ArgumentsError } from '@sluice/shared/config/command-line';
 import type { Command, Environment } from '../command/command.ts';
-import { interruption } from '../command/interruption.ts';
+import { interruption } from '../command/terminal.ts';
 import { findKey } from '../transfer/find-key.ts';
-import { count, rate, showProgress } from '../transfer/progress.ts';
-import { RecentTrouble } from '../transfer/recent-trouble.ts';
+import { count, RecentTrouble, rate, showProgress } from '../transfer/progress.ts';
 import { type ImportArguments, importHelp, parseImportArguments } from './arguments.ts';
 import { FORMATS, type FormatName } from './formats.ts';
 import { type ImportCounts, importProgress } from './progress.ts';

@@ -2,7 +2,7 @@ import { KEY_PROPERTIES } from '@sluice/submissions/calls/posthog/posthog-proper
 import { holdsObject, type JsonMembers, jsonMembers, jsonObject } from '@sluice/submissions/reading/json-members';
 import { callFormat } from './call-format.ts';
 import { type ChangedEntity, callLine, msOf, timeOf } from './calls.ts';
-import { type LineContent, readJsonObject, refused } from './line-content.ts';
+import { type LineContent, readJsonObject, refused } from './format.ts';
 
 type Row = Readonly<Record<string, unknown>>;
 

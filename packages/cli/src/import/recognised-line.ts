@@ -1,5 +1,5 @@
+import { readJsonObject } from './format.ts';
 import type { FormatName } from './formats.ts';
-import { readJsonObject } from './line-content.ts';
 
 type Line = Readonly<Record<string, unknown>>;
 

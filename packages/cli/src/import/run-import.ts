@@ -1,12 +1,11 @@
-import type { Batch, Format, Gatherer } from './format.ts';
+import type { Batch, Format, Gatherer, LineToSend } from './format.ts';
 import { FORMATS } from './formats.ts';
-import type { LineToSend } from './line-content.ts';
-import { type Line, readLines } from './lines.ts';
 import { OrderedPool } from './ordered-pool.ts';
 import type { ImportCounts } from './progress.ts';
 import { type RecognisedLine, recogniseLine } from './recognised-line.ts';
 import type { RefusedLines } from './refused-lines.ts';
 import { FatalResponse, GivenUp, type Sender } from './sender.ts';
+import { type Line, readLines } from './source.ts';
 
 /** Longer lines are refused without sending them: no service accepts a body of this size. */
 const LINE_BYTES_MAX = 64 * 1_024 * 1_024;

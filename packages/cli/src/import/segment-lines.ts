@@ -2,7 +2,7 @@ import { hashUuid } from '@sluice/submissions/calls/message-uuid';
 import { setMembers } from '@sluice/submissions/reading/json-members';
 import { callFormat } from './call-format.ts';
 import { type ChangedEntity, callLine, msOf, timeOf } from './calls.ts';
-import { type LineContent, readJsonObject, refused } from './line-content.ts';
+import { type LineContent, readJsonObject, refused } from './format.ts';
 import { lineHash } from './submission-lines.ts';
 
 type JsonObject = Readonly<Record<string, unknown>>;

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Format } from './format.ts';
-import { type LineContent, type LineToSend, readJsonObject } from './line-content.ts';
+import { type Format, type LineContent, type LineToSend, readJsonObject } from './format.ts';
 
 /** Lines that are bodies of the native routes. Each is a request of its own. */
 export const nativeFormat: Format = {

@@ -1,7 +1,7 @@
 import { holdsObject, type JsonMembers, jsonMembers, jsonObject } from '@sluice/submissions/reading/json-members';
 import { callFormat } from './call-format.ts';
 import { type ChangedEntity, callLine, msOf, timeOf } from './calls.ts';
-import { type LineContent, type RefusedLine, readJsonObject, refused } from './line-content.ts';
+import { type LineContent, type RefusedLine, readJsonObject, refused } from './format.ts';
 
 type Row = Readonly<Record<string, unknown>>;
 

@@ -1,4 +1,4 @@
-import { atServer } from '@sluice/servers/state/at-server';
+import { atServer } from '@sluice/servers/state/connected-server';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { clickHouseEnv } from '@sluice/shared/config';
 import { ArgumentsError } from '@sluice/shared/config/command-line';

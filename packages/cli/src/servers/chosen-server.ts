@@ -1,3 +1,4 @@
+import type { ConfiguredServer } from '@sluice/servers/state/connected-server';
 import { ArgumentsError } from '@sluice/shared/config/command-line';
 import { loadServerConfig, loadServersConfig, type ServerConfig } from '@sluice/shared/servers/server-config';
 import type { z } from 'zod';
@@ -55,4 +56,18 @@ export function loadServersOf<Schema extends z.ZodObject>(
   name: string,
 ): readonly ServerConfig<Schema>[] {
   return name === '' ? loadAllServers(schema, env) : [loadChosenServer(schema, env, name)];
+}
+
+/**
+ * Returns the server of a name.
+ *
+ * @param what the argument that names it
+ * @throws {ArgumentsError}
+ */
+export function findServer(what: string, name: string, servers: readonly ConfiguredServer[]): ConfiguredServer {
+  const found = servers.find(({ server }) => server.name === name);
+  if (found) return found;
+  const names = servers.map(({ server }) => server.name).join(', ');
+  if (name === '') throw new ArgumentsError(`${what} is needed: one of ${names}.`);
+  throw new ArgumentsError(`${what}: there is no server ${name} in CLICKHOUSE_SERVERS_FILE, which has ${names}.`);
 }

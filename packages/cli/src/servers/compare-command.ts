@@ -12,8 +12,7 @@ import {
   type NamedKey,
   runComparison,
 } from '@sluice/servers/compare/run-comparison';
-import { atServer } from '@sluice/servers/state/at-server';
-import { type ConfiguredServer, connectTo, type ServersConfig } from '@sluice/servers/state/connected-server';
+import { atServer, type ConfiguredServer, connectTo, type ServersConfig } from '@sluice/servers/state/connected-server';
 import { createLogger } from '@sluice/shared/base/log';
 import { sleep } from '@sluice/shared/base/retry';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
@@ -22,11 +21,10 @@ import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames } from '@sluice/shared/kafka/topics';
 import { printable } from '@sluice/shared/text/printable';
 import { readIdentity } from '@sluice/storage/clickhouse/identity';
-import { interruption } from '../command/interruption.ts';
 import { parseCommand } from '../command/parse-command.ts';
-import { inColumns, type Terminal } from '../command/terminal.ts';
-import { findServer } from './find-server.ts';
-import { reasonOf } from './reason-of.ts';
+import { inColumns, interruption, type Terminal } from '../command/terminal.ts';
+import { reasonOf } from '../command/unreachable.ts';
+import { findServer } from './chosen-server.ts';
 
 export const COMPARE_HELP = `  compare NAME NAME [--mend [--yes]]
                         says whether two servers that store the same partitions have the same, while everything runs, and

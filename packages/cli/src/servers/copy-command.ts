@@ -7,12 +7,10 @@ import { ArgumentsError, readArguments } from '@sluice/shared/config/command-lin
 import { createKafka } from '@sluice/shared/kafka/client';
 import { describeRange } from '@sluice/shared/servers/partition-range';
 import { isNativeAddress, NATIVE_ADDRESS } from '@sluice/shared/servers/servers-file';
-import { interruption } from '../command/interruption.ts';
 import { parseCommand } from '../command/parse-command.ts';
-import { megabytes, ProgressLines, percentageOf } from '../command/progress-lines.ts';
-import type { Terminal } from '../command/terminal.ts';
-import { findServer } from './find-server.ts';
-import { reasonOf } from './reason-of.ts';
+import { interruption, megabytes, ProgressLines, percentageOf, type Terminal } from '../command/terminal.ts';
+import { reasonOf } from '../command/unreachable.ts';
+import { findServer } from './chosen-server.ts';
 
 export const COPY_HELP = `  copy --from NAME --to NAME [--from-native HOST:PORT] [--bandwidth BYTES] [--yes]
                         fills a server with all that another one has, or with what belongs to its own partitions, while

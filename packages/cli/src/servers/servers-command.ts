@@ -11,10 +11,9 @@ import { parseCommand } from '../command/parse-command.ts';
 import { processTerminal, type Terminal } from '../command/terminal.ts';
 import { unreachable } from '../command/unreachable.ts';
 import { runCheck } from './check-file.ts';
-import { loadAllServers } from './chosen-server.ts';
+import { findServer, loadAllServers } from './chosen-server.ts';
 import { COMPARE_HELP, parseCompare, runCompareCommand } from './compare-command.ts';
 import { COPY_HELP, parseCopy, runCopyCommand } from './copy-command.ts';
-import { findServer } from './find-server.ts';
 import { runStatus } from './status.ts';
 
 const COMMANDS = 'status, check FILE, copy --from NAME --to NAME, compare NAME NAME, or accept NAME';

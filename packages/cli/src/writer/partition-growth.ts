@@ -1,4 +1,4 @@
-import { atServer } from '@sluice/servers/state/at-server';
+import { atServer } from '@sluice/servers/state/connected-server';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { KafkaConfig } from '@sluice/shared/config';
 import { CLOCK_INTERVAL_MS, clockTopicName, topicNames, withAdmin } from '@sluice/shared/kafka/topics';

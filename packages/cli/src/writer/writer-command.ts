@@ -16,10 +16,9 @@ import { parseCommand } from '../command/parse-command.ts';
 import { inColumns, processTerminal, type Terminal } from '../command/terminal.ts';
 import { unreachable } from '../command/unreachable.ts';
 import { loadAllServers, loadChosenServer, loadServersOf } from '../servers/chosen-server.ts';
-import { messagesGivenUp, whatIsGivenUp } from './given-up.ts';
 import { GROW_PARTITIONS, GROW_PARTITIONS_HELP, growPartitions, parseGrowth } from './grow-partitions.ts';
 import { PartitionGrowth } from './partition-growth.ts';
-import { type PartitionStatus, Partitions } from './partitions.ts';
+import { messagesGivenUp, type PartitionStatus, Partitions, whatIsGivenUp } from './partitions.ts';
 
 const APPLICATION = 'sluice-writer-command';
 

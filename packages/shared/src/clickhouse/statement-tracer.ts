@@ -5,8 +5,7 @@ import {
   type ClickHouseTracer,
 } from '@clickhouse/client';
 import { type Attributes, context, type Span, SpanKind, type SpanStatusCode, trace } from '@opentelemetry/api';
-import { ATTRIBUTE, QUERY_ID } from '../tracing/attributes.ts';
-import { tracer } from '../tracing/tracer.ts';
+import { ATTRIBUTE, QUERY_ID, tracer } from '../tracing/tracer.ts';
 
 /** An id of a query as the writer creates them: it ends with the name of the statement and a UUID. */
 const NAMED = /\/([a-z-]+)\/[0-9a-f-]{36}$/;

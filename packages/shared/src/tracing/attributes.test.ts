@@ -1,6 +1,6 @@
 import * as conventions from '@opentelemetry/semantic-conventions/incubating';
 import { expect, test } from 'vitest';
-import { ATTRIBUTE } from './attributes.ts';
+import { ATTRIBUTE } from './tracer.ts';
 
 test('every name is one of the semantic conventions', () => {
   const names = Object.values(conventions).filter((name) => typeof name === 'string');

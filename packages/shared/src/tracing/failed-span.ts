@@ -1,5 +1,5 @@
 import { type Span, SpanStatusCode } from '@opentelemetry/api';
-import { ATTRIBUTE } from './attributes.ts';
+import { ATTRIBUTE } from './tracer.ts';
 
 /**
  * Marks a span as failed. Only the error's type is recorded: a message may quote rows.

@@ -1,8 +1,7 @@
 import { isSpanContextValid, propagation, ROOT_CONTEXT, type Span, SpanKind } from '@opentelemetry/api';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { ATTRIBUTE } from './attributes.ts';
 import { markFailed } from './failed-span.ts';
-import { tracer, tracingSdk } from './tracer.ts';
+import { ATTRIBUTE, tracer, tracingSdk } from './tracer.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {

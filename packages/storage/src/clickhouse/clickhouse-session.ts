@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { ClickHouseSettings, CommandResult } from '@clickhouse/client';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import type { Statement } from './statement.ts';
+import type { Statement } from './statements.ts';
 
 /** How long ClickHouse keeps an abandoned session with its temporary tables, in seconds. */
 const SESSION_TIMEOUT_SECONDS = 60;

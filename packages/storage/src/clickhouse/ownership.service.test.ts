@@ -1,6 +1,6 @@
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { Fenced } from '../protocol/fenced.ts';
+import { Fenced } from '../protocol/epoch.ts';
 import { createTestClients, type TestClients } from '../testing/clients.ts';
 import { Ownership } from './ownership.ts';
 

@@ -3,13 +3,13 @@ import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
 import {
   type Epoch,
+  Fenced,
   hasOtherLeader,
   isPassed,
   type JoinedGeneration,
   nextEpoch,
   type RecordedEpoch,
 } from '../protocol/epoch.ts';
-import { Fenced } from '../protocol/fenced.ts';
 import { TAKE_OVER_STEPS, type TakeOverStep } from '../protocol/steps.ts';
 import { STATEMENTS } from './statements.ts';
 

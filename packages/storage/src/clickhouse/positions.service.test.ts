@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
-import { Fenced } from '../protocol/fenced.ts';
+import { Fenced } from '../protocol/epoch.ts';
 import type { Halt } from '../protocol/log-gap.ts';
 import { createTestClients, type TestClients } from '../testing/clients.ts';
 import { Halts } from './halts.ts';

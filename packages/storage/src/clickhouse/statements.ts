@@ -1,4 +1,4 @@
-import { readStatements } from './statement.ts';
+import { readFileSync } from 'node:fs';
 
 const fileOf = (name: string) => new URL(`./${name}.sql`, import.meta.url);
 
@@ -30,3 +30,26 @@ export const STATEMENTS = {
   ...readStatements(fileOf('retention'), ['record-retention', 'read-retention']),
   ...readStatements(fileOf('removals'), ['find-removals', 'end-failed-removals']),
 } as const;
+
+/** A statement of the writer or of a command. Its name ends up in its query id, by which it can be found in ClickHouse's query log. */
+export interface Statement {
+  readonly name: string;
+  readonly sql: string;
+}
+
+/**
+ * Reads a file of statements, each of which begins with a line `-- name: …`. What comes before the first one is a comment.
+ *
+ * @param names those in the file, in its order
+ * @throws when the file has other ones
+ */
+export function readStatements<Name extends string>(
+  file: URL,
+  names: readonly Name[],
+): Readonly<Record<Name, Statement>> {
+  const [, ...parts] = readFileSync(file, 'utf8').split(/^-- name: (.+)\n/m);
+  const found = parts.flatMap((name, index) => (index % 2 ? [] : [{ name, sql: (parts[index + 1] ?? '').trim() }]));
+  if (found.map(({ name }) => name).join() !== names.join())
+    throw new Error(`${file} has other statements than ${names}`);
+  return Object.fromEntries(found.map((statement) => [statement.name, statement])) as Record<Name, Statement>;
+}

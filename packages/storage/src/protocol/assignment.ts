@@ -1,6 +1,5 @@
 import type { Batch, ConsumerGroupJoinEvent, TopicPartitionOffsetAndMetadata } from 'kafkajs';
-import type { Epoch } from './epoch.ts';
-import { Fenced } from './fenced.ts';
+import { type Epoch, Fenced } from './epoch.ts';
 import { leaderEpochOf, nameOf, type Position, positionAfter, type TopicPartition } from './position.ts';
 
 /** How a fetched batch fits the assignment. */

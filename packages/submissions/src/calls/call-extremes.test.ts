@@ -1,7 +1,7 @@
 import fc from '@sluice/shared/testing/fast-check';
 import { expect, test } from 'vitest';
 import { NO_PAUSE } from '../reading/pause.ts';
-import { RowCollector } from '../rows/row-collector.ts';
+import { RowCollector } from '../rows/partition-rows.ts';
 import type { CallForm } from './call.ts';
 import { readCallOutline } from './call-outline.ts';
 import { collectCalls } from './call-rows.ts';

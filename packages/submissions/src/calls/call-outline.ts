@@ -71,13 +71,7 @@ async function readBatch(body: Buffer, callsMax: number, pause: Pause): Promise<
     if (waiting) await waiting;
     const name = parseFieldName(body, nameSlice);
     if (name === 'batch' && cursor.atArray) {
-      calls = [];
-      for (const call of cursor.elements()) {
-        const waiting = pause();
-        if (waiting) await waiting;
-        calls.push(call);
-        if (calls.length > callsMax) throw tooManyCalls(callsMax);
-      }
+      calls = await readCalls(cursor, callsMax, pause);
       continue;
     }
     const slice: JsonSlice = cursor.skip();
@@ -89,6 +83,18 @@ async function readBatch(body: Buffer, callsMax: number, pause: Pause): Promise<
   cursor.end();
   if (!calls) throw noBatch();
   return { body, calls, context, writeKey: writeKey ?? (await writeKeyOf(body, calls[0], pause)), sentAt };
+}
+
+/** Finds the calls of an array, at which the cursor is. @throws {Problem} `body_too_large` with too many */
+export async function readCalls(cursor: JsonCursor, callsMax: number, pause: Pause): Promise<JsonSlice[]> {
+  const calls: JsonSlice[] = [];
+  for (const call of cursor.elements()) {
+    const waiting = pause();
+    if (waiting) await waiting;
+    calls.push(call);
+    if (calls.length > callsMax) throw tooManyCalls(callsMax);
+  }
+  return calls;
 }
 
 async function writeKeyOf(body: Buffer, call: JsonSlice | undefined, pause: Pause): Promise<string | undefined> {
@@ -134,6 +140,6 @@ function noBatch(): Problem {
   return new Problem('invalid_request', 'The body has no batch.', { errors });
 }
 
-export function tooManyCalls(callsMax: number): Problem {
+function tooManyCalls(callsMax: number): Problem {
   return new Problem('body_too_large', `A batch must hold at most ${callsMax} calls.`);
 }

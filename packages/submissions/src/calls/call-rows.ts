@@ -6,7 +6,7 @@ import type { Pause } from '../reading/pause.ts';
 import type { Acceptance } from '../rows/acceptance.ts';
 import { outgoingChange, propertyRow } from '../rows/change-row.ts';
 import { EventRows, subjectFields } from '../rows/event-row.ts';
-import type { OutgoingRow, RowCollector } from '../rows/row-collector.ts';
+import type { OutgoingRow, RowCollector } from '../rows/partition-rows.ts';
 import { fitsRecord, ROW_BYTES_MAX } from '../rows/row-size.ts';
 import { type Call, type CallError, type CallForm, InvalidCall, type RejectionReason } from './call.ts';
 import { type CallOutline, parseBatchContext } from './call-outline.ts';

@@ -1,7 +1,7 @@
 import { eventHash } from '@sluice/shared/rows/row-hashes';
 import { z } from 'zod';
 import type { JsonSlice } from '../reading/json-slice.ts';
-import type { OutgoingRow } from '../rows/row-collector.ts';
+import type { OutgoingRow } from '../rows/partition-rows.ts';
 import { fitsRecord } from '../rows/row-size.ts';
 import { CALL_TYPES, type CallForm } from './call.ts';
 import type { CallOutline } from './call-outline.ts';

@@ -1,6 +1,6 @@
 import { Problem } from '@sluice/shared/http/problem';
 import { NO_PAUSE } from '../reading/pause.ts';
-import { type PartitionRows, RowCollector } from '../rows/row-collector.ts';
+import { type PartitionRows, RowCollector } from '../rows/partition-rows.ts';
 import type { CallForm } from './call.ts';
 import { readCallOutline } from './call-outline.ts';
 import { type CallRowsOptions, collectCalls } from './call-rows.ts';

@@ -2,7 +2,14 @@ import { isUtf8 } from 'node:buffer';
 import { Problem } from '@sluice/shared/http/problem';
 import type { z } from 'zod';
 import { asProblem } from './body-problems.ts';
-import { parseFieldValue, parseSlice, parsingError, withoutByteOrderMark } from './body-slices.ts';
+import {
+  parseFieldName,
+  parseFieldValue,
+  parseName,
+  parseSlice,
+  parsingError,
+  withoutByteOrderMark,
+} from './body-slices.ts';
 import { isText, parseEvent } from './event-parser.ts';
 import { JsonCursor } from './json-cursor.ts';
 import { encodeJson, errorOfMember } from './json-object.ts';
@@ -20,7 +27,6 @@ import {
 } from './submission.ts';
 import { SubmissionErrors } from './submission-errors.ts';
 import { IDENTIFIER_LENGTH_MAX, type SubmissionLimits, TIMESTAMP_AHEAD_MS_MAX } from './submission-limits.ts';
-import { readOutline, type SubmissionOutline } from './submission-outline.ts';
 
 export interface SubmissionReaderOptions extends SubmissionLimits {
   readonly schemas: SubmissionSchemas;
@@ -163,4 +169,66 @@ function readFields(
   return route === 'user'
     ? { subject: 'user', userId: text('foreignId'), groupId: undefined }
     : { subject: 'organization', userId: text('foreignUserId'), groupId: text('foreignUserGroupId') };
+}
+
+/** Where the parts of a body are. */
+interface SubmissionOutline {
+  /** The fields of the route; also `events` and `properties` when they do not have the type that they should have. */
+  readonly fields: Map<string, JsonSlice>;
+  /** `undefined` when they are absent, or no array. */
+  events: { readonly slices: JsonSlice[]; count: number } | undefined;
+  /** `undefined` when they are absent, or no object. */
+  properties: { readonly slices: Map<string, JsonSlice>; tooMany: boolean } | undefined;
+}
+
+/**
+ * Finds the parts of a body that is a JSON object. Of more events and properties than are allowed, it keeps only as many
+ * as are. Unknown fields become errors.
+ *
+ * @throws {MalformedJson | SyntaxError}
+ */
+async function readOutline(
+  body: Buffer,
+  route: SubmissionRoute,
+  { eventsMax, propertiesMax }: Pick<SubmissionLimits, 'eventsMax' | 'propertiesMax'>,
+  errors: SubmissionErrors,
+  pause: Pause,
+): Promise<SubmissionOutline> {
+  const known: readonly string[] = [...ROUTE_FIELDS[route], 'events', 'properties'];
+  const cursor = new JsonCursor(body);
+  const outline: SubmissionOutline = { fields: new Map(), events: undefined, properties: undefined };
+  for (const nameSlice of cursor.members()) {
+    const waiting = pause();
+    if (waiting) await waiting;
+    const name = parseFieldName(body, nameSlice);
+    outline.fields.delete(name);
+    if (name === 'events' && cursor.atArray) {
+      outline.events = { slices: [], count: 0 };
+      for (const event of cursor.elements()) {
+        const waiting = pause();
+        if (waiting) await waiting;
+        outline.events.count += 1;
+        if (outline.events.count <= eventsMax) outline.events.slices.push(event);
+      }
+    } else if (name === 'properties' && cursor.atObject) {
+      outline.properties = { slices: new Map(), tooMany: false };
+      const { slices } = outline.properties;
+      for (const memberSlice of cursor.members()) {
+        const waiting = pause();
+        if (waiting) await waiting;
+        const member = slices.size > propertiesMax ? undefined : parseName(body, memberSlice);
+        const slice = cursor.skip();
+        if (member !== undefined) slices.set(member, slice);
+      }
+      outline.properties.tooMany = slices.size > propertiesMax;
+    } else {
+      if (name === 'events') outline.events = undefined;
+      if (name === 'properties') outline.properties = undefined;
+      const slice = cursor.skip();
+      if (known.includes(name)) outline.fields.set(name, slice);
+      else errors.addUnknownField(name);
+    }
+  }
+  cursor.end();
+  return outline;
 }

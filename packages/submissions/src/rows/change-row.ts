@@ -2,7 +2,7 @@ import type { ChangeRow, EntityKind } from '@sluice/shared/rows';
 import { entityHash } from '@sluice/shared/rows/row-hashes';
 import type { SubmittedProperty } from '../reading/submission.ts';
 import type { Acceptance } from './acceptance.ts';
-import type { OutgoingRow } from './row-collector.ts';
+import type { OutgoingRow } from './partition-rows.ts';
 
 /** @param changeId identifies the change; see {@link ChangeRow} */
 export function changeRow(

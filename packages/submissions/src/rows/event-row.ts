@@ -4,7 +4,7 @@ import { EVENT_IDENTIFIERS, type EventIdentifier } from '@sluice/shared/rows/eve
 import { eventHash } from '@sluice/shared/rows/row-hashes';
 import { v5 as uuidV5 } from 'uuid';
 import type { Acceptance } from './acceptance.ts';
-import type { OutgoingRow } from './row-collector.ts';
+import type { OutgoingRow } from './partition-rows.ts';
 
 /** The namespace of the UUIDs that are derived from an Idempotency-Key. Never change it: repeats would be new events. */
 const IDEMPOTENCY_NAMESPACE = '5b0c2f5e-6f0b-4d64-9b0e-0c8f3d1f7a52';

@@ -1,5 +1,5 @@
 import { messageHeaders, PARTITIONS_HEADER } from '@sluice/shared/rows';
-import type { PartitionRows } from './row-collector.ts';
+import type { PartitionRows } from './partition-rows.ts';
 
 /** A message of rows for kafkajs. */
 export interface RowMessage {

@@ -7,7 +7,7 @@ import { uuidV7TimeMs } from '../reading/submission-limits.ts';
 import type { Acceptance } from './acceptance.ts';
 import { changeRow, outgoingChange, propertyRow } from './change-row.ts';
 import { EventRows, subjectFields } from './event-row.ts';
-import type { OutgoingRow, RowCollector } from './row-collector.ts';
+import type { RowCollector } from './partition-rows.ts';
 import { fitsRecord, ROW_BYTES_MAX } from './row-size.ts';
 
 /**
@@ -52,15 +52,6 @@ export async function collectRows(
   }
   if (tooLarge.length > 0) throw partsTooLarge(tooLarge, `must be at most ${ROW_BYTES_MAX} bytes as a row`);
   return uuids;
-}
-
-/**
- * Creates the row that deletes a user or a visitor, who is named as `deleted-person.ts` says. Every partition of `events` gets a copy, so that an event that follows it in its
- * partition was accepted after it: an event that is sent again after its user was deleted is then new, not a repeat.
- */
-export function deletionRow(person: string, workspace: string, version: number): OutgoingRow {
-  const row = changeRow('user', person, { workspace, version, idempotencyKey: undefined }, 'delete', randomUUIDv7());
-  return { topic: 'events', kind: 'changes', hash: 'all', line: JSON.stringify(row) };
 }
 
 function* changeRows(submission: Submission, acceptance: Acceptance): Generator<ChangeRow> {

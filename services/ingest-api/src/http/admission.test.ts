@@ -5,7 +5,7 @@ import { TokenBucket } from '@sluice/shared/keys/token-bucket';
 import Fastify from 'fastify';
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
-import { Admission } from './admission.ts';
+import { Admission, networkOf } from './admission.ts';
 
 /** A budget that counts the reservations that are not released. */
 function countedBudget(bytesMax: number): { readonly memory: Pick<MemoryBudget, 'open'>; readonly held: () => number } {
@@ -53,4 +53,22 @@ test.each([
   app.post('/', { onRequest }, async () => 'admitted');
   await expect(app.inject({ method: 'POST', url: '/', headers })).resolves.toMatchObject({ statusCode: 503 });
   expect(held()).toBe(0);
+});
+
+test.each([
+  ['203.0.113.7', '203.0.113.0/24'],
+  ['::ffff:203.0.113.7', '203.0.113.0/24'],
+  ['203.0.113.7:61234', '203.0.113.0/24'],
+  ['2001:db8:1:2:3:4:5:6', '2001:db8:1::/48'],
+  ['2001:0DB8:0001::9', '2001:db8:1::/48'],
+  ['2001:db8::1', '2001:db8:0::/48'],
+  ['::1:2:3:4:5:6:7', '0:1:2::/48'],
+  ['64:ff9b::203.0.113.7', '64:ff9b:0::/48'],
+  ['fe80::1%eth0', 'fe80:0:0::/48'],
+  ['::1', '0:0:0::/48'],
+  ['unknown', 'network unknown'],
+  ['', 'network unknown'],
+  [undefined, 'network unknown'],
+])('the network of %s is %s', (address, network) => {
+  expect(networkOf(address)).toBe(network);
 });

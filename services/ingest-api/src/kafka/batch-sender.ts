@@ -1,16 +1,15 @@
 import { type Span, SpanKind } from '@opentelemetry/api';
 import type { Logger } from '@sluice/shared/base/log';
-import { ATTRIBUTE } from '@sluice/shared/tracing/attributes';
 import { markFailed } from '@sluice/shared/tracing/failed-span';
-import { sharedWork } from '@sluice/shared/tracing/shared-work';
-import { traceHeader } from '@sluice/shared/tracing/trace-header';
-import { tracer } from '@sluice/shared/tracing/tracer';
+import { sharedWork, traceHeader } from '@sluice/shared/tracing/message-spans';
+import { ATTRIBUTE, tracer } from '@sluice/shared/tracing/tracer';
 import { packMessages } from '@sluice/submissions/rows/message-packing';
 import kafkajs, { type Kafka, type Producer } from 'kafkajs';
 import type { IngestConfig } from '../config.ts';
 import type { IngestMetrics } from '../metrics.ts';
-import type { Bundle, SendFailure } from './bundle.ts';
+import type { QueuedRows } from './partition-queue.ts';
 import { encodeProduceRequest } from './produce-request.ts';
+import type { TopicPartition } from './topic-partition.ts';
 
 /** How long a broker waits for its in-sync replicas, in milliseconds. */
 const ACK_TIMEOUT_MS = 5_000;
@@ -176,4 +175,18 @@ function startSpan(topic: string, bundles: readonly Bundle[]): Span {
     [ATTRIBUTE.operationType]: 'send',
   };
   return tracer.startSpan(`send ${topic}`, { kind: SpanKind.PRODUCER, links, attributes }, parent);
+}
+
+/** What one send holds for one partition. */
+export interface Bundle {
+  readonly target: TopicPartition;
+  readonly items: readonly QueuedRows[];
+}
+
+/** Why a bundle was not acknowledged. */
+export interface SendFailure {
+  readonly bundle: Bundle;
+  /** Kafka's name of the error, such as `NOT_ENOUGH_REPLICAS`; `undefined` when no response came. */
+  readonly type: string | undefined;
+  readonly reason: string;
 }

@@ -1,8 +1,7 @@
 import { setImmediate as nextTurnOfEventLoop } from 'node:timers/promises';
 import type { Logger } from '@sluice/shared/base/log';
 import { backoff, sleep } from '@sluice/shared/base/retry';
-import type { BatchSender } from './batch-sender.ts';
-import type { Bundle, SendFailure } from './bundle.ts';
+import type { BatchSender, Bundle, SendFailure } from './batch-sender.ts';
 import type { TopicPartition } from './topic-partition.ts';
 import type { TopicWatch } from './topic-watch.ts';
 

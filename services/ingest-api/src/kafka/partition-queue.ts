@@ -1,5 +1,5 @@
 import type { Span } from '@opentelemetry/api';
-import type { PartitionRows } from '@sluice/submissions/rows/row-collector';
+import type { PartitionRows } from '@sluice/submissions/rows/partition-rows';
 
 /**
  * What a message takes in a record batch besides its rows, in bytes: at most 27 for its lengths and offsets, some 50 for

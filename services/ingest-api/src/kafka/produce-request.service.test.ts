@@ -7,9 +7,7 @@ import { withAdmin } from '@sluice/shared/kafka/topics';
 import kafkajs from 'kafkajs';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { configSchema } from '../config.ts';
-import { varintSize } from './byte-writer.ts';
-import { crc32c } from './crc32c.ts';
-import { encodeProduceRequest } from './produce-request.ts';
+import { crc32c, encodeProduceRequest, varintSize } from './produce-request.ts';
 
 const { None, GZIP, ZSTD } = kafkajs.CompressionTypes;
 

@@ -1,7 +1,5 @@
 import type { RowMessage } from '@sluice/submissions/rows/message-packing';
 import kafkajs, { type CompressionTypes } from 'kafkajs';
-import { ByteWriter, varintSize } from './byte-writer.ts';
-import { crc32c } from './crc32c.ts';
 
 /** What one request sends to one broker. */
 export interface ProduceRequest {
@@ -134,4 +132,120 @@ function writeRecords(writer: ByteWriter, messages: readonly RowMessage[]): void
       writer.ascii(text);
     }
   }
+}
+
+/** Writes numbers and bytes as Kafka's protocol has them, one after the other, into one buffer of a given size. */
+class ByteWriter {
+  readonly #bytes: Buffer;
+  #length = 0;
+
+  /** @param size the most that will be written, in bytes */
+  constructor(size: number) {
+    this.#bytes = Buffer.allocUnsafe(size);
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** What was written, from one place to another. It shares the writer's memory. */
+  slice(from = 0, to: number = this.#length): Buffer {
+    return this.#bytes.subarray(from, to);
+  }
+
+  int8(value: number): void {
+    this.#length = this.#bytes.writeInt8(value, this.#length);
+  }
+
+  int16(value: number): void {
+    this.#length = this.#bytes.writeInt16BE(value, this.#length);
+  }
+
+  int32(value: number): void {
+    this.#length = this.#bytes.writeInt32BE(value, this.#length);
+  }
+
+  /** Puts a number in the place of another one that was written at `at`. */
+  setInt32(at: number, value: number): void {
+    this.#bytes.writeInt32BE(value, at);
+  }
+
+  int64(value: bigint): void {
+    this.#length = this.#bytes.writeBigInt64BE(value, this.#length);
+  }
+
+  /** Writes a whole number from 0 to 2^30 - 1, zigzag-encoded, seven bits a byte. */
+  varint(value: number): void {
+    let rest = value * 2;
+    for (; rest > 0x7f; rest >>>= 7) this.#length = this.#bytes.writeUInt8((rest & 0x7f) | 0x80, this.#length);
+    this.#length = this.#bytes.writeUInt8(rest, this.#length);
+  }
+
+  bytes(value: Uint8Array): void {
+    this.#bytes.set(value, this.#length);
+    this.#length += value.length;
+  }
+
+  /** Writes text of ASCII only. */
+  ascii(text: string): void {
+    this.#length += this.#bytes.write(text, this.#length, 'latin1');
+  }
+}
+
+/** Returns how many bytes {@link ByteWriter.varint} writes. */
+export function varintSize(value: number): number {
+  let size = 1;
+  for (let rest = value * 2; rest > 0x7f; rest >>>= 7) size += 1;
+  return size;
+}
+
+/** The polynomial of CRC-32C, with its lowest bit first. */
+const POLYNOMIAL = 0x82f63b78;
+
+/** The checksums of each byte, of each byte followed by a zero byte, and so on, up to seven zero bytes: 256 entries each. */
+const TABLE = createTable();
+
+/**
+ * Returns the CRC-32C of bytes, which Kafka wants for each record batch. It takes eight bytes a step (slicing-by-8,
+ * Kounavis and Berry, 2005).
+ */
+export function crc32c(bytes: Uint8Array): number {
+  const { buffer, byteOffset, byteLength } = bytes;
+  const data = new DataView(buffer, byteOffset, byteLength);
+  const lengthOfEights = byteLength - (byteLength % 8);
+  let crc = -1;
+  let at = 0;
+  for (; at < lengthOfEights; at += 8) {
+    crc ^= data.getInt32(at, true);
+    const next = data.getInt32(at + 4, true);
+    crc =
+      entry(1792 + (crc & 0xff)) ^
+      entry(1536 + ((crc >>> 8) & 0xff)) ^
+      entry(1280 + ((crc >>> 16) & 0xff)) ^
+      entry(1024 + (crc >>> 24)) ^
+      entry(768 + (next & 0xff)) ^
+      entry(512 + ((next >>> 8) & 0xff)) ^
+      entry(256 + ((next >>> 16) & 0xff)) ^
+      entry(next >>> 24);
+  }
+  for (; at < byteLength; at += 1) crc = entry((crc ^ data.getUint8(at)) & 0xff) ^ (crc >>> 8);
+  return ~crc >>> 0;
+}
+
+function entry(index: number): number {
+  return TABLE.getInt32(index * 4, true);
+}
+
+function createTable(): DataView {
+  const table = new DataView(new ArrayBuffer(8 * 256 * 4));
+  for (let byte = 0; byte < 256; byte += 1) {
+    let crc = byte;
+    for (let bit = 0; bit < 8; bit += 1) crc = crc & 1 ? (crc >>> 1) ^ POLYNOMIAL : crc >>> 1;
+    table.setInt32(byte * 4, crc, true);
+  }
+  for (let index = 256; index < 8 * 256; index += 1) {
+    const crc = table.getInt32((index - 256) * 4, true);
+    table.setInt32(index * 4, (crc >>> 8) ^ table.getInt32((crc & 0xff) * 4, true), true);
+  }
+  return table;
 }

@@ -1,5 +1,5 @@
 import { packMessages } from '@sluice/submissions/rows/message-packing';
-import { type OutgoingRow, type PartitionRows, RowCollector } from '@sluice/submissions/rows/row-collector';
+import { type OutgoingRow, type PartitionRows, RowCollector } from '@sluice/submissions/rows/partition-rows';
 import { expect, test } from 'vitest';
 import { PartitionQueue, type QueuedRows } from './partition-queue.ts';
 

@@ -4,7 +4,7 @@ import type { Logger } from '@sluice/shared/base/log';
 import { atMost, retry } from '@sluice/shared/base/retry';
 import { ensureTopics } from '@sluice/shared/kafka/topics';
 import type { Component } from '@sluice/shared/service/lifecycle';
-import type { PartitionRows } from '@sluice/submissions/rows/row-collector';
+import type { PartitionRows } from '@sluice/submissions/rows/partition-rows';
 import type { Kafka } from 'kafkajs';
 import type { IngestConfig } from '../config.ts';
 import type { IngestMetrics } from '../metrics.ts';

@@ -1,6 +1,6 @@
 import type { KafkaConfig } from '@sluice/shared/config';
 import { topicNames } from '@sluice/shared/kafka/topics';
-import type { RowTopic } from '@sluice/submissions/rows/row-collector';
+import type { RowTopic } from '@sluice/submissions/rows/partition-rows';
 import { PartitionQueue } from './partition-queue.ts';
 
 /**

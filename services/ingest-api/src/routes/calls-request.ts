@@ -2,7 +2,7 @@ import { ERRORS_MAX } from '@sluice/shared/http/problem';
 import type { CallOutline } from '@sluice/submissions/calls/call-outline';
 import { type CallRowsOptions, collectCalls, type RejectedIndex } from '@sluice/submissions/calls/call-rows';
 import type { Pause } from '@sluice/submissions/reading/pause';
-import { type PartitionRows, RowCollector } from '@sluice/submissions/rows/row-collector';
+import { type PartitionRows, RowCollector } from '@sluice/submissions/rows/partition-rows';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Admission } from '../http/admission.ts';
 import type { BodyQueue } from '../http/body-queue.ts';

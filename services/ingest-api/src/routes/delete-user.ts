@@ -1,8 +1,8 @@
 import { invalidRequest, Problem } from '@sluice/shared/http/problem';
 import { visitorOf } from '@sluice/shared/rows/deleted-person';
 import { deletionParameters } from '@sluice/submissions/reading/submission';
-import { RowCollector } from '@sluice/submissions/rows/row-collector';
-import { deletionRow } from '@sluice/submissions/rows/submission-rows';
+import { deletionRow } from '@sluice/submissions/rows/deletion-row';
+import { RowCollector } from '@sluice/submissions/rows/partition-rows';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import type { Admission } from '../http/admission.ts';

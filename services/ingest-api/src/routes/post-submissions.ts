@@ -2,7 +2,7 @@ import { Problem } from '@sluice/shared/http/problem';
 import type { Pause } from '@sluice/submissions/reading/pause';
 import type { SubmissionRoute } from '@sluice/submissions/reading/submission';
 import type { SubmissionReader } from '@sluice/submissions/reading/submission-reader';
-import { type PartitionRows, RowCollector } from '@sluice/submissions/rows/row-collector';
+import { type PartitionRows, RowCollector } from '@sluice/submissions/rows/partition-rows';
 import { leastRowBytes } from '@sluice/submissions/rows/row-size';
 import { collectRows } from '@sluice/submissions/rows/submission-rows';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';

@@ -1,5 +1,5 @@
 import { partsTooLarge } from '@sluice/submissions/reading/body-problems';
-import type { PartitionRows } from '@sluice/submissions/rows/row-collector';
+import type { PartitionRows } from '@sluice/submissions/rows/partition-rows';
 import type { FastifyRequest } from 'fastify';
 import { eventLogUnavailable } from '../http/problems.ts';
 import { PublishTimeout, type RowPublisher, RowsRefused } from '../kafka/row-publisher.ts';

@@ -1,5 +1,5 @@
-// A worker that is ready when it is told so, and says on request what is missing. ready-together.test.ts starts it.
-import { readyTogether } from '../workers/ready-together.ts';
+// A worker that is ready when it is told so, and says on request what is missing. worker.test.ts starts it.
+import { readyTogether } from '../workers/worker.ts';
 
 let own: readonly string[] = ['Kafka cannot be reached'];
 const readiness = readyTogether(async () => own);

@@ -5,9 +5,7 @@ import type { Logger } from '@sluice/shared/base/log';
 import { type Component, runService } from '@sluice/shared/service/lifecycle';
 import { AggregatorRegistry } from 'prom-client';
 import type { IngestConfig } from '../config.ts';
-import type { ReadyMessage } from './ready-together.ts';
-import type { StopMessage } from './stop-message.ts';
-import type { MetricsRequest, MetricsResponse } from './worker-registry.ts';
+import type { MetricsRequest, MetricsResponse, ReadyMessage, StopMessage } from './worker.ts';
 
 /**
  * Runs `INGEST_WORKERS` processes that serve requests on one port, each on a core of its own, until this process is told

@@ -3,8 +3,8 @@ import { Problem } from '@sluice/shared/http/problem';
 import type { RateLimiter } from '@sluice/shared/http/rate-limiter';
 import type { ApiKey, KeyRing } from '@sluice/shared/keys/key-ring';
 import type { Scope } from '@sluice/shared/keys/keys-file';
+import type { TokenBucket } from '@sluice/shared/keys/token-bucket';
 import type { FastifyRequest } from 'fastify';
-import { isLinkKey, type LinkKey, type LinkKeys } from '../manage/views/link-keys.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -18,11 +18,29 @@ declare module 'fastify' {
 /** Who reads: a key, and the one workspace that it may read. Requests without a key are one reader. */
 export type Reader = Pick<ApiKey, 'hash' | 'workspace'>;
 
+/** The key of a link: it reads one dashboard. */
+export interface LinkKey {
+  readonly workspace: string;
+  readonly hash: string;
+  readonly dashboard: string;
+  readonly rateLimit: number;
+  readonly bucket: TokenBucket;
+}
+
+/** Finds links by their keys. */
+export interface KnownLinks {
+  /** @throws {Problem} `store_unavailable` */
+  find(key: string): Promise<LinkKey | undefined>;
+}
+
+/** Only a text of this form is looked up as the key of a link. Keys of a keys file begin with `sk_`. */
+const LINK_KEY = /^vk_[\w-]{43}$/;
+
 /** What decides about keys. */
 export interface Gate {
   readonly keys: KeyRing;
   /** Undefined where there are no dashboards. */
-  readonly linkKeys: LinkKeys | undefined;
+  readonly linkKeys: KnownLinks | undefined;
   readonly limiter: RateLimiter;
   readonly anonymousWorkspace: string | undefined;
 }
@@ -51,7 +69,7 @@ export async function readerOf(request: FastifyRequest, gate: Gate): Promise<Rea
  */
 async function linkOf(request: FastifyRequest, { linkKeys }: Gate): Promise<LinkKey | undefined> {
   const text = bearerOf(request);
-  if (text === undefined || !isLinkKey(text)) return undefined;
+  if (text === undefined || !LINK_KEY.test(text)) return undefined;
   const key = await linkKeys?.find(text);
   if (!key) throw unauthorized('The API key is not known.');
   const { id } = request.params as { readonly id?: string };

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { BUCKETS_MAX } from '../http/limits.ts';
-import { notEmpty } from '../records/filters/operators.ts';
+import { BUCKETS_MAX } from '../http/http.ts';
+import { notEmpty } from '../records/records.ts';
 
 // The calendar of a time zone as instants. In a time zone the offset from UTC is constant between two transitions, so
 // the bounds of local intervals are plain arithmetic there; only transitions are looked up.

@@ -1,10 +1,14 @@
 import { z } from 'zod';
-import { once } from '../http/describe.ts';
-import { type EventSelection, whereSelected } from '../records/events/event-selection.ts';
-import { isOwnerDocument, isOwnerTime, ownerOf } from '../records/owners/owners.ts';
-import { readSegments } from '../records/owners/segment.ts';
-import type { QueryContext, QueryOptions } from '../store/query.ts';
-import type { QueryRunner } from '../store/query-runner.ts';
+import { once } from '../http/http.ts';
+import {
+  type EventSelection,
+  isOwnerDocument,
+  isOwnerTime,
+  ownerOf,
+  readSegments,
+  whereSelected,
+} from '../records/records.ts';
+import type { QueryContext, QueryOptions, QueryRunner } from '../store/store.ts';
 import { reportRows } from './report-runner.ts';
 import type { ReportSelection } from './report-selection.ts';
 

@@ -3,12 +3,20 @@ import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { parseExactJson } from '@sluice/shared/text/json';
 import { inCode } from '@sluice/shared/text/printable';
 import { z } from 'zod';
-import { EVENT_COLUMNS, GROUP_FIELDS, type GroupField } from '../records/events/event-columns.ts';
-import { propertyValue, textOfJson } from '../records/filters/property-value.ts';
-import { OWNER_DOCUMENTS, OWNER_KINDS, type Owner, ownerValue, ownerValueColumn } from '../records/owners/owners.ts';
-import type { BoundParameters, Sql } from '../store/sql.ts';
-import type { Tables } from '../store/tables.ts';
-import { PROPERTIES, propertyOfPath } from './property-parameter.ts';
+import {
+  EVENT_COLUMNS,
+  GROUP_FIELDS,
+  type GroupField,
+  OWNER_DOCUMENTS,
+  OWNER_KINDS,
+  type Owner,
+  ownerValue,
+  ownerValueColumn,
+  propertyNameError,
+  propertyValue,
+  textOfJson,
+} from '../records/records.ts';
+import type { BoundParameters, Sql, Tables } from '../store/store.ts';
 
 /** What tells the groups of a report apart: a field of events, or the name of a property of theirs or of their owner. */
 export type GroupKey = { readonly field: GroupField } | { readonly property: string; readonly owner?: Owner };
@@ -142,4 +150,20 @@ export function groupCondition(groupBy: GroupKey, column: string, value: unknown
   const params = { key: value.toWellFormed() };
   if ('field' in groupBy) return { sql, params };
   return { sql: `startsWith(${column}, '"') AND ${textOfJson(column)} = {key:String}`, params };
+}
+
+/** What the path of a property begins with: `properties.<name>`. */
+export const PROPERTIES = 'properties.';
+
+/**
+ * Returns the name in the path of a property, for the transform of a parameter. Any other text is refused.
+ *
+ * @param message what is wrong with a text that is no such path
+ */
+export function propertyOfPath(path: string, context: z.core.$RefinementCtx, message: string): string {
+  const name = path.slice(PROPERTIES.length);
+  const error = path.startsWith(PROPERTIES) ? propertyNameError(name) : message;
+  if (error === undefined) return name;
+  context.addIssue({ code: 'custom', message: error });
+  return z.NEVER;
 }

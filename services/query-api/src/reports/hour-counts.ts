@@ -3,11 +3,9 @@ import {
   filterConditions,
   ownersIn,
   selectionConditions,
-} from '../records/events/event-selection.ts';
-import type { TimeRange } from '../records/filters/filter-sql.ts';
-import { shownConditions } from '../store/deletions/hidden-events.ts';
-import { type Sql, where } from '../store/sql.ts';
-import type { Tables } from '../store/tables.ts';
+  type TimeRange,
+} from '../records/records.ts';
+import { type Sql, shownConditions, type Tables, where } from '../store/store.ts';
 
 /** What a projection counts events by: whole hours or days of UTC. */
 export interface CountUnit {

@@ -1,11 +1,14 @@
 import { Turns } from '@sluice/shared/base/turns';
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryConfig } from '../config.ts';
-import type { Query, QueryOptions } from '../store/query.ts';
-import { isOutOfTime } from '../store/query-error.ts';
-import type { QueryRunner } from '../store/query-runner.ts';
-import type { QuerySettings } from '../store/query-settings.ts';
-import type { Row } from '../store/row-parser.ts';
+import {
+  isOutOfTime,
+  type Query,
+  type QueryOptions,
+  type QueryRunner,
+  type QuerySettings,
+  type Row,
+} from '../store/store.ts';
 
 /** What makes a query that of a report: it runs in slots of their own, and is too expensive when it takes too long. */
 export const REPORT = { pool: 'reports', graceMs: 0 } as const satisfies Partial<QueryOptions>;

@@ -1,15 +1,14 @@
 import type { InputError } from '@sluice/shared/http/problem';
 import { z } from 'zod';
-import { timeSchema } from '../http/describe.ts';
-import { BUCKETS_MAX } from '../http/limits.ts';
+import { BUCKETS_MAX, timeSchema } from '../http/http.ts';
 import {
   type EventSelection,
+  type ParsedParameters,
   type SelectionDocument,
   type SelectionField,
   START_AFTER_END,
   type selectionParameters,
-} from '../records/events/event-selection.ts';
-import type { ParsedParameters } from '../records/filters/parameters.ts';
+} from '../records/records.ts';
 import { bucketStarts, type CalendarUnit } from './calendar.ts';
 
 /** The events that a report is about: its range has both ends. */

@@ -1,11 +1,18 @@
 import type { FastifyInstance } from 'fastify';
-import { type ReadDependencies, registerQueryRead } from '../store/read-route.ts';
+import { type ReadDependencies, registerQueryRead } from '../store/store.ts';
 import { registerActivities } from './activity/activity.ts';
 import { registerExport } from './export/export.ts';
 import { funnelRead, registerFunnelPeople } from './funnel/funnel.ts';
 import { registerMenus, valuesRead } from './menus/menus.ts';
 import { registerRetentionPeople, retentionRead } from './retention/retention.ts';
 import { seriesRead } from './series/series.ts';
+
+export { timeZoneParameter } from './calendar.ts';
+export { funnelRead, funnelSchema } from './funnel/funnel.ts';
+export { valuesRead, valuesSchema } from './menus/menus.ts';
+export { reportRows } from './report-runner.ts';
+export { retentionRead, retentionSchema } from './retention/retention.ts';
+export { seriesRead, seriesSchema } from './series/series.ts';
 
 /** Registers the reads that dashboards draw from. */
 export function registerReports(app: FastifyInstance, deps: ReadDependencies): void {

@@ -1,7 +1,6 @@
 import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
 import { Problem } from '@sluice/shared/http/problem';
-import { outcomeOf, queryProblem } from '../store/query-error.ts';
-import { ClickHouseException, QueryTooLong } from '../store/read-failures.ts';
+import { ClickHouseException, outcomeOf, QueryTooLong, queryProblem } from '../store/store.ts';
 
 /** What the account may not do. */
 const REFUSED = new ErrorCodes('ACCESS_DENIED', 'READONLY');

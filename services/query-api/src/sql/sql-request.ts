@@ -1,8 +1,27 @@
 import { invalidRequest } from '@sluice/shared/http/problem';
 import { z } from 'zod';
-import { PARAM_CHARACTERS_MAX, STATEMENT_BYTES_MAX, STATEMENT_PARAMS_MAX } from '../http/limits.ts';
-import type { SqlValue } from '../store/sql.ts';
-import { SQL_FORMAT_NAMES } from './sql-formats.ts';
+import { PARAM_CHARACTERS_MAX, STATEMENT_BYTES_MAX, STATEMENT_PARAMS_MAX } from '../http/http.ts';
+import type { SqlValue } from '../store/store.ts';
+
+/** How a result is written. */
+interface SqlFormat {
+  /** ClickHouse's name. */
+  readonly clickHouse: string;
+  readonly mediaType: string;
+}
+
+/** The formats of a result, by their names in a request. */
+export const SQL_FORMATS = {
+  json: { clickHouse: 'JSON', mediaType: 'application/json; charset=utf-8' },
+  ndjson: { clickHouse: 'JSONEachRow', mediaType: 'application/x-ndjson' },
+  csv: { clickHouse: 'CSVWithNames', mediaType: 'text/csv' },
+  parquet: { clickHouse: 'Parquet', mediaType: 'application/vnd.apache.parquet' },
+  arrow: { clickHouse: 'ArrowStream', mediaType: 'application/vnd.apache.arrow.stream' },
+} as const satisfies Readonly<Record<string, SqlFormat>>;
+
+export type SqlFormatName = keyof typeof SQL_FORMATS;
+
+const SQL_FORMAT_NAMES = Object.keys(SQL_FORMATS) as [SqlFormatName, ...SqlFormatName[]];
 
 const text = z
   .string()

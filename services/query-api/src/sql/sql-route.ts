@@ -3,12 +3,9 @@ import type { OperationDescription } from '@sluice/shared/http/openapi';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { z } from 'zod';
 import type { QueryConfig } from '../config.ts';
-import { BODY_CODES, type CommonDescription } from '../http/describe.ts';
-import { acceptJson } from '../http/request-memory.ts';
-import { untilStoreAnswers } from '../store/query-runner.ts';
-import { whileConnected } from '../store/read-route.ts';
-import { SQL_FORMATS, type SqlFormatName } from './sql-formats.ts';
-import { parseSqlRequest, type SqlRequest, sqlRequestSchema } from './sql-request.ts';
+import { acceptJson, BODY_CODES, type CommonDescription } from '../http/http.ts';
+import { untilStoreAnswers, whileConnected } from '../store/store.ts';
+import { parseSqlRequest, SQL_FORMATS, type SqlFormatName, type SqlRequest, sqlRequestSchema } from './sql-request.ts';
 import type { SqlContext, SqlRunner } from './sql-runner.ts';
 
 /** The largest body, in bytes: a statement and parameters of the lengths that are allowed, most of them short. */

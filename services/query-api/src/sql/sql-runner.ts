@@ -1,21 +1,30 @@
 import { randomUUID } from 'node:crypto';
 import { Problem } from '@sluice/shared/http/problem';
 import { type QueryConfig, sqlDatabaseOf } from '../config.ts';
-import { reserve } from '../http/request-memory.ts';
+import { reserve } from '../http/http.ts';
 import type { QueryMetrics } from '../metrics.ts';
-import type { ClickHouseReader, ReadRequest } from '../store/clickhouse-reader.ts';
-import { measured, type QueryRunner } from '../store/query-runner.ts';
-import { budgetSettings, type QuerySettings, timeLimit } from '../store/query-settings.ts';
-import { AHEAD_BYTES_MAX } from '../store/read-ahead.ts';
-import { ClickHouseException } from '../store/read-failures.ts';
-import type { RequestContext } from '../store/read-route.ts';
-import type { StatementWatch } from '../store/statement-slot.ts';
-import type { RequestStore, Store } from '../store/store.ts';
+import {
+  AHEAD_BYTES_MAX,
+  budgetSettings,
+  ClickHouseException,
+  type ClickHouseReader,
+  type Deletion,
+  DeletionsUnknown,
+  measured,
+  type QueryRunner,
+  type QuerySettings,
+  type ReadRequest,
+  type RequestContext,
+  type RequestStore,
+  type StatementWatch,
+  type Store,
+  timeLimit,
+  VALUE_CHARACTERS_MAX,
+  type Visibility,
+} from '../store/store.ts';
 import { ResolvedCheck } from './resolved-check.ts';
-import { shownRows } from './shown-rows.ts';
 import { SHOWS_SCALARS, sqlProblem, VIEWS } from './sql-error.ts';
-import { SQL_FORMATS } from './sql-formats.ts';
-import type { SqlRequest } from './sql-request.ts';
+import { SQL_FORMATS, type SqlRequest } from './sql-request.ts';
 import { notAllowed, refuseOthers } from './statement-check.ts';
 import { refuseTooLarge } from './statement-size.ts';
 
@@ -214,4 +223,32 @@ export function syntaxTree(graph: readonly string[]): string[] | undefined {
     for (const child of (children.get(node) ?? []).reverse()) left.push({ node: child, depth: depth + 1 });
   }
   return rest.size === 0 ? tree : undefined;
+}
+
+/**
+ * Returns the headers by which the row policies of `deploy/clickhouse/sql/accounts.xml` know which rows a statement may read.
+ *
+ * @throws {DeletionsUnknown} when there are more deletions of other servers than a header may have
+ * @throws {Problem} `store_unavailable`, `overloaded` when it is not known what is deleted, or for how long events are kept
+ */
+export async function shownRows(
+  workspace: string,
+  { hiddenCondition, keptFrom, deletionsElsewhere }: Visibility,
+): Promise<Readonly<Record<string, string>>> {
+  const [hidden, keptFromMs] = await Promise.all([hiddenCondition(workspace), keptFrom(workspace)]);
+  const elsewhere = deletionsElsewhere?.(workspace) ?? [];
+  return {
+    'x-sluice-workspace': workspace,
+    'x-sluice-deletions': hidden ? 'some' : 'none',
+    'x-sluice-kept-from': keptFromMs === undefined ? 'all' : String(keptFromMs),
+    ...(elsewhere.length > 0 && { 'x-sluice-deleted-users': deletedUsers(elsewhere) }),
+  };
+}
+
+/** @throws {DeletionsUnknown} when ClickHouse would refuse the header for its length: that is over in some seconds */
+function deletedUsers(deletions: readonly Deletion[]): string {
+  const users = deletions.map(({ user, version }) => [user, version]);
+  const header = Buffer.from(JSON.stringify(users)).toString('base64');
+  if (header.length <= VALUE_CHARACTERS_MAX) return header;
+  throw new DeletionsUnknown(`the server lacks ${users.length} deletions that other servers have`);
 }

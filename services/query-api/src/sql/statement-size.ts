@@ -7,7 +7,7 @@ import {
   PLANNED_NODES_MAX,
   SELECTS_MAX,
   WINDOWS_MAX,
-} from '../http/limits.ts';
+} from '../http/http.ts';
 import { callsByName, isHigherOrder } from './allowed-functions.ts';
 
 // ClickHouse plans a statement before its time limit counts, and writes out in the plan what a name stands for, each time that it

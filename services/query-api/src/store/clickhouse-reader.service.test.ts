@@ -11,10 +11,9 @@ import { createServer as createTlsServer, getCACertificates, setDefaultCACertifi
 import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterEach, expect, inject, test } from 'vitest';
-import { type ClickHouseReader, HttpClickHouseReader, type ReadRequest } from './clickhouse-reader.ts';
+import { type ClickHouseReader, HttpClickHouseReader, type ReadRequest, type Row } from './clickhouse-reader.ts';
 import { ClickHouseException, ConnectionFailure, QueryTooLong } from './read-failures.ts';
-import { SQL_BYTES_MAX, VALUE_CHARACTERS_MAX } from './request-limits.ts';
-import type { Row } from './row-parser.ts';
+import { SQL_BYTES_MAX, VALUE_CHARACTERS_MAX } from './statement-request.ts';
 
 const SETTINGS = { ...PINNED_SETTINGS, readonly: '1', cancel_http_readonly_queries_on_client_close: '1' };
 const closing: (() => unknown)[] = [];

@@ -8,18 +8,13 @@ import type { Logger } from '@sluice/shared/base/log';
 import { loginHeaders, tlsAgent } from '@sluice/shared/clickhouse/connection';
 import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
 import type { ClickHouseConfig } from '@sluice/shared/config';
-import { ATTRIBUTE, QUERY_ID } from '@sluice/shared/tracing/attributes';
 import { markFailed } from '@sluice/shared/tracing/failed-span';
-import { tracer } from '@sluice/shared/tracing/tracer';
+import { ATTRIBUTE, QUERY_ID, tracer } from '@sluice/shared/tracing/tracer';
 import { type QuerySettings, SEVERAL_SERVERS_SETTINGS } from './query-settings.ts';
-import { queryStringOf } from './query-string.ts';
 import { readAhead } from './read-ahead.ts';
 import { ClickHouseException, ConnectionFailure, exceptionIn, QueryTooLong } from './read-failures.ts';
-import { refuseTooLong } from './request-limits.ts';
-import { resultBytes } from './result-bytes.ts';
-import { parseRows, type RowBatches } from './row-parser.ts';
 import type { Sql } from './sql.ts';
-import { formOf } from './statement-form.ts';
+import { formOf, queryStringOf, refuseTooLong } from './statement-request.ts';
 import type { StatementWatch } from './statement-slot.ts';
 
 /**
@@ -365,4 +360,96 @@ async function* inSpan<Item>(
   } finally {
     span.end();
   }
+}
+
+/** How much of an exception is read, in characters. */
+const EXCEPTION_CHARACTERS_MAX = 16 * 1_024;
+
+/**
+ * Returns the bytes of a result in any format, as they arrive.
+ *
+ * ClickHouse appends an exception that it meets after it has begun its response: `\r\n__exception__\r\n<tag>\r\n` and the
+ * message. Each chunk is held back until the next one has come, so that no byte of an exception is ever returned.
+ *
+ * @param tag the random text of this response that precedes an exception; empty when ClickHouse named none
+ * @throws {ClickHouseException} what ClickHouse appended
+ * @throws {ConnectionFailure} when the response breaks off
+ */
+export async function* resultBytes(
+  chunks: AsyncIterable<Buffer>,
+  tag: string,
+): AsyncGenerator<Buffer, void, undefined> {
+  const marker = Buffer.from(`\r\n__exception__\r\n${tag}`);
+  let held: Buffer = Buffer.alloc(0);
+  let exception: string | undefined;
+  try {
+    for await (const chunk of chunks) {
+      if (exception !== undefined) {
+        exception += chunk.toString('utf8', 0, EXCEPTION_CHARACTERS_MAX - exception.length);
+        continue;
+      }
+      const tail = held.subarray(-marker.length);
+      const seam = Buffer.concat([tail, chunk.subarray(0, marker.length)]);
+      // A marker may lie across several short chunks.
+      const joins = chunk.length < marker.length || seam.includes(marker);
+      const ready = joins ? held.subarray(0, held.length - tail.length) : held;
+      if (ready.length > 0) yield ready;
+      held = joins ? Buffer.concat([tail, chunk]) : chunk;
+      const exceptionAt = held.indexOf(marker);
+      if (exceptionAt >= 0) exception = held.toString('utf8', exceptionAt, exceptionAt + EXCEPTION_CHARACTERS_MAX);
+    }
+  } catch (error) {
+    // ClickHouse may close the connection after an exception.
+    if (exception === undefined) throw error;
+  }
+  if (exception !== undefined) {
+    throw exceptionIn(exception) ?? new ConnectionFailure('ClickHouse ended its response with an unknown error');
+  }
+  if (held.length > 0) yield held;
+}
+
+/** One row: its columns in the order of the SELECT. */
+export type Row = readonly unknown[];
+
+/** Rows in batches, as they arrive. */
+export type RowBatches = AsyncGenerator<readonly Row[], void, undefined>;
+
+/**
+ * Parses a response in the format JSONCompactEachRow, a line for each row.
+ *
+ * ClickHouse appends an exception that it meets after it has begun its response:
+ * `\r\n__exception__\r\n<tag>\r\nCode: 395. DB::Exception: …`. A row cannot contain `\r`, since JSON escapes it.
+ *
+ * @throws {ClickHouseException} what ClickHouse appended
+ * @throws {ConnectionFailure} when the response breaks off
+ */
+async function* parseRows(chunks: AsyncIterable<string>): RowBatches {
+  let line = '';
+  let exception: string | undefined;
+  try {
+    for await (const chunk of chunks) {
+      if (exception !== undefined) {
+        exception += chunk.slice(0, EXCEPTION_CHARACTERS_MAX - exception.length);
+        continue;
+      }
+      const exceptionAt = chunk.indexOf('\r');
+      const rows = exceptionAt < 0 ? chunk : chunk.slice(0, exceptionAt);
+      if (exceptionAt >= 0) exception = chunk.slice(exceptionAt, exceptionAt + EXCEPTION_CHARACTERS_MAX);
+      const end = rows.lastIndexOf('\n');
+      if (end < 0) {
+        line += rows;
+        continue;
+      }
+      const complete = line + rows.slice(0, end);
+      line = rows.slice(end + 1);
+      yield JSON.parse(`[${complete.replaceAll('\n', ',')}]`) as readonly Row[];
+    }
+  } catch (error) {
+    // ClickHouse may close the connection after an exception.
+    if (exception === undefined) throw error;
+  }
+  if (exception !== undefined) {
+    throw exceptionIn(exception) ?? new ConnectionFailure('ClickHouse ended its response with an unknown error');
+  }
+  if (line !== '') throw new ConnectionFailure('the response of ClickHouse broke off');
 }

@@ -1,7 +1,6 @@
 import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
 import { Problem } from '@sluice/shared/http/problem';
-import { overloaded, RETRY_AFTER_SECONDS } from '../http/overloaded.ts';
-import { MemoryRefused } from '../http/request-memory.ts';
+import { MemoryRefused, overloaded, RETRY_AFTER_SECONDS } from '../http/http.ts';
 import type { QueryOutcome } from '../metrics.ts';
 import { SlotRefused } from './query-slots.ts';
 import { ClickHouseException, ConnectionFailure, DeletionsUnknown, QueryTooLong } from './read-failures.ts';

@@ -23,9 +23,8 @@ import { AMPLE_BUDGETS, anEvent, type QueryService, startQuery } from '../testin
 import { type ClickHouseReader, HttpClickHouseReader, type ReadRequest } from './clickhouse-reader.ts';
 import { QueryRunner } from './query-runner.ts';
 import { querySettings } from './query-settings.ts';
-import { createReadiness } from './readiness.ts';
-import { SchemaComponent } from './schema.ts';
-import { OneStore } from './store.ts';
+import { createReadiness, SchemaComponent } from './schema.ts';
+import { OneStore } from './stores.ts';
 import { LOCAL_TABLES } from './tables.ts';
 
 let query: QueryService;

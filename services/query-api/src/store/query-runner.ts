@@ -2,10 +2,9 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from '@sluice/shared/base/log';
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryConfig } from '../config.ts';
-import { RETRY_AFTER_SECONDS } from '../http/overloaded.ts';
-import { reserve } from '../http/request-memory.ts';
+import { RETRY_AFTER_SECONDS, reserve } from '../http/http.ts';
 import type { QueryKind, QueryMetrics, QueryOutcome, QueryPool } from '../metrics.ts';
-import type { ReadRequest } from './clickhouse-reader.ts';
+import type { ReadRequest, Row, RowBatches } from './clickhouse-reader.ts';
 import type { ExportQuery, Query, QueryContext, QueryOptions } from './query.ts';
 import { isOutOfMemory, isOutOfTime, isTimeout, outcomeOf, queryProblem } from './query-error.ts';
 import { POOL_SETTINGS, type QuerySettings, SMALL_BLOCKS_SETTINGS, timeLimit } from './query-settings.ts';
@@ -13,13 +12,11 @@ import { QuerySlots } from './query-slots.ts';
 import { AHEAD_BYTES_MAX } from './read-ahead.ts';
 import { ClickHouseException, ConnectionFailure } from './read-failures.ts';
 import { PACE_MS, ReadingPace } from './reading-pace.ts';
-import type { Row, RowBatches } from './row-parser.ts';
 import type { Sql } from './sql.ts';
 import { GivenUpStatements, StatementSlot } from './statement-slot.ts';
-import { RequestStore, type Store, type Stores } from './store.ts';
+import { RequestStore, type Store, type Stores, type Visibility } from './stores.ts';
 import type { Tables } from './tables.ts';
 import type { TimeBudget } from './time-budget.ts';
-import type { Visibility } from './visibility.ts';
 
 // What a query goes through, from outside to inside, in the order of this file:
 //

@@ -4,7 +4,7 @@ import type { QueryKind, QueryPool } from '../metrics.ts';
 import type { ReadRequest } from './clickhouse-reader.ts';
 import type { QuerySettings } from './query-settings.ts';
 import type { Sql } from './sql.ts';
-import type { RequestStore } from './store.ts';
+import type { RequestStore } from './stores.ts';
 import type { Tables } from './tables.ts';
 import type { TimeBudget } from './time-budget.ts';
 

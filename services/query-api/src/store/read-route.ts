@@ -4,7 +4,7 @@ import { untilDisconnected } from '@sluice/shared/http/response-end';
 import type { Scope } from '@sluice/shared/keys/keys-file';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { QueryConfig } from '../config.ts';
-import type { Describe } from '../http/describe.ts';
+import type { Describe } from '../http/http.ts';
 import type { QueryContext } from './query.ts';
 import { type QueryRunner, untilStoreAnswers } from './query-runner.ts';
 

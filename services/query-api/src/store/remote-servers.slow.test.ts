@@ -15,10 +15,9 @@ import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { configSchema } from '../config.ts';
 import { COUNT_SETTINGS, type QuerySettings, querySettings, SEVERAL_SERVERS_SETTINGS } from './query-settings.ts';
-import { parameterTexts, queryStringOf } from './query-string.ts';
 import { exceptionIn } from './read-failures.ts';
 import type { Sql } from './sql.ts';
-import { settingsClause } from './statement-form.ts';
+import { parameterTexts, queryStringOf, settingsClause } from './statement-request.ts';
 import { tablesOfServers } from './tables.ts';
 
 const DATABASE = 'test_servers';

@@ -1,8 +1,8 @@
 import type { Reservation } from '@sluice/shared/http/memory-budget';
 import type { QueryKind } from '../metrics.ts';
+import type { Row } from './clickhouse-reader.ts';
 import type { HidingStatement, QueryContext, QueryOptions, Statement } from './query.ts';
 import type { QueryRunner } from './query-runner.ts';
-import type { Row } from './row-parser.ts';
 import type { TimeBudget } from './time-budget.ts';
 
 /** Small queries of one request, which share its time. */

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { QueryConfig } from '../config.ts';
-import { reserve } from '../http/request-memory.ts';
+import { reserve } from '../http/http.ts';
 import type { QueryMetrics, RequestPool } from '../metrics.ts';
 import { outcomeOf, queryProblem } from './query-error.ts';
 import { QuerySlots } from './query-slots.ts';

@@ -1,126 +1,72 @@
-import { sleep } from '@sluice/shared/base/retry';
-import type { ClickHouseReader } from './clickhouse-reader.ts';
-import { ConnectionFailure } from './read-failures.ts';
-import type { Tables } from './tables.ts';
-import type { Visibility } from './visibility.ts';
+// Everything between a route and ClickHouse: the route's frame, slots, budgets, the statement and its rows, which server is read,
+// and what of it is hidden.
 
-/** What queries read, and what of it may be returned. */
-export interface Store {
-  /** Tells it from others; empty where there is one. */
-  readonly name: string;
-  /** The id that the database has recorded; undefined where there is one store. */
-  readonly databaseId?: string;
-  readonly reader: ClickHouseReader;
-  readonly tables: Tables;
-  readonly visibility: Visibility;
-  /** Aborts when the store does not respond, and another one does. Default: it is never given up. */
-  readonly givenUp?: AbortSignal;
-}
-
-/** The stores that queries may read. */
-export interface Stores {
-  /**
-   * Returns the store to read now.
-   *
-   * @param failed the names of those that have failed
-   * @throws {ConnectionFailure} when there is no other one
-   */
-  choose(failed: ReadonlySet<string>): Promise<Store>;
-  /** Whether what one of them has is elsewhere as well. */
-  readonly areMirrored: boolean;
-}
-
-/** The stores that streams read: each stream stays at one as long as that can be read. */
-export interface StreamStores extends Stores {
-  /** The name of the store of positions that name none; undefined when there is no such store. */
-  readonly unnamed: string | undefined;
-  /**
-   * As {@link Stores.choose}.
-   *
-   * @param preferred the name of the one to choose if it can be read now; otherwise it is the one that requests read
-   */
-  choose(failed: ReadonlySet<string>, preferred?: string): Promise<Store>;
-  /** Returns the store of a name, unless it must not be read now: it is gone, or lags behind another one. */
-  readable(name: string): Store | undefined;
-}
-
-/** One store for everything. */
-export class OneStore implements StreamStores {
-  readonly areMirrored = false;
-  readonly #store: Store;
-
-  constructor(store: Store) {
-    this.#store = store;
-  }
-
-  async choose(failed: ReadonlySet<string>): Promise<Store> {
-    if (failed.size > 0) throw new ConnectionFailure('there is no other server');
-    return this.#store;
-  }
-
-  get unnamed(): string {
-    return this.#store.name;
-  }
-
-  readable(name: string): Store | undefined {
-    return name === this.#store.name ? this.#store : undefined;
-  }
-}
-
-/** How often a request waits when all mirrors have failed, and tries those again that respond by then. */
-const ROUNDS_MAX = 2;
-
-/** How long it waits, in milliseconds: what is known of a server is not older. */
-const ROUND_MS = 500;
-
-/** The store that the queries of a request read: the same for all of them, unless it fails and there is another one. */
-export class RequestStore {
-  readonly #stores: Stores;
-  #failed: ReadonlySet<string> = new Set();
-  #chosen: Promise<Store> | undefined;
-  /** What is read in place of each that has failed. */
-  readonly #others = new Map<Store, Promise<Store | undefined>>();
-  #rounds = 0;
-
-  constructor(stores: Stores) {
-    this.#stores = stores;
-  }
-
-  /** @throws {ConnectionFailure} when there is none */
-  async current(): Promise<Store> {
-    this.#chosen ??= this.#choose();
-    return await this.#chosen;
-  }
-
-  /**
-   * Returns the store to read in place of one that has failed, also from now on; `undefined` when there is no other one. It may be
-   * one that has failed before, and responds again.
-   */
-  async otherThan(failed: Store): Promise<Store | undefined> {
-    // Another query of the request may have found it already.
-    const other = this.#others.get(failed) ?? this.#chooseOther(failed);
-    this.#others.set(failed, other);
-    return await other;
-  }
-
-  async #chooseOther({ name }: Store): Promise<Store | undefined> {
-    this.#failed = new Set([...this.#failed, name]);
-    const other = await this.#choose().catch(() => undefined);
-    if (other) this.#chosen = Promise.resolve(other);
-    return other;
-  }
-
-  /** @throws {ConnectionFailure} when there is none, and none responds again in time */
-  async #choose(): Promise<Store> {
-    for (;;) {
-      try {
-        return await this.#stores.choose(this.#failed);
-      } catch (error) {
-        if (!this.#stores.areMirrored || this.#rounds === ROUNDS_MAX) throw error;
-        this.#rounds += 1;
-        await sleep(ROUND_MS);
-        this.#failed = new Set();
-      }
-    }
-  }
-}
+export {
+  type ClickHouseReader,
+  HttpClickHouseReader,
+  type ReadRequest,
+  type Row,
+  type RowBatches,
+} from './clickhouse-reader.ts';
+export { hiddenDeadLetters, shownConditions } from './deletions/hidden-events.ts';
+export {
+  DELETIONS_FRESH_MS,
+  deletedUsers,
+  type LastDeletions,
+  lastDeletion,
+  lastDeletionOf,
+  withDeletions,
+} from './deletions/last-deletions.ts';
+export {
+  returnedUsersQuery,
+  returnedUsersRowsQuery,
+  timesSinceDeletionQuery,
+  timesTogetherSinceDeletionQuery,
+} from './deletions/returned-users.ts';
+export {
+  asUnavailable,
+  changeStored,
+  insertInPlaceOf,
+  Purge,
+  type Replaced,
+  SerialQueue,
+  unavailable,
+  versionAfter,
+} from './own-rows.ts';
+export type { ExportQuery, HidingStatement, Query, QueryContext, QueryOptions, Statement } from './query.ts';
+export { isOutOfSpace, isOutOfTime, outcomeOf, queryProblem, tooLong } from './query-error.ts';
+export { measured, QueryRunner, untilStoreAnswers } from './query-runner.ts';
+export {
+  budgetSettings,
+  COUNT_SETTINGS,
+  LARGE_ROWS_BLOCK,
+  LARGE_ROWS_SETTINGS,
+  POOL_SETTINGS,
+  type QuerySettings,
+  querySettings,
+  timeLimit,
+} from './query-settings.ts';
+export { isLateForSlot } from './query-slots.ts';
+export { AHEAD_BYTES_MAX } from './read-ahead.ts';
+export { ClickHouseException, ConnectionFailure, DeletionsUnknown, QueryTooLong } from './read-failures.ts';
+export {
+  type QueryRead,
+  type ReadDependencies,
+  type ReadRoute,
+  type RequestContext,
+  registerQueryRead,
+  registerRead,
+  respondToRead,
+  whileConnected,
+} from './read-route.ts';
+export { RequestQueries } from './request-queries.ts';
+export { type Admission, REQUEST_CONNECTIONS, RequestSlots } from './request-slots.ts';
+export { createReadiness, SchemaComponent } from './schema.ts';
+export { CLOCKS_MS, serverNames } from './servers/chosen-store.ts';
+export { openStores, type Source } from './servers/open-stores.ts';
+export { BoundParameters, type Sql, type SqlValue, where } from './sql.ts';
+export { queryStringOf, refuseTooLong, VALUE_CHARACTERS_MAX } from './statement-request.ts';
+export type { StatementWatch } from './statement-slot.ts';
+export { RequestStore, type Store, type Stores, type StreamStores, type Visibility } from './stores.ts';
+export { type Deletion, keptSince, LOCAL_TABLES, type Tables } from './tables.ts';
+export { TimeBudget } from './time-budget.ts';

@@ -1,7 +1,7 @@
 import { mergeParts } from '@sluice/shared/clickhouse/testing/merge-parts';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import type { Row } from '../store/clickhouse-reader.ts';
 import type { Statement } from '../store/query.ts';
-import type { Row } from '../store/row-parser.ts';
 import { MeasuredRunner, type ReadCost } from '../testing/measured-runner.ts';
 import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
 import type { StreamPosition } from './stream-position.ts';

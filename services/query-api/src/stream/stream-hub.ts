@@ -3,9 +3,7 @@ import { backoff, sleep } from '@sluice/shared/base/retry';
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryConfig } from '../config.ts';
 import type { StreamMetrics } from '../metrics.ts';
-import type { QueryRunner } from '../store/query-runner.ts';
-import { ConnectionFailure } from '../store/read-failures.ts';
-import type { Store, Stores, StreamStores } from '../store/store.ts';
+import { ConnectionFailure, type QueryRunner, type Store, type Stores, type StreamStores } from '../store/store.ts';
 import type { StreamListener } from './stream-listener.ts';
 import {
   encodePosition,

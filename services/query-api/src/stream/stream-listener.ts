@@ -1,7 +1,7 @@
 import { PassThrough, type Readable } from 'node:stream';
 import type { Reservation } from '@sluice/shared/http/memory-budget';
 import { Problem } from '@sluice/shared/http/problem';
-import { eventRecord, receivedAtUs } from '../records/events/event-record.ts';
+import { eventRecord, receivedAtUs } from '../records/records.ts';
 import { isPlaceAtLeast, laterOf, type StreamPosition } from './stream-position.ts';
 import type { StreamRow, StreamSelection } from './stream-query.ts';
 

@@ -1,8 +1,8 @@
 import { MemoryBudget, type Reservation } from '@sluice/shared/http/memory-budget';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, test } from 'vitest';
-import type { Row } from '../store/row-parser.ts';
-import { OneStore } from '../store/store.ts';
+import type { Row } from '../store/clickhouse-reader.ts';
+import { OneStore } from '../store/stores.ts';
 import { LOCAL_TABLES } from '../store/tables.ts';
 import { ALL_VISIBLE } from '../testing/all-visible.ts';
 import { StreamListener } from './stream-listener.ts';

@@ -1,12 +1,18 @@
 import { type InputError, Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
-import { RESUMABLE_DAYS } from '../http/limits.ts';
-import { eventFilterable, type SelectionField, selectionParameters } from '../records/events/event-selection.ts';
-import { type FieldFilter, notEmpty } from '../records/filters/operators.ts';
-import { canonicalFilters, parseParameters, refuseErrors } from '../records/filters/parameters.ts';
-import { readSegments } from '../records/owners/segment.ts';
-import { tooLong } from '../store/query-error.ts';
-import { QueryTooLong } from '../store/read-failures.ts';
+import { RESUMABLE_DAYS } from '../http/http.ts';
+import {
+  canonicalFilters,
+  eventFilterable,
+  type FieldFilter,
+  notEmpty,
+  parseParameters,
+  readSegments,
+  refuseErrors,
+  type SelectionField,
+  selectionParameters,
+} from '../records/records.ts';
+import { QueryTooLong, tooLong } from '../store/store.ts';
 import { decodePosition, type StreamId } from './stream-position.ts';
 import { type StreamSelection, weightOf } from './stream-query.ts';
 

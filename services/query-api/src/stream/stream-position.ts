@@ -1,7 +1,7 @@
 import { serverName } from '@sluice/shared/servers/servers-file';
 import { z } from 'zod';
-import { parseToken, tokenOf } from '../http/cursor.ts';
-import { serverNames } from '../store/servers/chosen-store.ts';
+import { parseToken, tokenOf } from '../http/http.ts';
+import { serverNames } from '../store/store.ts';
 
 /*
  * A position in the order of storage. Each insert into `events` gets the next block number at the moment at which its rows

@@ -1,13 +1,24 @@
-import { EVENT_FIELDS } from '../records/events/event-columns.ts';
-import { EVENT_SELECT, type EventRow, sortKeyOf } from '../records/events/event-record.ts';
-import { type EventSelection, filterConditions, ownersIn } from '../records/events/event-selection.ts';
-import { shownConditions } from '../store/deletions/hidden-events.ts';
-import type { Statement } from '../store/query.ts';
-import { queryStringOf } from '../store/query-string.ts';
-import { refuseTooLong } from '../store/request-limits.ts';
-import type { Row } from '../store/row-parser.ts';
-import type { Sql, SqlValue } from '../store/sql.ts';
-import { keptSince, LOCAL_TABLES, type Tables } from '../store/tables.ts';
+import {
+  EVENT_FIELDS,
+  EVENT_SELECT,
+  type EventRow,
+  type EventSelection,
+  filterConditions,
+  ownersIn,
+  sortKeyOf,
+} from '../records/records.ts';
+import {
+  keptSince,
+  LOCAL_TABLES,
+  queryStringOf,
+  type Row,
+  refuseTooLong,
+  type Sql,
+  type SqlValue,
+  type Statement,
+  shownConditions,
+  type Tables,
+} from '../store/store.ts';
 import { newestProgress } from './progress-query.ts';
 import { endOfBlock, isEndOfBlock, type StoredAt, type StreamPosition } from './stream-position.ts';
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
-import type { Row } from '../store/row-parser.ts';
-import { OneStore } from '../store/store.ts';
+import type { Row } from '../store/clickhouse-reader.ts';
+import { OneStore } from '../store/stores.ts';
 import { LOCAL_TABLES } from '../store/tables.ts';
 import { ALL_VISIBLE } from '../testing/all-visible.ts';
 import { StreamListener } from './stream-listener.ts';

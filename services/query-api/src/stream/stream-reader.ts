@@ -2,11 +2,14 @@ import { setMaxListeners } from 'node:events';
 import { backoff } from '@sluice/shared/base/retry';
 import { Turns } from '@sluice/shared/base/turns';
 import { Problem } from '@sluice/shared/http/problem';
-import { isOutOfTime } from '../store/query-error.ts';
-import type { QueryRunner } from '../store/query-runner.ts';
-import { ConnectionFailure } from '../store/read-failures.ts';
-import type { RowBatches } from '../store/row-parser.ts';
-import { RequestStore, type Stores } from '../store/store.ts';
+import {
+  ConnectionFailure,
+  isOutOfTime,
+  type QueryRunner,
+  RequestStore,
+  type RowBatches,
+  type Stores,
+} from '../store/store.ts';
 import { asNewestProgress, type ProgressOfServer } from './progress-query.ts';
 import { eventData, type StreamListener } from './stream-listener.ts';
 import { endOfBlock, type StreamPosition } from './stream-position.ts';

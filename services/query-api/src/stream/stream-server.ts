@@ -1,17 +1,22 @@
-import type { QueryRunner } from '../store/query-runner.ts';
-import type { Row } from '../store/row-parser.ts';
-import { CLOCKS_MS, serverNames } from '../store/servers/chosen-store.ts';
-import type { Sql } from '../store/sql.ts';
-import { RequestStore, type Stores } from '../store/store.ts';
-import type { Tables } from '../store/tables.ts';
+import {
+  CLOCKS_MS,
+  type QueryRunner,
+  RequestStore,
+  type Row,
+  type Sql,
+  type Stores,
+  serverNames,
+  type Tables,
+} from '../store/store.ts';
 import {
   asRecordedProgress,
+  lastWholeBlock,
   type ProgressOfServer,
   type RecordedProgress,
   recordedBeforeQuery,
+  StoredThrough,
   throughQuery,
 } from './progress-query.ts';
-import { lastWholeBlock, StoredThrough } from './stored-through.ts';
 import { encodePosition, endOfBlock, type StreamOrigin, type StreamPosition } from './stream-position.ts';
 
 /*

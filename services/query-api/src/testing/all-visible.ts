@@ -1,4 +1,4 @@
-import type { Visibility } from '../store/visibility.ts';
+import type { Visibility } from '../store/stores.ts';
 
 /** No event is hidden, and none expires. */
 export const ALL_VISIBLE: Visibility = {

@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { onTestFinished, vi } from 'vitest';
-import type { ClickHouseReader, ReadRequest } from '../store/clickhouse-reader.ts';
-import type { RowBatches } from '../store/row-parser.ts';
+import type { ClickHouseReader, ReadRequest, RowBatches } from '../store/clickhouse-reader.ts';
 
 /** While it is closed, some queries hold their slots and are not sent. */
 export class Gate {

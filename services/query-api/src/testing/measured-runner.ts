@@ -1,8 +1,8 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { QueryConfig } from '../config.ts';
+import type { Row, RowBatches } from '../store/clickhouse-reader.ts';
 import type { Query } from '../store/query.ts';
 import { querySettings } from '../store/query-settings.ts';
-import type { Row, RowBatches } from '../store/row-parser.ts';
 import { LOCAL_TABLES, type Tables } from '../store/tables.ts';
 
 /** What queries made ClickHouse read. */

@@ -17,8 +17,8 @@ import { configSchema, connectionsOf, type QueryConfig, sqlConfigOf, webhooksCon
 import { EVENT_COLUMNS, EVENT_FIELDS, type FieldsLike } from '../records/events/event-columns.ts';
 import { type ClickHouseReader, HttpClickHouseReader } from '../store/clickhouse-reader.ts';
 import { querySettings } from '../store/query-settings.ts';
-import { createReadiness } from '../store/readiness.ts';
 import { REQUEST_CONNECTIONS } from '../store/request-slots.ts';
+import { createReadiness } from '../store/schema.ts';
 
 type Identifier = FieldsLike<{ readonly type: 'identifier' }>;
 

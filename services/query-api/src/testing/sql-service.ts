@@ -5,7 +5,7 @@ import { startClickHouse } from '@sluice/local-stack/clickhouse';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { QUERY_ACCOUNT, TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
-import { createReadiness } from '../store/readiness.ts';
+import { createReadiness } from '../store/schema.ts';
 import { administratorOf, connectReader, insertInto, type QueryService, startApp } from './query-service.ts';
 
 /** The only database of the engine: its row policies name it. */

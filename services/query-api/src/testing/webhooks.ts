@@ -6,7 +6,7 @@ import { createLogger } from '@sluice/shared/base/log';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { WEBHOOKS_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import type { TestDatabase } from '@sluice/shared/clickhouse/testing/test-database';
-import { createReadiness } from '../store/readiness.ts';
+import { createReadiness } from '../store/schema.ts';
 import {
   administratorOf,
   connectReader,

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { AllowedAddresses, network } from './allowed-addresses.ts';
+import { network } from '../config.ts';
+import { AllowedAddresses } from './allowed-addresses.ts';
 
 const publicOnly = new AllowedAddresses();
 

@@ -1,5 +1,4 @@
 import { BlockList, isIP, isIPv4 } from 'node:net';
-import { z } from 'zod';
 
 /** IPv4 networks that are not of the public internet: IANA's special-purpose registry, multicast, and what is reserved. */
 const SPECIAL_IPV4 = [
@@ -11,19 +10,6 @@ const SPECIAL_IPV4 = [
 /** Of IPv6 only 2000::/3 is public, without these: protocols, documentation, and 6to4, which holds an address of IPv4. */
 const PUBLIC_IPV6 = '2000::/3';
 const SPECIAL_IPV6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'] as const;
-
-/** A network such as `10.1.0.0/16`, `fd00::/8`, or a single address. */
-export const network = z.string().refine(isNetwork, 'must be a network such as 10.1.0.0/16 or fd00::/8, or an address');
-
-function isNetwork(text: string): boolean {
-  const [address = '', bits, more] = text.split('/');
-  const most = isIPv4(address) ? 32 : 128;
-  return (
-    isIP(address) !== 0 &&
-    more === undefined &&
-    (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= most))
-  );
-}
 
 function listOf(networks: readonly string[]): BlockList {
   const list = new BlockList();
@@ -42,7 +28,7 @@ const publicIpv6 = listOf([PUBLIC_IPV6]);
 export class AllowedAddresses {
   readonly #allowed: BlockList;
 
-  /** @param networks allowed besides all public addresses, each a {@link network} */
+  /** @param networks allowed besides all public addresses, each as `WEBHOOK_ALLOW_NETWORKS` names it */
   constructor(networks: readonly string[] = []) {
     this.#allowed = listOf(networks);
   }

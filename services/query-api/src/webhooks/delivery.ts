@@ -1,5 +1,5 @@
 import { type EventPerson, personOf } from '@sluice/shared/rows/deleted-person';
-import { decodePosition, isAtLeast, type StreamPosition } from '../stream/stream-position.ts';
+import { decodePosition, isAtLeast, type StreamPosition } from '../stream/stream.ts';
 import type { LogLine } from './delivery-log.ts';
 import type { Message } from './http-sender.ts';
 import type { SendableEvent } from './shown-events.ts';

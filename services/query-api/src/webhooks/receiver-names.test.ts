@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { dnsServer } from '../config.ts';
 import { type DnsAnswer, DnsServer } from '../testing/dns-server.ts';
-import { dnsServer, ReceiverNames } from './receiver-names.ts';
+import { ReceiverNames } from './receiver-names.ts';
 
 const never = new AbortController().signal;
 let folder = '';

@@ -1,7 +1,6 @@
 import { type LookupAddress, promises } from 'node:dns';
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
-import { z } from 'zod';
 
 /** How long a DNS server may take for a first answer, in milliseconds, and how often it is asked; later ones may take longer. */
 const ANSWER_MS_MAX = 2_000;
@@ -9,20 +8,6 @@ const TRIES = 2;
 
 /** How many dots a name must have to be looked up as it is first: the default of resolv.conf. */
 const DOTS_MIN = 1;
-
-/** A DNS server: an address, perhaps with a port. */
-export const dnsServer = z
-  .string()
-  .refine(isDnsServer, 'must be an address, perhaps with a port, such as 10.0.0.53 or [fd00::53]:5353');
-
-function isDnsServer(text: string): boolean {
-  try {
-    new promises.Resolver().setServers([text]);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 export interface ReceiverNamesOptions {
   /** The DNS servers to ask, each an address, perhaps with a port. Default: those of resolv.conf. */

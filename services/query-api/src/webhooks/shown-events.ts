@@ -1,10 +1,14 @@
 import type { QueryConfig } from '../config.ts';
-import { DELETIONS_FRESH_MS, withDeletions } from '../store/deletions/last-deletions.ts';
-import type { QueryRunner } from '../store/query-runner.ts';
-import { RequestQueries } from '../store/request-queries.ts';
-import { RequestStore, type Stores } from '../store/store.ts';
-import { TimeBudget } from '../store/time-budget.ts';
-import type { EventNote } from '../stream/stream-listener.ts';
+import {
+  DELETIONS_FRESH_MS,
+  type QueryRunner,
+  RequestQueries,
+  RequestStore,
+  type Stores,
+  TimeBudget,
+  withDeletions,
+} from '../store/store.ts';
+import type { EventNote } from '../stream/stream.ts';
 
 /** How long the users of one look-up may be, in characters of an address: ClickHouse takes no longer parameter. */
 const USERS_CHARACTERS_MAX = 100_000;

@@ -1,17 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { Problem } from '@sluice/shared/http/problem';
-import type { ListPage } from '../records/filters/whole-lists.ts';
-import { asUnavailable, unavailable } from '../store/problems.ts';
-import type { QueryRunner } from '../store/query-runner.ts';
-import { SerialQueue } from '../store/serial-queue.ts';
-import type { Sql } from '../store/sql.ts';
-import { RequestStore, type Stores } from '../store/store.ts';
-import type { Tables } from '../store/tables.ts';
-import { decodePosition, encodePosition, type StreamId, type StreamPosition } from '../stream/stream-position.ts';
+import type { ListPage } from '../records/records.ts';
+import {
+  asUnavailable,
+  type QueryRunner,
+  RequestStore,
+  SerialQueue,
+  type Sql,
+  type Stores,
+  type Tables,
+  unavailable,
+} from '../store/store.ts';
+import { decodePosition, encodePosition, type StreamId, type StreamPosition } from '../stream/stream.ts';
 import { newSecret, ROTATION_MS, type StoredWebhook, secretsOf, type Webhook } from './webhook.ts';
 import type { NewWebhook, WebhookChange } from './webhook-request.ts';
 import { positionNow, type StreamSource } from './webhook-stream.ts';
-import type { Webhooks } from './webhooks.ts';
+import type { Webhooks } from './webhooks-component.ts';
 
 export interface OperationsOptions {
   readonly webhooks: Webhooks;

@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { fittingIds, type ListPage, type SizedRow } from '../records/filters/whole-lists.ts';
-import { Purge } from '../store/purge.ts';
-import { changeStored, insertInPlaceOf, type Replaced, versionAfter } from '../store/replaced-row.ts';
+import { fittingIds, type ListPage, type SizedRow } from '../records/records.ts';
+import { changeStored, insertInPlaceOf, Purge, type Replaced, versionAfter } from '../store/store.ts';
 import type { PauseReason, StoredWebhook, Webhook, WebhookState } from './webhook.ts';
 
 /**

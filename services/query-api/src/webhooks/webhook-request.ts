@@ -2,8 +2,8 @@ import { isIP } from 'node:net';
 import { invalidRequest, Problem } from '@sluice/shared/http/problem';
 import { queryOf } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
-import type { KnownSegments } from '../records/owners/segment.ts';
-import { parseStreamRequest } from '../stream/stream-parameters.ts';
+import type { KnownSegments } from '../records/records.ts';
+import { parseStreamRequest } from '../stream/stream.ts';
 import type { AllowedAddresses } from './allowed-addresses.ts';
 
 export const URL_CHARACTERS_MAX = 2_000;

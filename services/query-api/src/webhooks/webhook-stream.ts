@@ -1,12 +1,16 @@
 import { sleep } from '@sluice/shared/base/retry';
 import type { MemoryBudget, Reservation } from '@sluice/shared/http/memory-budget';
 import { queryOf } from '@sluice/shared/http/query-string';
-import { reserve } from '../http/request-memory.ts';
-import type { KnownSegments } from '../records/owners/segment.ts';
-import type { StreamHubs } from '../stream/stream-hubs.ts';
-import { type EventNote, NOTE, type StreamListener } from '../stream/stream-listener.ts';
-import { parseStreamRequest } from '../stream/stream-parameters.ts';
-import type { StreamId } from '../stream/stream-position.ts';
+import { reserve } from '../http/http.ts';
+import type { KnownSegments } from '../records/records.ts';
+import {
+  type EventNote,
+  NOTE,
+  parseStreamRequest,
+  type StreamHubs,
+  type StreamId,
+  type StreamListener,
+} from '../stream/stream.ts';
 import type { Webhook } from './webhook.ts';
 
 /** What a stream says: an event and the position after it, a position alone, or that it cannot go on. */

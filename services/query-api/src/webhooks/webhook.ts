@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Replaced } from '../store/replaced-row.ts';
+import type { Replaced } from '../store/store.ts';
 
 /** Why a webhook is paused: a client did so, the receiver is gone (410), it failed for too long, or its position is lost. */
 export const PAUSE_REASONS = ['client', 'gone', 'failing', 'position_lost', 'filter'] as const;

@@ -3,6 +3,7 @@ import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import {
+  acceptJson,
   BODY_CODES,
   type Describe,
   described,
@@ -11,12 +12,18 @@ import {
   jsonResponse,
   type OwnDescription,
   once,
-} from '../http/describe.ts';
-import { acceptJson } from '../http/request-memory.ts';
-import { timestampParameter } from '../records/filters/parameter-schemas.ts';
-import { parseParameters, refuseErrors, refuseParameters } from '../records/filters/parameters.ts';
-import { PAGE_BYTES, pageMembers, parseWholeList, wholeListParameters } from '../records/filters/whole-lists.ts';
-import { whileConnected } from '../store/read-route.ts';
+} from '../http/http.ts';
+import {
+  PAGE_BYTES,
+  pageMembers,
+  parseParameters,
+  parseWholeList,
+  refuseErrors,
+  refuseParameters,
+  timestampParameter,
+  wholeListParameters,
+} from '../records/records.ts';
+import { whileConnected } from '../store/store.ts';
 import { PAUSE_REASONS } from './webhook.ts';
 import type { WebhookOperations } from './webhook-operations.ts';
 import { newWebhookSchema, parseWebhook, type WebhookRules, webhookChangeSchema } from './webhook-request.ts';

@@ -1,4 +1,4 @@
-import { Fenced } from '@sluice/storage/protocol/fenced';
+import { Fenced } from '@sluice/storage/protocol/epoch';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { batchOf, createTestStore, eventRow, type TestStore } from '../testing/store.ts';
 

@@ -1,7 +1,7 @@
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { PERSON_SQL } from '@sluice/shared/rows/deleted-person';
 import { EVENT_IDENTIFIERS, type IdentifierColumn } from '@sluice/shared/rows/event-identifiers';
-import type { Statement } from '@sluice/storage/clickhouse/statement';
+import type { Statement } from '@sluice/storage/clickhouse/statements';
 
 /** A temporary table that takes the rows of one kind as they come from Kafka. */
 interface StagingTable {

@@ -1,4 +1,4 @@
-import { readStatements } from '@sluice/storage/clickhouse/statement';
+import { readStatements } from '@sluice/storage/clickhouse/statements';
 import { STAGING_STATEMENTS } from './staging-tables.ts';
 import { STORE_STATEMENTS } from './store-statements.ts';
 

@@ -1,6 +1,6 @@
 import { ONCE_WEEKS_OF_CHANGE, VERSION_OF_CHANGE } from '@sluice/shared/clickhouse/property-versions';
 import { deletedVersionOf, lastDeletionsOf, type Users } from '@sluice/storage/clickhouse/deleted-versions';
-import type { Statement } from '@sluice/storage/clickhouse/statement';
+import type { Statement } from '@sluice/storage/clickhouse/statements';
 import { STORED_EVENT_COLUMNS } from './staging-tables.ts';
 
 /** The users of the staged events. An event without a user has its visitor (`deleted-person.ts` in packages/shared). */

@@ -1,4 +1,4 @@
-import { readStatements } from '@sluice/storage/clickhouse/statement';
+import { readStatements } from '@sluice/storage/clickhouse/statements';
 
 /** The statements that erase deleted users and expired events, by their names. */
 export const STATEMENTS = readStatements(new URL('./erasure.sql', import.meta.url), [

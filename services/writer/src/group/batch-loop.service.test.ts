@@ -4,7 +4,7 @@ import { messageHeaders } from '@sluice/shared/rows';
 import { readPartitions } from '@sluice/storage/clickhouse/known-partitions';
 import { Positions } from '@sluice/storage/clickhouse/positions';
 import type { Assignment } from '@sluice/storage/protocol/assignment';
-import { Fenced } from '@sluice/storage/protocol/fenced';
+import { Fenced } from '@sluice/storage/protocol/epoch';
 import type { SourceMessage } from '@sluice/storage/protocol/row-batch';
 import { createTestAssignment } from '@sluice/storage/testing/assignment';
 import { Registry } from 'prom-client';
@@ -13,8 +13,7 @@ import { StagedStore } from '../batch/staged-batch.ts';
 import { STATEMENTS } from '../batch/statements.ts';
 import { createWriterMetrics } from '../metrics.ts';
 import { createTestStore, eventRow, type TestStore } from '../testing/store.ts';
-import { BatchLoop } from './batch-loop.ts';
-import { BatchSize } from './batch-size.ts';
+import { BatchLoop, BatchSize } from './batch-loop.ts';
 import { DeadLetterAlarm } from './dead-letter-alarm.ts';
 
 let db: TestStore;

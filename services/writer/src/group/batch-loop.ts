@@ -1,19 +1,19 @@
+import { context, type Link, type Span, SpanKind, trace } from '@opentelemetry/api';
 import type { Logger } from '@sluice/shared/base/log';
 import { backoff, retry, sleep } from '@sluice/shared/base/retry';
+import { markFailed } from '@sluice/shared/tracing/failed-span';
+import { sendOf, sharedWork, TRACE_HEADER } from '@sluice/shared/tracing/message-spans';
+import { ATTRIBUTE, tracer } from '@sluice/shared/tracing/tracer';
 import type { NewPosition, Positions } from '@sluice/storage/clickhouse/positions';
 import type { Assignment } from '@sluice/storage/protocol/assignment';
 import { type DeadLetter, errorTypeOf } from '@sluice/storage/protocol/dead-letter';
-import type { Epoch } from '@sluice/storage/protocol/epoch';
-import { Fenced } from '@sluice/storage/protocol/fenced';
+import { type Epoch, Fenced } from '@sluice/storage/protocol/epoch';
 import { nameOf, positionAfter } from '@sluice/storage/protocol/position';
 import { type SourceMessage, toRowBatch } from '@sluice/storage/protocol/row-batch';
 import type { StagedBatch, StagedStore } from '../batch/staged-batch.ts';
 import type { WriterMetrics } from '../metrics.ts';
 import type { BatchPace } from './batch-pace.ts';
-import { BatchSize, bytesOf } from './batch-size.ts';
 import type { DeadLetterAlarm } from './dead-letter-alarm.ts';
-import { Gatherer } from './gatherer.ts';
-import { inProcessSpan } from './process-span.ts';
 
 const FIRST_DELAY_MS = 200;
 const MAX_DELAY_MS = 10_000;
@@ -160,5 +160,154 @@ function positionsAfter(messages: readonly SourceMessage[]): NewPosition[] {
     if (!oldest || !newest) return [];
     const { topic, partition, message } = newest;
     return { topic, partition, from: BigInt(oldest.message.offset), ...positionAfter(message) };
+  });
+}
+
+/** The factor by which the size grows after each success. */
+const GROWTH = 1.25;
+
+/** How much is stored at once: half as much after a failure, more again after each success. */
+export class BatchSize {
+  readonly #bytesMax: number;
+  #bytes: number;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+    this.#bytes = bytesMax;
+  }
+
+  /** Returns as many of the messages as may be stored at once, at least one. */
+  firstOf(messages: readonly SourceMessage[]): readonly SourceMessage[] {
+    let count = 0;
+    for (let sum = 0; count < messages.length; count += 1) {
+      sum += sizeOf(messages[count] as SourceMessage);
+      if (count > 0 && sum > this.#bytes) break;
+    }
+    return messages.slice(0, count);
+  }
+
+  worked(): void {
+    this.#bytes = Math.min(this.#bytesMax, this.#bytes * GROWTH);
+  }
+
+  failed(messages: readonly SourceMessage[]): void {
+    this.#bytes = Math.max(1, bytesOf(messages) / 2);
+  }
+}
+
+/** Returns the size of messages, in bytes of rows. */
+export function bytesOf(messages: readonly SourceMessage[]): number {
+  return messages.reduce((sum, message) => sum + sizeOf(message), 0);
+}
+
+function sizeOf({ message }: SourceMessage): number {
+  return message.value?.length ?? 0;
+}
+
+/**
+ * How long a batch waits for more messages before it is stored, in milliseconds: kafkajs delivers the messages of one
+ * fetch partition by partition.
+ */
+const GATHER_MS = 5;
+
+interface OpenBatch<Owner> {
+  readonly owner: Owner;
+  readonly messages: SourceMessage[];
+  bytes: number;
+  readonly stored: PromiseWithResolvers<void>;
+}
+
+/**
+ * Gathers the messages of all partitions into batches and stores one batch after the other. While one is being stored,
+ * the next one fills up to `bytesMax`. A batch holds messages of one owner only.
+ */
+export class Gatherer<Owner> {
+  readonly #store: (messages: readonly SourceMessage[], owner: Owner) => Promise<void>;
+  readonly #bytesMax: number;
+  readonly #queue: OpenBatch<Owner>[] = [];
+  #running = false;
+
+  constructor(store: (messages: readonly SourceMessage[], owner: Owner) => Promise<void>, bytesMax: number) {
+    this.#store = store;
+    this.#bytesMax = bytesMax;
+  }
+
+  /** Resolves when the messages are stored. @throws when their batch is given up */
+  add(messages: readonly SourceMessage[], owner: Owner): Promise<void> {
+    const bytes = bytesOf(messages);
+    let batch = this.#queue.at(-1);
+    if (!batch || batch.owner !== owner || (batch.bytes > 0 && batch.bytes + bytes > this.#bytesMax)) {
+      batch = { owner, messages: [], bytes: 0, stored: Promise.withResolvers() };
+      this.#queue.push(batch);
+    }
+    batch.messages.push(...messages);
+    batch.bytes += bytes;
+    if (!this.#running) void this.#run();
+    return batch.stored.promise;
+  }
+
+  async #run(): Promise<void> {
+    this.#running = true;
+    while (this.#queue.length > 0) {
+      if (this.#queue.length === 1) await new Promise((resolve) => setTimeout(resolve, GATHER_MS));
+      const batch = this.#queue.shift();
+      if (!batch) break;
+      await this.#store(batch.messages, batch.owner).then(batch.stored.resolve, batch.stored.reject);
+    }
+    this.#running = false;
+  }
+}
+
+/**
+ * Stores a batch within a span that has links to the sends of its messages, and of which the statements of the batch are
+ * children.
+ */
+async function inProcessSpan(
+  messages: readonly SourceMessage[],
+  groupId: string,
+  store: () => Promise<void>,
+): Promise<void> {
+  const span = startSpan(messages, groupId);
+  try {
+    await context.with(trace.setSpan(context.active(), span), store);
+  } catch (error) {
+    markFailed(span, (error as Error).name);
+    throw error;
+  } finally {
+    span.end();
+  }
+}
+
+function startSpan(messages: readonly SourceMessage[], groupId: string): Span {
+  const topics = new Set(messages.map(({ topic }) => topic));
+  const { parent, links } = sharedWork(linksOf(messages));
+  const attributes = {
+    [ATTRIBUTE.messagingSystem]: 'kafka',
+    [ATTRIBUTE.operation]: 'process',
+    [ATTRIBUTE.operationType]: 'process',
+    [ATTRIBUTE.group]: groupId,
+    [ATTRIBUTE.messageCount]: messages.length,
+    // The conventions have it only where it holds for every message.
+    ...(topics.size === 1 && { [ATTRIBUTE.destination]: messages[0]?.topic ?? '' }),
+  };
+  const name = `process ${[...topics].sort().join(', ')}`;
+  return tracer.startSpan(name, { kind: SpanKind.CONSUMER, links, attributes }, parent);
+}
+
+/** Returns a link to each send. Its attributes are those of the first message that came with it. */
+function linksOf(messages: readonly SourceMessage[]): Link[] {
+  const firsts = new Map<string, SourceMessage>();
+  for (const source of messages) {
+    const header = source.message.headers?.[TRACE_HEADER];
+    if (header !== undefined && !firsts.has(String(header))) firsts.set(String(header), source);
+  }
+  return [...firsts].flatMap(([header, { topic, partition, message }]) => {
+    const send = sendOf(header);
+    const attributes = {
+      [ATTRIBUTE.destination]: topic,
+      [ATTRIBUTE.partition]: String(partition),
+      [ATTRIBUTE.offset]: Number(message.offset),
+    };
+    return send ? [{ context: send, attributes }] : [];
   });
 }

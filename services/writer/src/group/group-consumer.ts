@@ -2,12 +2,11 @@ import type { Logger } from '@sluice/shared/base/log';
 import { sleep } from '@sluice/shared/base/retry';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { Assignment } from '@sluice/storage/protocol/assignment';
-import { Fenced } from '@sluice/storage/protocol/fenced';
+import { Fenced } from '@sluice/storage/protocol/epoch';
 import type { TopicPartition } from '@sluice/storage/protocol/position';
 import type { Batch, Consumer, EachBatchPayload, Kafka } from 'kafkajs';
 import type { WriterConfig } from '../config.ts';
-import { OffsetCommits } from './offset-commits.ts';
-import { storeAndCommit } from './store-and-commit.ts';
+import { OffsetCommits, storeAndCommit } from './store-and-commit.ts';
 import type { Watchdog } from './watchdog.ts';
 
 /** How long a stop waits for the batch that is being stored, in milliseconds. */

@@ -1,6 +1,5 @@
 import type { Halts } from '@sluice/storage/clickhouse/halts';
-import type { Epoch } from '@sluice/storage/protocol/epoch';
-import { Fenced } from '@sluice/storage/protocol/fenced';
+import { type Epoch, Fenced } from '@sluice/storage/protocol/epoch';
 import type { Halt } from '@sluice/storage/protocol/log-gap';
 import { nameOf, type TopicPartition } from '@sluice/storage/protocol/position';
 import type { WriterMetrics } from '../metrics.ts';

@@ -1,6 +1,6 @@
+import { setImmediate as nextTurnOfEventLoop } from 'node:timers/promises';
 import type { Assignment } from '@sluice/storage/protocol/assignment';
-import type { EachBatchPayload } from 'kafkajs';
-import type { OffsetCommits } from './offset-commits.ts';
+import type { EachBatchPayload, OffsetsByTopicPartition, TopicPartitionOffsetAndMetadata } from 'kafkajs';
 
 export interface StoreAndCommitOptions {
   readonly payload: EachBatchPayload;
@@ -61,4 +61,48 @@ async function withHeartbeats(work: Promise<unknown>, heartbeat: () => Promise<v
   const { promise: rejected, reject } = Promise.withResolvers<never>();
   const timer = setInterval(() => heartbeat().catch(reject), everyMs);
   await Promise.race([work, rejected]).finally(() => clearInterval(timer));
+}
+
+type Batch = EachBatchPayload['batch'];
+type Send = (offsets: OffsetsByTopicPartition) => Promise<void>;
+
+/**
+ * Commits the offsets of one assignment. Batches of many partitions are stored together, and what is to be committed in
+ * the same turn of the event loop goes to Kafka in one request.
+ */
+export class OffsetCommits {
+  readonly #assignment: Assignment;
+  readonly #metadata: () => string;
+  #offsets: TopicPartitionOffsetAndMetadata[] = [];
+  #sending: Promise<void> | undefined;
+
+  /** @param metadata returns that of each offset */
+  constructor(assignment: Assignment, metadata: () => string) {
+    this.#assignment = assignment;
+    this.#metadata = metadata;
+  }
+
+  /**
+   * Commits the offset after a batch, unless the assignment is over: kafkajs would commit in the name of its newest one.
+   *
+   * @throws kafkajs's errors
+   */
+  commit(batch: Batch, send: Send): Promise<void> {
+    const { topic, partition } = batch;
+    const offset = String(BigInt(batch.lastOffset()) + 1n);
+    this.#offsets.push({ topic, partition, offset, metadata: this.#metadata() });
+    this.#sending ??= this.#sendAll(send);
+    return this.#sending;
+  }
+
+  async #sendAll(send: Send): Promise<void> {
+    await nextTurnOfEventLoop();
+    const offsets = this.#offsets;
+    this.#offsets = [];
+    this.#sending = undefined;
+    if (this.#assignment.signal.aborted) return;
+    const byTopic = Map.groupBy(offsets, ({ topic }) => topic);
+    await send({ topics: [...byTopic].map(([topic, partitions]) => ({ topic, partitions })) });
+    this.#assignment.addCommitted(offsets);
+  }
 }

@@ -4,7 +4,7 @@ import { parseFieldName, parseFieldValue, withoutByteOrderMark } from '../../rea
 import { JsonCursor } from '../../reading/json-cursor.ts';
 import type { JsonSlice } from '../../reading/json-slice.ts';
 import type { Pause } from '../../reading/pause.ts';
-import { type CallOutline, keyText, tooManyCalls } from '../call-outline.ts';
+import { type CallOutline, keyText, readCalls } from '../call-outline.ts';
 import { KEY_PROPERTIES } from './posthog-properties.ts';
 
 /**
@@ -41,7 +41,7 @@ const SENT_AT: readonly string[] = ['sent_at', 'sentAt'];
 async function findEvents(body: Buffer, eventsMax: number, pause: Pause): Promise<FoundEvents> {
   const cursor = new JsonCursor(body);
   if (cursor.atArray) {
-    const calls = await readEvents(cursor, eventsMax, pause);
+    const calls = await readCalls(cursor, eventsMax, pause);
     cursor.end();
     return { calls };
   }
@@ -57,7 +57,7 @@ async function findEvents(body: Buffer, eventsMax: number, pause: Pause): Promis
     if (waiting) await waiting;
     const name = parseFieldName(body, nameSlice);
     if (name === 'batch' && cursor.atArray) {
-      calls = await readEvents(cursor, eventsMax, pause);
+      calls = await readCalls(cursor, eventsMax, pause);
       continue;
     }
     const slice = cursor.skip();
@@ -73,17 +73,6 @@ function single(body: Buffer): JsonSlice {
   const event = cursor.read();
   cursor.end();
   return event;
-}
-
-async function readEvents(cursor: JsonCursor, eventsMax: number, pause: Pause): Promise<JsonSlice[]> {
-  const events: JsonSlice[] = [];
-  for (const event of cursor.elements()) {
-    const waiting = pause();
-    if (waiting) await waiting;
-    events.push(event);
-    if (events.length > eventsMax) throw tooManyCalls(eventsMax);
-  }
-  return events;
 }
 
 /** Returns the API key that an event has itself or in its properties. */

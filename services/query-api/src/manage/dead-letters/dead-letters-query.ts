@@ -1,8 +1,4 @@
-import { hiddenDeadLetters } from '../../store/deletions/hidden-events.ts';
-import type { Statement } from '../../store/query.ts';
-import type { Row } from '../../store/row-parser.ts';
-import type { Sql } from '../../store/sql.ts';
-import type { Tables } from '../../store/tables.ts';
+import { hiddenDeadLetters, type Row, type Sql, type Statement, type Tables } from '../../store/store.ts';
 
 /** Times are in milliseconds; `replayedMs` is 0 for a dead letter that waits, `client` is empty where none is known. */
 export type DeadLetterRow = [

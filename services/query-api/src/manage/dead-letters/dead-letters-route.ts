@@ -3,13 +3,25 @@ import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import type { QueryConfig } from '../../config.ts';
-import { encodeCursor, readCursor } from '../../http/cursor.ts';
-import { describer, jsonResponse, limitSchema, nextCursorSchema, once, timeSchema } from '../../http/describe.ts';
-import { LIMIT_DEFAULT } from '../../http/limits.ts';
-import { cursorParameter, limitParameter } from '../../records/filters/parameter-schemas.ts';
-import { parseParameters, refuseErrors, refuseParameters } from '../../records/filters/parameters.ts';
-import type { QueryContext } from '../../store/query.ts';
-import { type ReadDependencies, registerRead } from '../../store/read-route.ts';
+import {
+  describer,
+  encodeCursor,
+  jsonResponse,
+  LIMIT_DEFAULT,
+  limitSchema,
+  nextCursorSchema,
+  once,
+  readCursor,
+  timeSchema,
+} from '../../http/http.ts';
+import {
+  cursorParameter,
+  limitParameter,
+  parseParameters,
+  refuseErrors,
+  refuseParameters,
+} from '../../records/records.ts';
+import { type QueryContext, type ReadDependencies, registerRead } from '../../store/store.ts';
 import {
   type DeadLetterRow,
   type DeadLettersList,

@@ -3,10 +3,17 @@ import { SCOPES } from '@sluice/shared/keys/keys-file';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import type { QueryConfig } from '../../config.ts';
-import { BODY_CODES, described, describer, jsonBody, jsonResponse, once } from '../../http/describe.ts';
-import { KEYS_PER_WORKSPACE_MAX } from '../../http/limits.ts';
-import { acceptJson } from '../../http/request-memory.ts';
-import { refuseParameters } from '../../records/filters/parameters.ts';
+import {
+  acceptJson,
+  BODY_CODES,
+  described,
+  describer,
+  jsonBody,
+  jsonResponse,
+  KEYS_PER_WORKSPACE_MAX,
+  once,
+} from '../../http/http.ts';
+import { refuseParameters } from '../../records/records.ts';
 import { newKeySchema, parseNewKey, WorkspaceKeys } from './workspace-keys.ts';
 
 /** The largest body, in bytes. */

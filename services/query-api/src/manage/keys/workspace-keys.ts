@@ -11,7 +11,7 @@ import {
   type Scope,
 } from '@sluice/shared/keys/keys-file';
 import { z } from 'zod';
-import { KEYS_PER_WORKSPACE_MAX } from '../../http/limits.ts';
+import { KEYS_PER_WORKSPACE_MAX } from '../../http/http.ts';
 
 /** The body of `POST /keys`. */
 export const newKeySchema = z

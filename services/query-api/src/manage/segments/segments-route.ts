@@ -2,22 +2,37 @@ import { type InputError, Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { BODY_CODES, type Describe, described, describer, jsonBody, jsonResponse, once } from '../../http/describe.ts';
 import {
+  acceptJson,
+  BODY_CODES,
+  type Describe,
+  described,
+  describer,
+  jsonBody,
+  jsonResponse,
+  once,
   SEGMENT_CONDITIONS_MAX,
   SEGMENT_NAME_CHARACTERS_MAX,
   SEGMENTS_MAX,
   SEGMENTS_OF_REQUEST_MAX,
-} from '../../http/limits.ts';
-import { acceptJson } from '../../http/request-memory.ts';
-import { refuseErrors, refuseParameters } from '../../records/filters/parameters.ts';
-import { parseSegmentDefinition, segmentOf, segmentSchema } from '../../records/owners/segment.ts';
-import { segmentSizeQuery } from '../../records/owners/segment-sql.ts';
-import { reportRows } from '../../reports/report-runner.ts';
-import { type ReadDependencies, type ReadRoute, respondToRead } from '../../store/read-route.ts';
-import type { Admission } from '../../store/request-slots.ts';
-import type { Sql } from '../../store/sql.ts';
-import type { Tables } from '../../store/tables.ts';
+} from '../../http/http.ts';
+import {
+  parseSegmentDefinition,
+  refuseErrors,
+  refuseParameters,
+  segmentOf,
+  segmentSchema,
+  segmentSizeQuery,
+} from '../../records/records.ts';
+import { reportRows } from '../../reports/reports.ts';
+import {
+  type Admission,
+  type ReadDependencies,
+  type ReadRoute,
+  respondToRead,
+  type Sql,
+  type Tables,
+} from '../../store/store.ts';
 import type { StoredDocument } from '../views/console-documents.ts';
 import type { NamedSegment, Segments } from './segments.ts';
 

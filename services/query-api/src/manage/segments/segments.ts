@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
-import { SEGMENTS_MAX } from '../../http/limits.ts';
+import { SEGMENTS_MAX } from '../../http/http.ts';
 import {
   type KnownSegments,
   namesSegments,
@@ -10,8 +10,8 @@ import {
   type SegmentDefinition,
   segmentOf,
   withSegments,
-} from '../../records/owners/segment.ts';
-import { SerialQueue } from '../../store/serial-queue.ts';
+} from '../../records/records.ts';
+import { SerialQueue } from '../../store/store.ts';
 import { ConsoleDocuments, orStoreAway, type StoredDocument } from '../views/console-documents.ts';
 
 /** A segment as it is stored. */

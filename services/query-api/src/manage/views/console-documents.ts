@@ -1,9 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { fittingIds, type ListedAt, type SizedRow } from '../../records/filters/whole-lists.ts';
-import { asUnavailable } from '../../store/problems.ts';
-import { Purge } from '../../store/purge.ts';
-import { changeStored, insertInPlaceOf, type Replaced, versionAfter } from '../../store/replaced-row.ts';
+import { fittingIds, type ListedAt, type SizedRow } from '../../records/records.ts';
+import { asUnavailable, changeStored, insertInPlaceOf, Purge, type Replaced, versionAfter } from '../../store/store.ts';
 
 /** What the console keeps for a workspace. */
 export type DocumentKind = 'view' | 'dashboard' | 'link' | 'segment';

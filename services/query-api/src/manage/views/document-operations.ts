@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Problem } from '@sluice/shared/http/problem';
-import { SerialQueue } from '../../store/serial-queue.ts';
+import { SerialQueue } from '../../store/store.ts';
 import {
   type ConsoleDocuments,
   type DocumentPage,

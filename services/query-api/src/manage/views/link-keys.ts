@@ -2,11 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { sleep } from '@sluice/shared/base/retry';
 import { hashKey } from '@sluice/shared/keys/keys-file';
 import { TokenBucket } from '@sluice/shared/keys/token-bucket';
+import type { KnownLinks, LinkKey } from '../../http/http.ts';
 import { type ConsoleDocuments, orStoreAway, type StoredDocument } from './console-documents.ts';
 import type { Link } from './view.ts';
-
-/** Only a text of this form is looked up. Keys of a keys file begin with `sk_`. */
-const FORM = /^vk_[\w-]{43}$/;
 
 /** For how long after they were read the links hold, in milliseconds: a revoked one is refused everywhere after that. */
 const KNOWN_MS_MAX = 5_000;
@@ -23,23 +21,9 @@ const FORGOTTEN_MS = 60_000;
 /** Requests a second of one link: each tile of a dashboard is one. */
 const LINK_RATE = 50;
 
-/** The key of a link: it reads one dashboard. */
-export interface LinkKey {
-  readonly workspace: string;
-  readonly hash: string;
-  readonly dashboard: string;
-  readonly rateLimit: number;
-  readonly bucket: TokenBucket;
-}
-
 /** Creates the key of a link: `vk_` and 32 random bytes in base64url. */
 export function generateLinkKey(): string {
   return `vk_${randomBytes(32).toString('base64url')}`;
-}
-
-/** Whether a text can be the key of a link. */
-export function isLinkKey(text: string): boolean {
-  return FORM.test(text);
 }
 
 interface KnownKey {
@@ -52,7 +36,7 @@ interface KnownKey {
  * Finds links by their keys. One query at a time looks up all keys that are asked for, so wrong ones cost next to nothing, and
  * nothing of the slots and connections that requests wait for.
  */
-export class LinkKeys {
+export class LinkKeys implements KnownLinks {
   readonly #links: ConsoleDocuments<Link>;
   /** By their hashes; wrong keys are not among them. */
   readonly #keys = new Map<string, KnownKey>();
@@ -65,7 +49,6 @@ export class LinkKeys {
     this.#links = links;
   }
 
-  /** @throws {Problem} `store_unavailable` */
   async find(text: string): Promise<LinkKey | undefined> {
     const hash = hashKey(text);
     const known = this.#keys.get(hash);

@@ -1,7 +1,7 @@
 import { type InputError, Problem } from '@sluice/shared/http/problem';
 import { type QueryParameters, queryOf } from '@sluice/shared/http/query-string';
-import { refuseErrors } from '../../records/filters/parameters.ts';
-import { timeZoneParameter } from '../../reports/calendar.ts';
+import { refuseErrors } from '../../records/records.ts';
+import { timeZoneParameter } from '../../reports/reports.ts';
 import type { View } from './view.ts';
 
 /** How views draw the numbers. */

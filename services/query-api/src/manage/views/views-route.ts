@@ -3,16 +3,26 @@ import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { hashKey } from '@sluice/shared/keys/keys-file';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { z } from 'zod';
-import { BODY_CODES, described, describer, jsonBody, jsonResponse, once } from '../../http/describe.ts';
-import { acceptJson } from '../../http/request-memory.ts';
-import { refuseErrors, refuseParameters } from '../../records/filters/parameters.ts';
-import { PAGE_BYTES, pageMembers, parseWholeList, wholeListParameters } from '../../records/filters/whole-lists.ts';
-import { funnelRead, funnelSchema } from '../../reports/funnel/funnel.ts';
-import { valuesRead, valuesSchema } from '../../reports/menus/menus.ts';
-import { retentionRead, retentionSchema } from '../../reports/retention/retention.ts';
-import { seriesRead, seriesSchema } from '../../reports/series/series.ts';
-import { type QueryRead, type ReadDependencies, respondToRead } from '../../store/read-route.ts';
-import type { Admission } from '../../store/request-slots.ts';
+import { acceptJson, BODY_CODES, described, describer, jsonBody, jsonResponse, once } from '../../http/http.ts';
+import {
+  PAGE_BYTES,
+  pageMembers,
+  parseWholeList,
+  refuseErrors,
+  refuseParameters,
+  wholeListParameters,
+} from '../../records/records.ts';
+import {
+  funnelRead,
+  funnelSchema,
+  retentionRead,
+  retentionSchema,
+  seriesRead,
+  seriesSchema,
+  valuesRead,
+  valuesSchema,
+} from '../../reports/reports.ts';
+import { type Admission, type QueryRead, type ReadDependencies, respondToRead } from '../../store/store.ts';
 import type { StoredDocument } from './console-documents.ts';
 import { changed, recordOf } from './document-operations.ts';
 import { generateLinkKey } from './link-keys.ts';

@@ -1,8 +1,11 @@
-import { deletedUsers } from '../../store/deletions/last-deletions.ts';
-import type { HidingStatement, Statement } from '../../store/query.ts';
-import type { QuerySettings } from '../../store/query-settings.ts';
-import type { Sql } from '../../store/sql.ts';
-import type { Tables } from '../../store/tables.ts';
+import {
+  deletedUsers,
+  type HidingStatement,
+  type QuerySettings,
+  type Sql,
+  type Statement,
+  type Tables,
+} from '../../store/store.ts';
 import {
   type CandidateConditions,
   candidateConditions,

@@ -1,4 +1,4 @@
-import type { Row } from '../../store/row-parser.ts';
+import type { Row } from '../../store/store.ts';
 import { type PropertyFilter, toPositive } from '../filters/property-filter.ts';
 import type { SegmentFilter } from '../owners/segment.ts';
 import {

@@ -1,8 +1,7 @@
 import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
-import { readCursor } from '../../http/cursor.ts';
-import { LIMIT_DEFAULT } from '../../http/limits.ts';
+import { LIMIT_DEFAULT, readCursor } from '../../http/http.ts';
 import { cursorParameter, directionParameter, limitParameter, textParameter } from '../filters/parameter-schemas.ts';
 import {
   canonicalFilters,

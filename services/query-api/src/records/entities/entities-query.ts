@@ -1,7 +1,5 @@
 import { countsSql, DECIDING, WINNER_ACCEPTED } from '@sluice/shared/clickhouse/property-versions';
-import { lastDeletion, lastDeletionOf } from '../../store/deletions/last-deletions.ts';
-import type { Sql } from '../../store/sql.ts';
-import type { Tables } from '../../store/tables.ts';
+import { lastDeletion, lastDeletionOf, type Sql, type Tables } from '../../store/store.ts';
 import type { EntityCondition } from '../filters/entity-condition.ts';
 import type { EntityKind } from './entity-kinds.ts';
 

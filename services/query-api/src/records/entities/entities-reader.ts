@@ -1,8 +1,12 @@
 import type { Reservation } from '@sluice/shared/http/memory-budget';
-import { type LastDeletions, withDeletions } from '../../store/deletions/last-deletions.ts';
-import { returnedUsersRowsQuery, timesSinceDeletionQuery } from '../../store/deletions/returned-users.ts';
-import type { RequestQueries } from '../../store/request-queries.ts';
-import type { Row } from '../../store/row-parser.ts';
+import {
+  type LastDeletions,
+  type RequestQueries,
+  type Row,
+  returnedUsersRowsQuery,
+  timesSinceDeletionQuery,
+  withDeletions,
+} from '../../store/store.ts';
 import { type EntityCondition, entityCondition } from '../filters/entity-condition.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
 import type { SegmentFilter } from '../owners/segment.ts';

@@ -2,19 +2,23 @@ import type { OperationDescription } from '@sluice/shared/http/openapi';
 import { onResponseEnd } from '@sluice/shared/http/response-end';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { z } from 'zod';
-import { encodeCursor } from '../../http/cursor.ts';
 import {
   type CommonDescription,
+  encodeCursor,
   jsonObjectSchema,
   limitSchema,
   nextCursorSchema,
   once,
+  sendJson,
   timeSchema,
-} from '../../http/describe.ts';
-import { sendJson } from '../../http/json-response.ts';
-import { type ReadDependencies, type RequestContext, registerRead } from '../../store/read-route.ts';
-import { RequestQueries } from '../../store/request-queries.ts';
-import { TimeBudget } from '../../store/time-budget.ts';
+} from '../../http/http.ts';
+import {
+  type ReadDependencies,
+  type RequestContext,
+  RequestQueries,
+  registerRead,
+  TimeBudget,
+} from '../../store/store.ts';
 import { documentFilters, openParameters, querySchema } from '../filters/parameter-schemas.ts';
 import { SEGMENT_OPERATORS } from '../owners/segment.ts';
 import {

@@ -1,8 +1,7 @@
 import { once } from 'node:events';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import type { ClickHouseReader } from '../../store/clickhouse-reader.ts';
-import type { Row, RowBatches } from '../../store/row-parser.ts';
+import type { ClickHouseReader, Row, RowBatches } from '../../store/clickhouse-reader.ts';
 import { metric, openRequest } from '../../testing/load.ts';
 import { aRegister, type QueryService, startQuery } from '../../testing/query-service.ts';
 import { readerWith } from '../../testing/reader-with.ts';

@@ -1,8 +1,10 @@
-import { withDeletions } from '../../store/deletions/last-deletions.ts';
-import { timesTogetherSinceDeletionQuery } from '../../store/deletions/returned-users.ts';
-import type { RequestQueries } from '../../store/request-queries.ts';
-import type { Sql } from '../../store/sql.ts';
-import type { Tables } from '../../store/tables.ts';
+import {
+  type RequestQueries,
+  type Sql,
+  type Tables,
+  timesTogetherSinceDeletionQuery,
+  withDeletions,
+} from '../../store/store.ts';
 import { groupsOf, idsOf } from './candidates.ts';
 import { FEW_ROWS } from './candidates-query.ts';
 import type { EntityKind } from './entity-kinds.ts';

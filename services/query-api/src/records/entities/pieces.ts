@@ -1,8 +1,7 @@
 import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
 import type { Reservation } from '@sluice/shared/http/memory-budget';
 import { Problem } from '@sluice/shared/http/problem';
-import type { QuerySettings } from '../../store/query-settings.ts';
-import { ClickHouseException } from '../../store/read-failures.ts';
+import { ClickHouseException, type QuerySettings } from '../../store/store.ts';
 
 /** How many bytes one query may return of several items. */
 export const PIECE_BYTES_MAX = 4 * 1_024 * 1_024;

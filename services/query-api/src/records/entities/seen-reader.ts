@@ -1,8 +1,4 @@
-import { returnedUsersQuery } from '../../store/deletions/returned-users.ts';
-import type { RequestQueries } from '../../store/request-queries.ts';
-import type { Row } from '../../store/row-parser.ts';
-import type { Sql } from '../../store/sql.ts';
-import type { Tables } from '../../store/tables.ts';
+import { type RequestQueries, type Row, returnedUsersQuery, type Sql, type Tables } from '../../store/store.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
 import type { OwnerSource } from '../owners/owners.ts';
 import type { SegmentFilter } from '../owners/segment.ts';

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Sql } from '../../store/store.ts';
 import { EVENT_COLUMNS, type OrderField } from './event-columns.ts';
 
 export interface EventOrder {
@@ -33,4 +34,46 @@ function valueSchema(field: OrderField): z.ZodType<string | number> {
     default:
       return z.int();
   }
+}
+
+const UUID = 'toUInt128(uuid)';
+const AFTER_UUID = 'toUInt128({after_uuid:UUID})';
+const AFTER_TIME = 'fromUnixTimestamp64Milli({after_timestamp:Int64})';
+
+/**
+ * Returns the ORDER BY of a page: the field, then the uuid by its text, then the timestamp, since both together
+ * identify an event. The columns of the order by `timestamp` are the sorting key of the table, so that it is read in
+ * order.
+ */
+export function orderBy({ field, direction }: EventOrder): string {
+  return `ORDER BY ${sortingKey(field)
+    .map((expression) => `${expression} ${direction}`)
+    .join(', ')}`;
+}
+
+/** Returns the condition that an event comes after a sort key in an order. */
+export function afterSortKey({ field, direction }: EventOrder, sortKey: EventSortKey): Sql {
+  const compare = direction === 'ASC' ? '>' : '<';
+  const params = { after_uuid: sortKey.uuid, after_timestamp: sortKey.timestampMs };
+  if (field === 'timestamp') {
+    // The primary key finds the place, also among many events of one time: ClickHouse does not compare tuples with it.
+    // The comparison of the first column alone adds nothing, but it ends the search at once where no such time is.
+    const equal = `timestamp = ${AFTER_TIME} AND ${UUID} ${compare} ${AFTER_UUID}`;
+    const sql = `timestamp ${compare}= ${AFTER_TIME} AND (timestamp ${compare} ${AFTER_TIME} OR (${equal}))`;
+    return { sql, params };
+  }
+  if (field === 'uuid') return { sql: `(${UUID}, timestamp) ${compare} (${AFTER_UUID}, ${AFTER_TIME})`, params };
+  const value = EVENT_COLUMNS[field].type === 'microseconds' ? '{after_value:Int64}' : '{after_value:String}';
+  return {
+    sql: `(${sortingKey(field).join(', ')}) ${compare} (${value}, ${AFTER_UUID}, ${AFTER_TIME})`,
+    params: { ...params, after_value: sortKey.value },
+  };
+}
+
+function sortingKey(field: OrderField): readonly string[] {
+  if (field === 'timestamp') return ['timestamp', UUID];
+  if (field === 'uuid') return [UUID, 'timestamp'];
+  const { column, type } = EVENT_COLUMNS[field];
+  // Records show milliseconds, so these decide.
+  return [type === 'microseconds' ? `toUnixTimestamp64Milli(${column})` : column, UUID, 'timestamp'];
 }

@@ -1,4 +1,4 @@
-import type { Row } from '../../store/row-parser.ts';
+import type { Row } from '../../store/store.ts';
 import {
   EVENT_COLUMNS,
   EVENT_FIELDS,

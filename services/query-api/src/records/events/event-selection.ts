@@ -1,9 +1,7 @@
 import type { InputError } from '@sluice/shared/http/problem';
 import { endOfDay } from '@sluice/shared/text/timestamp';
 import { z } from 'zod';
-import { shownConditions } from '../../store/deletions/hidden-events.ts';
-import { type Sql, where } from '../../store/sql.ts';
-import type { Tables } from '../../store/tables.ts';
+import { type Sql, shownConditions, type Tables, where } from '../../store/store.ts';
 import { eventPropertyCondition, fieldCondition, type TimeRange, timeConditions } from '../filters/filter-sql.ts';
 import type { FieldFilter, OperandKind } from '../filters/operators.ts';
 import {

@@ -7,7 +7,7 @@ import { type QueryService, startQuery } from '../../testing/query-service.ts';
 import { PageReader } from './events-page.ts';
 import { type EventsRequest, parseEventsRequest } from './events-parameters.ts';
 import { countQuery } from './events-query.ts';
-import { PageDensities } from './page-density.ts';
+import { PageDensities } from './page-windows.ts';
 
 let query: QueryService;
 let runner: MeasuredRunner;

@@ -1,14 +1,16 @@
-import type { QueryContext, QueryOptions } from '../../store/query.ts';
-import type { QueryRunner } from '../../store/query-runner.ts';
-import type { RowBatches } from '../../store/row-parser.ts';
-import type { Sql } from '../../store/sql.ts';
-import type { Tables } from '../../store/tables.ts';
-import { TimeBudget } from '../../store/time-budget.ts';
+import {
+  type QueryContext,
+  type QueryOptions,
+  type QueryRunner,
+  type RowBatches,
+  type Sql,
+  type Tables,
+  TimeBudget,
+} from '../../store/store.ts';
 import { asEventRow, EVENT_SELECT, type EventRow, sortKeyOf } from './event-record.ts';
 import type { PageRequest } from './events-parameters.ts';
 import { type PageSlice, pageQuery, wholePage } from './events-query.ts';
-import type { Density, PageDensities } from './page-density.ts';
-import { windowEnds } from './page-windows.ts';
+import { type Density, type PageDensities, windowEnds } from './page-windows.ts';
 
 export interface PageReaderOptions {
   readonly queryRunner: Pick<QueryRunner, 'rows'>;

@@ -1,8 +1,7 @@
 import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
-import { hashOf, readCursor } from '../../http/cursor.ts';
-import { LIMIT_DEFAULT, TOTAL_CAP } from '../../http/limits.ts';
+import { hashOf, LIMIT_DEFAULT, readCursor, TOTAL_CAP } from '../../http/http.ts';
 import { cursorParameter, directionParameter, limitParameter, offsetParameter } from '../filters/parameter-schemas.ts';
 import { canonicalFilters, parseParameters, refuseErrors } from '../filters/parameters.ts';
 import { ORDER_FIELDS } from './event-columns.ts';

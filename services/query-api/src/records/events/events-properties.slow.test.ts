@@ -5,7 +5,7 @@ import { asText, conditionsFor, textOf } from '../../testing/conditions.ts';
 import { anEvent, aRegister, type QueryService, startQuery } from '../../testing/query-service.ts';
 import { meets } from '../../testing/reference.ts';
 import type { Condition } from '../filters/operators.ts';
-import { searchedTexts } from '../filters/property-prefilter.ts';
+import { searchedTexts } from '../filters/property-condition.ts';
 import { DOCUMENT_FIELDS, type DocumentField } from './event-columns.ts';
 
 let query: QueryService;

@@ -1,10 +1,7 @@
-import { TOTAL_CAP } from '../../http/limits.ts';
-import { shownConditions } from '../../store/deletions/hidden-events.ts';
-import { type Sql, where } from '../../store/sql.ts';
-import type { Tables } from '../../store/tables.ts';
+import { TOTAL_CAP } from '../../http/http.ts';
+import { type Sql, shownConditions, type Tables, where } from '../../store/store.ts';
 import { type TimeRange, timeConditions } from '../filters/filter-sql.ts';
-import type { EventSortKey } from './event-order.ts';
-import { afterSortKey, orderBy } from './event-order-sql.ts';
+import { afterSortKey, type EventSortKey, orderBy } from './event-order.ts';
 import { EVENT_SELECT } from './event-record.ts';
 import { filterConditions, ownersIn, selectionConditions, whereSelected } from './event-selection.ts';
 import type { EventsRequest, PageRequest } from './events-parameters.ts';

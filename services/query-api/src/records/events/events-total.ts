@@ -1,12 +1,14 @@
 import { Problem } from '@sluice/shared/http/problem';
 import { LRUCache } from 'lru-cache';
-import { TOTAL_CAP } from '../../http/limits.ts';
-import type { QueryContext } from '../../store/query.ts';
-import type { QueryRunner } from '../../store/query-runner.ts';
-import { COUNT_SETTINGS } from '../../store/query-settings.ts';
-import { isLateForSlot } from '../../store/query-slots.ts';
-import type { Sql } from '../../store/sql.ts';
-import type { Tables } from '../../store/tables.ts';
+import { TOTAL_CAP } from '../../http/http.ts';
+import {
+  COUNT_SETTINGS,
+  isLateForSlot,
+  type QueryContext,
+  type QueryRunner,
+  type Sql,
+  type Tables,
+} from '../../store/store.ts';
 import type { TimeRange } from '../filters/filter-sql.ts';
 import type { EventsRequest } from './events-parameters.ts';
 import { cappedCountQuery, countQuery } from './events-query.ts';

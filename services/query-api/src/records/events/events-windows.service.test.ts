@@ -6,7 +6,7 @@ import { inOrder } from '../../testing/reference.ts';
 import type { EventOrder } from './event-order.ts';
 import { PageReader } from './events-page.ts';
 import { parseEventsRequest } from './events-parameters.ts';
-import { type Density, PageDensities } from './page-density.ts';
+import { type Density, PageDensities } from './page-windows.ts';
 
 let query: QueryService;
 let runner: MeasuredRunner;

@@ -4,17 +4,17 @@ import { Problem } from '@sluice/shared/http/problem';
 import { requestLog } from '@sluice/shared/http/server';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { encodeCursor } from '../../http/cursor.ts';
 import {
   type CommonDescription,
+  encodeCursor,
+  type JsonTail,
   jsonObjectSchema,
   limitSchema,
   nextCursorSchema,
+  sendJson,
   timeSchema,
-} from '../../http/describe.ts';
-import { type JsonTail, sendJson } from '../../http/json-response.ts';
-import { type ReadDependencies, registerRead } from '../../store/read-route.ts';
-import type { Row, RowBatches } from '../../store/row-parser.ts';
+} from '../../http/http.ts';
+import { type ReadDependencies, type Row, type RowBatches, registerRead } from '../../store/store.ts';
 import { querySchema } from '../filters/parameter-schemas.ts';
 import { EVENT_EXAMPLE, EVENT_FIELDS, type EventColumnType } from './event-columns.ts';
 import { asEventRow, type EventRow, eventRecord, sortKeyOf } from './event-record.ts';
@@ -22,7 +22,7 @@ import { filtersOfEvents } from './event-selection.ts';
 import { PageReader } from './events-page.ts';
 import { type EventsRequest, eventParameters, parseEventsRequest } from './events-parameters.ts';
 import { EventCounter, type Total, totalOfPage } from './events-total.ts';
-import { PageDensities } from './page-density.ts';
+import { PageDensities } from './page-windows.ts';
 
 /** Registers `GET /events`: a page of a workspace's events, and their total. */
 export function registerEvents(app: FastifyInstance, { config, queryRunner }: ReadDependencies): void {

@@ -1,7 +1,7 @@
-import { BoundParameters, type Sql } from '../../store/sql.ts';
+import { BoundParameters, type Sql } from '../../store/store.ts';
 import { prefiltered } from './filter-sql.ts';
+import { areTooMany, equalTextsOf, longestPiece } from './property-condition.ts';
 import { type Place, type PropertyFilter, placesOf, toPositive } from './property-filter.ts';
-import { areTooMany, equalTextsOf, longestPiece } from './property-prefilter.ts';
 
 // Filters on users and organizations. Each of their properties is a row of `entity_properties`.
 

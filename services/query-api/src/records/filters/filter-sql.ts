@@ -1,8 +1,7 @@
-import { BoundParameters, type Sql, type SqlValue } from '../../store/sql.ts';
+import { BoundParameters, type Sql, type SqlValue } from '../../store/store.ts';
 import type { FieldFilter } from './operators.ts';
-import { COMPARISON_SQL, propertyCondition } from './property-condition.ts';
+import { COMPARISON_SQL, indexPrefilter, propertyCondition, substringPrefilter } from './property-condition.ts';
 import { type Place, type PropertyFilter, placesOf, toPositive } from './property-filter.ts';
-import { indexPrefilter, substringPrefilter } from './property-prefilter.ts';
 
 // Every filter of a request becomes a condition in SQL here.
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { ITEMS_MAX } from '../../http/limits.ts';
+import { ITEMS_MAX } from '../../http/http.ts';
 
 /** The operators of a filter, written in brackets behind its name: `amount[gte]`. Without brackets it is `eq`. */
 export const OPERATORS = ['eq', 'ne', 'in', 'exists', 'lt', 'lte', 'gt', 'gte', 'prefix', 'contains'] as const;

@@ -1,7 +1,7 @@
 import { inCode } from '@sluice/shared/text/printable';
 import { parseTimestamp } from '@sluice/shared/text/timestamp';
 import { z } from 'zod';
-import { ITEMS_MAX, LIMIT_DEFAULT, LIMIT_MAX, PROPERTY_FILTERS_MAX } from '../../http/limits.ts';
+import { ITEMS_MAX, LIMIT_DEFAULT, LIMIT_MAX, PROPERTY_FILTERS_MAX } from '../../http/http.ts';
 import { notEmpty, type OperandKind } from './operators.ts';
 
 // The schemas of single parameters. Each reads one text; its metadata is what OpenAPI shows.

@@ -1,7 +1,7 @@
 import { type InputError, Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
-import { NAME_DOTS_MAX, PROPERTY_FILTERS_MAX, SEGMENTS_OF_REQUEST_MAX } from '../../http/limits.ts';
+import { NAME_DOTS_MAX, PROPERTY_FILTERS_MAX, SEGMENTS_OF_REQUEST_MAX } from '../../http/http.ts';
 import {
   type Condition,
   conditionSchema,

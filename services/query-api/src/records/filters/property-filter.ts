@@ -1,5 +1,5 @@
 import { parseExactJson, parseJson } from '@sluice/shared/text/json';
-import { NAME_DOTS_MAX } from '../../http/limits.ts';
+import { NAME_DOTS_MAX } from '../../http/http.ts';
 import type { Condition } from './operators.ts';
 
 /** A condition on a property: `properties.<name>[<operator>]=<value>`. */

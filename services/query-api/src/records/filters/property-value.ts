@@ -1,4 +1,4 @@
-import type { BoundParameters } from '../../store/sql.ts';
+import type { BoundParameters } from '../../store/store.ts';
 import { extractRaw, REPAIRED, repaired, repairedKey, unrepairedJson } from './property-condition.ts';
 import { type Place, placesOf } from './property-filter.ts';
 

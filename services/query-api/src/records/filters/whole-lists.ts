@@ -1,9 +1,7 @@
 import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
-import { encodeCursor, readCursor } from '../../http/cursor.ts';
-import { limitSchema, nextCursorSchema } from '../../http/describe.ts';
-import { LIMIT_MAX } from '../../http/limits.ts';
+import { encodeCursor, LIMIT_MAX, limitSchema, nextCursorSchema, readCursor } from '../../http/http.ts';
 import { cursorParameter, limitParameter } from './parameter-schemas.ts';
 import { parseParameters, refuseErrors } from './parameters.ts';
 

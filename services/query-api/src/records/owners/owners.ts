@@ -1,9 +1,7 @@
 import { countsSql, DECIDING_VALUE } from '@sluice/shared/clickhouse/property-versions';
 import { endOfDay } from '@sluice/shared/text/timestamp';
 import { z } from 'zod';
-import { lastDeletionOf } from '../../store/deletions/last-deletions.ts';
-import { BoundParameters, type Sql } from '../../store/sql.ts';
-import type { Tables } from '../../store/tables.ts';
+import { BoundParameters, lastDeletionOf, type Sql, type Tables } from '../../store/store.ts';
 import { candidateConditions, entityCondition, placesByProperty, propertyIn } from '../filters/entity-condition.ts';
 import { COMPARISONS, type Comparison, type OperandKind } from '../filters/operators.ts';
 import { timestampParameter } from '../filters/parameter-schemas.ts';

@@ -1,6 +1,4 @@
-import { shownConditions } from '../../store/deletions/hidden-events.ts';
-import { lastDeletionOf } from '../../store/deletions/last-deletions.ts';
-import { BoundParameters, type Sql, where } from '../../store/sql.ts';
+import { BoundParameters, lastDeletionOf, type Sql, shownConditions, where } from '../../store/store.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
 import {
   OWNERS,

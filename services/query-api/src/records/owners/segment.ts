@@ -1,7 +1,7 @@
 import { type InputError, invalidRequest } from '@sluice/shared/http/problem';
 import { type QueryParameters, queryOf } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
-import { BEHAVIOUR_DAYS_MAX, BEHAVIOUR_TIMES_MAX, SEGMENT_CONDITIONS_MAX } from '../../http/limits.ts';
+import { BEHAVIOUR_DAYS_MAX, BEHAVIOUR_TIMES_MAX, SEGMENT_CONDITIONS_MAX } from '../../http/http.ts';
 import type { FieldFilter, OperandKind } from '../filters/operators.ts';
 import { type Filterable, parseParameters, refuseErrors } from '../filters/parameters.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';

@@ -1,20 +1,30 @@
 import type { OperationDescription } from '@sluice/shared/http/openapi';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { type CommonDescription, once, timeSchema } from '../../http/describe.ts';
-import { identifierParameter, parseEntityRequest } from '../../records/entities/entities-parameters.ts';
-import { readEntityTimes } from '../../records/entities/entities-reader.ts';
-import { ENTITY_KINDS, ENTITY_ROUTES, type EntityKind, noSuchEntity } from '../../records/entities/entity-kinds.ts';
-import { isoTime } from '../../records/entities/entity-record.ts';
-import { type EventSelection, whereSelected } from '../../records/events/event-selection.ts';
-import { DELETIONS_FRESH_MS } from '../../store/deletions/last-deletions.ts';
-import type { QueryContext } from '../../store/query.ts';
-import type { QueryRunner } from '../../store/query-runner.ts';
-import { type ReadDependencies, registerRead } from '../../store/read-route.ts';
-import { RequestQueries } from '../../store/request-queries.ts';
-import type { Sql } from '../../store/sql.ts';
-import type { Tables } from '../../store/tables.ts';
-import { TimeBudget } from '../../store/time-budget.ts';
+import { type CommonDescription, once, timeSchema } from '../../http/http.ts';
+import {
+  ENTITY_KINDS,
+  ENTITY_ROUTES,
+  type EntityKind,
+  type EventSelection,
+  identifierParameter,
+  isoTime,
+  noSuchEntity,
+  parseEntityRequest,
+  readEntityTimes,
+  whereSelected,
+} from '../../records/records.ts';
+import {
+  DELETIONS_FRESH_MS,
+  type QueryContext,
+  type QueryRunner,
+  type ReadDependencies,
+  RequestQueries,
+  registerRead,
+  type Sql,
+  type Tables,
+  TimeBudget,
+} from '../../store/store.ts';
 import { NAMES_SETTINGS } from '../menus/event-names.ts';
 import { REPORT } from '../report-runner.ts';
 

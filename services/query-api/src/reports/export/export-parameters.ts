@@ -2,10 +2,14 @@ import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { countLineFeeds } from '@sluice/shared/text/line-feeds';
 import { parseTimestamp } from '@sluice/shared/text/timestamp';
 import { z } from 'zod';
-import { eventFilterable, selectionParameters } from '../../records/events/event-selection.ts';
-import { eventParameters } from '../../records/events/events-parameters.ts';
-import { uuidParameter } from '../../records/filters/parameter-schemas.ts';
-import { parseParameters, refuseErrors } from '../../records/filters/parameters.ts';
+import {
+  eventFilterable,
+  eventParameters,
+  parseParameters,
+  refuseErrors,
+  selectionParameters,
+  uuidParameter,
+} from '../../records/records.ts';
 import { type ReportSelection, reportSelection } from '../report-selection.ts';
 
 /** How an export is written. */

@@ -1,18 +1,22 @@
 import { Problem } from '@sluice/shared/http/problem';
-import { EVENT_FIELDS, type EventColumnType } from '../../records/events/event-columns.ts';
-import { afterSortKey, orderBy } from '../../records/events/event-order-sql.ts';
-import { whereSelected } from '../../records/events/event-selection.ts';
-import { isOwnerTime } from '../../records/owners/owners.ts';
-import type { QueryContext } from '../../store/query.ts';
-import type { QueryRunner } from '../../store/query-runner.ts';
+import {
+  afterSortKey,
+  EVENT_FIELDS,
+  type EventColumnType,
+  isOwnerTime,
+  orderBy,
+  whereSelected,
+} from '../../records/records.ts';
 import {
   LARGE_ROWS_BLOCK,
   LARGE_ROWS_SETTINGS,
   POOL_SETTINGS,
+  type QueryContext,
+  type QueryRunner,
   type QuerySettings,
-} from '../../store/query-settings.ts';
-import type { Sql } from '../../store/sql.ts';
-import type { Tables } from '../../store/tables.ts';
+  type Sql,
+  type Tables,
+} from '../../store/store.ts';
 import { REPORT } from '../report-runner.ts';
 import { type ExportFormat, type ExportRequest, formatOf } from './export-parameters.ts';
 

@@ -2,12 +2,9 @@ import { Readable } from 'node:stream';
 import type { OperationDescription } from '@sluice/shared/http/openapi';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { z } from 'zod';
-import type { CommonDescription } from '../../http/describe.ts';
-import { filtersOfEvents } from '../../records/events/event-selection.ts';
-import { querySchema } from '../../records/filters/parameter-schemas.ts';
-import type { ExportQuery } from '../../store/query.ts';
-import type { QuerySettings } from '../../store/query-settings.ts';
-import { type ReadDependencies, registerRead } from '../../store/read-route.ts';
+import type { CommonDescription } from '../../http/http.ts';
+import { filtersOfEvents, querySchema } from '../../records/records.ts';
+import { type ExportQuery, type QuerySettings, type ReadDependencies, registerRead } from '../../store/store.ts';
 import {
   EXPORT_FORMATS,
   type ExportFormat,

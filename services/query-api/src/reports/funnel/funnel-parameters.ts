@@ -1,26 +1,26 @@
 import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
-import { STEPS_MAX, STEPS_MIN, WITHIN_DAYS_MAX } from '../../http/limits.ts';
+import { STEPS_MAX, STEPS_MIN, WITHIN_DAYS_MAX } from '../../http/http.ts';
 import {
   eventFilterable,
+  type FieldFilter,
+  type Filterable,
+  listOf,
+  notEmpty,
+  type ParsedParameters,
+  type PropertyFilter,
+  parseParameters,
+  refuseErrors,
+  SEGMENT,
   SELECTION_DOCUMENTS,
+  type SegmentFilter,
   type SelectionDocument,
   type SelectionField,
   selectionParameters,
-} from '../../records/events/event-selection.ts';
-import { type FieldFilter, listOf, notEmpty } from '../../records/filters/operators.ts';
-import {
-  type Filterable,
-  type ParsedParameters,
-  parseParameters,
-  refuseErrors,
-} from '../../records/filters/parameters.ts';
-import type { PropertyFilter } from '../../records/filters/property-filter.ts';
-import { SEGMENT, type SegmentFilter } from '../../records/owners/segment.ts';
+} from '../../records/records.ts';
 import { GROUP_KEYS, type GroupKey, groupErrors, groupKeyParameter, groupParameter } from '../group-key.ts';
-import { type PeoplePage, pageOf, pageParameters } from '../people/people-page.ts';
-import { type Person, personParameter } from '../people/person.ts';
+import { type PeoplePage, type Person, pageOf, pageParameters, personParameter } from '../people.ts';
 import { type ReportSelection, reportSelection } from '../report-selection.ts';
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };

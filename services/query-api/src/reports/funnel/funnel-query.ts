@@ -1,10 +1,7 @@
-import { filterConditions, ownersIn, whereSelected } from '../../records/events/event-selection.ts';
-import { TIME_MS_MAX } from '../../records/filters/parameter-schemas.ts';
-import type { OwnerSource } from '../../records/owners/owners.ts';
-import { BoundParameters, type Sql } from '../../store/sql.ts';
-import type { Tables } from '../../store/tables.ts';
+import { filterConditions, type OwnerSource, ownersIn, TIME_MS_MAX, whereSelected } from '../../records/records.ts';
+import { BoundParameters, type Sql, type Tables } from '../../store/store.ts';
 import { eventsWithOwners, groupCondition, keyOfEvent, keyOrder } from '../group-key.ts';
-import { EVENT_PLACE, MS_BEFORE_1970, PLACE_TIME_SHIFT, personColumn } from '../people/person.ts';
+import { EVENT_PLACE, MS_BEFORE_1970, PLACE_TIME_SHIFT, personColumn } from '../people.ts';
 import type { FunnelPeopleRequest, FunnelRequest } from './funnel-parameters.ts';
 
 // How a funnel is computed, for each person (a user or an organization):

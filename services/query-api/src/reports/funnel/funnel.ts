@@ -1,18 +1,28 @@
 import type { OperationDescription } from '@sluice/shared/http/openapi';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { type CommonDescription, once, timeSchema } from '../../http/describe.ts';
-import { PROPERTY_FILTERS_MAX, STEPS_MAX } from '../../http/limits.ts';
-import { documentFiltersOfEvents, eventFilterable, SELECTION_DOCUMENTS } from '../../records/events/event-selection.ts';
-import { fieldFilters, inPattern, openParameters, querySchema } from '../../records/filters/parameter-schemas.ts';
-import { SEGMENT_OPERATORS } from '../../records/owners/segment.ts';
-import { type QueryRead, type ReadDependencies, registerRead } from '../../store/read-route.ts';
-import type { Row } from '../../store/row-parser.ts';
-import type { Sql } from '../../store/sql.ts';
-import type { Tables } from '../../store/tables.ts';
+import { type CommonDescription, once, PROPERTY_FILTERS_MAX, STEPS_MAX, timeSchema } from '../../http/http.ts';
+import {
+  documentFiltersOfEvents,
+  eventFilterable,
+  fieldFilters,
+  inPattern,
+  openParameters,
+  querySchema,
+  SEGMENT_OPERATORS,
+  SELECTION_DOCUMENTS,
+} from '../../records/records.ts';
+import {
+  type QueryRead,
+  type ReadDependencies,
+  type Row,
+  registerRead,
+  type Sql,
+  type Tables,
+} from '../../store/store.ts';
 import { countWithOrganization, type FoundNothing, foundNothingSchemas } from '../events-with-organization.ts';
 import { groupBySchema, groupsSchema, keyValue, nameOfKey } from '../group-key.ts';
-import { peopleSchema, sendPeople } from '../people/people-page.ts';
+import { peopleSchema, sendPeople } from '../people.ts';
 import { collectingSettings, reportRows } from '../report-runner.ts';
 import { reportEnd, reportEndSchemas } from '../report-selection.ts';
 import {

@@ -1,17 +1,21 @@
-import { groupsOf } from '../../records/entities/candidates.ts';
 import {
   type EventSelection,
   filterConditions,
+  groupsOf,
   ownersIn,
   selectionConditions,
   whereSelected,
-} from '../../records/events/event-selection.ts';
-import { shownConditions } from '../../store/deletions/hidden-events.ts';
-import type { HidingStatement, QueryContext } from '../../store/query.ts';
-import type { QueryRunner } from '../../store/query-runner.ts';
-import type { QuerySettings } from '../../store/query-settings.ts';
-import { type Sql, where } from '../../store/sql.ts';
-import type { Tables } from '../../store/tables.ts';
+} from '../../records/records.ts';
+import {
+  type HidingStatement,
+  type QueryContext,
+  type QueryRunner,
+  type QuerySettings,
+  type Sql,
+  shownConditions,
+  type Tables,
+  where,
+} from '../../store/store.ts';
 import { countedRanges, DAYS, HOURS, isCountedByHour } from '../hour-counts.ts';
 import { REPORT } from '../report-runner.ts';
 

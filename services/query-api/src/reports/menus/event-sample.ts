@@ -1,19 +1,26 @@
 import { Turns } from '@sluice/shared/base/turns';
-import { groupsOf } from '../../records/entities/candidates.ts';
-import { readEntities } from '../../records/entities/entities-reader.ts';
-import type { Entity } from '../../records/entities/entity-record.ts';
-import type { EventField } from '../../records/events/event-columns.ts';
-import { asEventRow, selectOf, sortKeyOf, textOf } from '../../records/events/event-record.ts';
-import type { EventSelection } from '../../records/events/event-selection.ts';
-import { PageReader } from '../../records/events/events-page.ts';
-import { listKeyOf } from '../../records/events/events-parameters.ts';
-import { PageDensities } from '../../records/events/page-density.ts';
-import type { Owner } from '../../records/owners/owners.ts';
-import type { QueryContext } from '../../store/query.ts';
-import type { QueryRunner } from '../../store/query-runner.ts';
-import { LARGE_ROWS_SETTINGS } from '../../store/query-settings.ts';
-import { RequestQueries } from '../../store/request-queries.ts';
-import { TimeBudget } from '../../store/time-budget.ts';
+import {
+  asEventRow,
+  type Entity,
+  type EventField,
+  type EventSelection,
+  groupsOf,
+  listKeyOf,
+  type Owner,
+  PageDensities,
+  PageReader,
+  readEntities,
+  selectOf,
+  sortKeyOf,
+  textOf,
+} from '../../records/records.ts';
+import {
+  LARGE_ROWS_SETTINGS,
+  type QueryContext,
+  type QueryRunner,
+  RequestQueries,
+  TimeBudget,
+} from '../../store/store.ts';
 import { REPORT } from '../report-runner.ts';
 
 /** How many events a sample has at most. */

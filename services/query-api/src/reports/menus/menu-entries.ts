@@ -1,9 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Reservation } from '@sluice/shared/http/memory-budget';
 import { parseExactJson, parseJson } from '@sluice/shared/text/json';
-import { NAME_DOTS_MAX } from '../../http/limits.ts';
-import { reserve } from '../../http/request-memory.ts';
-import { PROPERTIES } from '../property-parameter.ts';
+import { NAME_DOTS_MAX, reserve } from '../../http/http.ts';
+import { PROPERTIES } from '../group-key.ts';
 
 /** How many entries a menu holds in memory: a sample ends with the event that reaches this number. */
 export const MENU_ENTRIES_MAX = 100_000;

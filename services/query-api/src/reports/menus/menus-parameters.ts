@@ -2,19 +2,25 @@ import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { inCode } from '@sluice/shared/text/printable';
 import { z } from 'zod';
-import { LIMIT_DEFAULT, LIMIT_MAX } from '../../http/limits.ts';
-import { EVENT_COLUMNS, EVENT_FIELDS, type EventField, type FieldsLike } from '../../records/events/event-columns.ts';
+import { LIMIT_DEFAULT, LIMIT_MAX } from '../../http/http.ts';
 import {
+  EVENT_COLUMNS,
+  EVENT_FIELDS,
+  type EventField,
   eventFilterable,
+  type FieldsLike,
+  numberParameter,
+  OWNER_KINDS,
+  type OwnerProperty,
+  type ParsedParameters,
+  parseParameters,
+  refuseErrors,
   type SelectionDocument,
   type SelectionField,
   START_AFTER_END,
   selectionParameters,
-} from '../../records/events/event-selection.ts';
-import { numberParameter } from '../../records/filters/parameter-schemas.ts';
-import { type ParsedParameters, parseParameters, refuseErrors } from '../../records/filters/parameters.ts';
-import { OWNER_KINDS, type OwnerProperty } from '../../records/owners/owners.ts';
-import { propertyOfPath } from '../property-parameter.ts';
+} from '../../records/records.ts';
+import { propertyOfPath } from '../group-key.ts';
 import type { MenuRequest } from './event-names.ts';
 
 /** A field of text. */

@@ -1,16 +1,16 @@
 import type { OperationDescription } from '@sluice/shared/http/openapi';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { type CommonDescription, once, timeSchema } from '../../http/describe.ts';
-import { sendJson } from '../../http/json-response.ts';
-import { NAME_DOTS_MAX } from '../../http/limits.ts';
-import { isoTime } from '../../records/entities/entity-record.ts';
-import { filtersOfEvents } from '../../records/events/event-selection.ts';
-import { type ParameterShape, querySchema } from '../../records/filters/parameter-schemas.ts';
-import type { QueryContext } from '../../store/query.ts';
-import type { QueryRunner } from '../../store/query-runner.ts';
-import { type QueryRead, type ReadDependencies, registerQueryRead } from '../../store/read-route.ts';
-import { PROPERTIES } from '../property-parameter.ts';
+import { type CommonDescription, NAME_DOTS_MAX, once, sendJson, timeSchema } from '../../http/http.ts';
+import { filtersOfEvents, isoTime, type ParameterShape, querySchema } from '../../records/records.ts';
+import {
+  type QueryContext,
+  type QueryRead,
+  type QueryRunner,
+  type ReadDependencies,
+  registerQueryRead,
+} from '../../store/store.ts';
+import { PROPERTIES } from '../group-key.ts';
 import { type MenuRequest, readEventNames, readNameValues } from './event-names.ts';
 import {
   SAMPLE_CHARACTERS_MAX,

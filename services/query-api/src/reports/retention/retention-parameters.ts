@@ -1,25 +1,24 @@
 import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
-import { PERIODS_MAX } from '../../http/limits.ts';
+import { PERIODS_MAX } from '../../http/http.ts';
 import {
   eventFilterable,
-  type SelectionDocument,
-  type SelectionField,
-  selectionParameters,
-} from '../../records/events/event-selection.ts';
-import type { FieldFilter } from '../../records/filters/operators.ts';
-import { numberParameter, textParameter, timestampParameter } from '../../records/filters/parameter-schemas.ts';
-import {
+  type FieldFilter,
   type Filterable,
+  numberParameter,
   type ParsedParameters,
   parseParameters,
   refuseErrors,
-} from '../../records/filters/parameters.ts';
+  type SelectionDocument,
+  type SelectionField,
+  selectionParameters,
+  textParameter,
+  timestampParameter,
+} from '../../records/records.ts';
 import { calendarUnit, timeZoneParameter, weekStartParameter } from '../calendar.ts';
 import { GROUP_KEYS, type GroupKey, groupErrors, groupKeyParameter, groupParameter } from '../group-key.ts';
-import { type PeoplePage, pageOf, pageParameters } from '../people/people-page.ts';
-import { type Person, personParameter } from '../people/person.ts';
+import { type PeoplePage, type Person, pageOf, pageParameters, personParameter } from '../people.ts';
 import { BUCKET_PARAMETERS, type ReportSelection, reportBuckets, reportSelection } from '../report-selection.ts';
 
 const RETENTION_INTERVALS = ['day', 'week', 'month'] as const;

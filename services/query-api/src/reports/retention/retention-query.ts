@@ -1,11 +1,7 @@
-import { EVENT_COLUMNS } from '../../records/events/event-columns.ts';
-import { whereSelected } from '../../records/events/event-selection.ts';
-import { fieldCondition } from '../../records/filters/filter-sql.ts';
-import type { FieldFilter } from '../../records/filters/operators.ts';
-import { BoundParameters, type Sql } from '../../store/sql.ts';
-import type { Tables } from '../../store/tables.ts';
+import { EVENT_COLUMNS, type FieldFilter, fieldCondition, whereSelected } from '../../records/records.ts';
+import { BoundParameters, type Sql, type Tables } from '../../store/store.ts';
 import { eventsWithOwners, groupCondition, keyOfEvent, keyOrder } from '../group-key.ts';
-import { EVENT_PLACE, personColumn } from '../people/person.ts';
+import { EVENT_PLACE, personColumn } from '../people.ts';
 import type { RetentionPeopleRequest, RetentionRequest } from './retention-parameters.ts';
 
 const STARTS = '{starts:Array(Int64)}';

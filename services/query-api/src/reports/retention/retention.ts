@@ -3,19 +3,20 @@ import type { Reservation } from '@sluice/shared/http/memory-budget';
 import type { OperationDescription } from '@sluice/shared/http/openapi';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { type CommonDescription, once, timeSchema } from '../../http/describe.ts';
-import { sendJson } from '../../http/json-response.ts';
-import { reserve } from '../../http/request-memory.ts';
-import { documentFiltersOfEvents } from '../../records/events/event-selection.ts';
-import { fieldFilters, querySchema } from '../../records/filters/parameter-schemas.ts';
-import type { Query } from '../../store/query.ts';
-import { type QueryRead, type ReadDependencies, registerRead } from '../../store/read-route.ts';
-import type { Row } from '../../store/row-parser.ts';
-import type { Sql } from '../../store/sql.ts';
-import type { Tables } from '../../store/tables.ts';
+import { type CommonDescription, once, reserve, sendJson, timeSchema } from '../../http/http.ts';
+import { documentFiltersOfEvents, fieldFilters, querySchema } from '../../records/records.ts';
+import {
+  type Query,
+  type QueryRead,
+  type ReadDependencies,
+  type Row,
+  registerRead,
+  type Sql,
+  type Tables,
+} from '../../store/store.ts';
 import { countWithOrganization, type FoundNothing, foundNothingSchemas } from '../events-with-organization.ts';
 import { groupBySchema, groupsSchema, keyValue, nameOfKey } from '../group-key.ts';
-import { peopleSchema, sendPeople } from '../people/people-page.ts';
+import { peopleSchema, sendPeople } from '../people.ts';
 import { collectingSettings, readReport, reportRows } from '../report-runner.ts';
 import { reportEnd, reportEndSchemas } from '../report-selection.ts';
 import {

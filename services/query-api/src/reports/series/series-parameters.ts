@@ -1,11 +1,16 @@
 import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
-import { BUCKETS_MAX, GROUP_KEYS_MAX, GROUPS_MAX } from '../../http/limits.ts';
-import { eventFilterable, selectionParameters } from '../../records/events/event-selection.ts';
-import { listOf, notEmpty } from '../../records/filters/operators.ts';
-import { numberParameter } from '../../records/filters/parameter-schemas.ts';
-import { parseParameters, refuseErrors } from '../../records/filters/parameters.ts';
+import { BUCKETS_MAX, GROUP_KEYS_MAX, GROUPS_MAX } from '../../http/http.ts';
+import {
+  eventFilterable,
+  listOf,
+  notEmpty,
+  numberParameter,
+  parseParameters,
+  refuseErrors,
+  selectionParameters,
+} from '../../records/records.ts';
 import {
   bucketStarts,
   bucketStartsBefore,
@@ -15,8 +20,7 @@ import {
   timeZoneParameter,
   weekStartParameter,
 } from '../calendar.ts';
-import { GROUP_KEYS, type GroupKey, groupKeyParameter, nameOfKey } from '../group-key.ts';
-import { PROPERTIES, propertyOfPath } from '../property-parameter.ts';
+import { GROUP_KEYS, type GroupKey, groupKeyParameter, nameOfKey, PROPERTIES, propertyOfPath } from '../group-key.ts';
 import { type ReportSelection, reportBuckets, reportSelection } from '../report-selection.ts';
 
 const INTERVALS = [...CALENDAR_INTERVALS, 'none'] as const;

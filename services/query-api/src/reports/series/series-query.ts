@@ -1,8 +1,5 @@
-import { EVENT_COLUMNS } from '../../records/events/event-columns.ts';
-import { whereSelected } from '../../records/events/event-selection.ts';
-import { propertyNumber } from '../../records/filters/property-value.ts';
-import { BoundParameters, type Sql } from '../../store/sql.ts';
-import type { Tables } from '../../store/tables.ts';
+import { EVENT_COLUMNS, propertyNumber, whereSelected } from '../../records/records.ts';
+import { BoundParameters, type Sql, type Tables } from '../../store/store.ts';
 import { eventsWithOwners, type GroupKey, keyOfEvent, keyOrder } from '../group-key.ts';
 import { type CountUnit, DAYS, HOURS, hourCountsQuery, isCountedByHour } from '../hour-counts.ts';
 import { DISTINCT, type Measure, ranksGroups, type SeriesRange, type SeriesRequest } from './series-parameters.ts';

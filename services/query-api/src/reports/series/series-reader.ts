@@ -1,14 +1,17 @@
 import type { Reservation } from '@sluice/shared/http/memory-budget';
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryConfig } from '../../config.ts';
-import { reserve } from '../../http/request-memory.ts';
-import { isByOwners } from '../../records/events/event-selection.ts';
-import type { HidingStatement, QueryContext } from '../../store/query.ts';
-import { isOutOfSpace } from '../../store/query-error.ts';
-import type { QueryRunner } from '../../store/query-runner.ts';
-import type { QuerySettings } from '../../store/query-settings.ts';
-import type { Row } from '../../store/row-parser.ts';
-import { TimeBudget } from '../../store/time-budget.ts';
+import { reserve } from '../../http/http.ts';
+import { isByOwners } from '../../records/records.ts';
+import {
+  type HidingStatement,
+  isOutOfSpace,
+  type QueryContext,
+  type QueryRunner,
+  type QuerySettings,
+  type Row,
+  TimeBudget,
+} from '../../store/store.ts';
 import { collectingSettings, readReport } from '../report-runner.ts';
 import { emptyValue, isDistinct, type SeriesRange, type SeriesRequest } from './series-parameters.ts';
 import {

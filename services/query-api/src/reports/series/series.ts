@@ -1,11 +1,9 @@
 import { Turns } from '@sluice/shared/base/turns';
 import type { OperationDescription } from '@sluice/shared/http/openapi';
 import { z } from 'zod';
-import { type CommonDescription, once, timeSchema } from '../../http/describe.ts';
-import { sendJson } from '../../http/json-response.ts';
-import { filtersOfEvents } from '../../records/events/event-selection.ts';
-import { querySchema } from '../../records/filters/parameter-schemas.ts';
-import type { QueryRead, ReadDependencies } from '../../store/read-route.ts';
+import { type CommonDescription, once, sendJson, timeSchema } from '../../http/http.ts';
+import { filtersOfEvents, querySchema } from '../../records/records.ts';
+import type { QueryRead, ReadDependencies } from '../../store/store.ts';
 import { countWithOrganization, type FoundNothing, foundNothingSchemas } from '../events-with-organization.ts';
 import { keyValue, nameOfKey } from '../group-key.ts';
 import {

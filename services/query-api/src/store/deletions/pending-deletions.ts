@@ -1,8 +1,8 @@
 import { FreshPoll } from '../fresh-poll.ts';
 import type { QueryRunner } from '../query-runner.ts';
 import type { Sql } from '../sql.ts';
+import type { HiddenCondition } from '../stores.ts';
 import type { Tables } from '../tables.ts';
-import type { HiddenCondition } from '../visibility.ts';
 import { hiddenEvents } from './hidden-events.ts';
 
 /** How old a poll may be, in milliseconds: a deletion has to be in force within a second. */

@@ -2,8 +2,8 @@ import { ALL_OTHERS, keptFromMs } from '@sluice/shared/config/retention-days';
 import { FreshPoll } from '../fresh-poll.ts';
 import type { QueryRunner } from '../query-runner.ts';
 import type { Sql } from '../sql.ts';
+import type { KeptFrom } from '../stores.ts';
 import type { Tables } from '../tables.ts';
-import type { KeptFrom } from '../visibility.ts';
 
 /** How old a poll may be, in milliseconds: a retention is in force within this time, and that of a poll. */
 const FRESH_MS = 1_000;

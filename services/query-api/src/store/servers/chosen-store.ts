@@ -1,9 +1,8 @@
 import type { Login } from '@sluice/shared/clickhouse/connection';
 import { hiddenEvents } from '../deletions/hidden-events.ts';
-import { queryStringOf } from '../query-string.ts';
 import { DeletionsUnknown } from '../read-failures.ts';
-import { VALUE_CHARACTERS_MAX } from '../request-limits.ts';
-import type { Store } from '../store.ts';
+import { queryStringOf, VALUE_CHARACTERS_MAX } from '../statement-request.ts';
+import type { Store } from '../stores.ts';
 import { type Deletion, LOCAL_TABLES, type Tables, tablesOfServers } from '../tables.ts';
 import type { PolledServer } from './polled-server.ts';
 import type { RecentDeletions } from './recent-deletions.ts';

@@ -15,7 +15,7 @@ import type { ClickHouseReader } from '../clickhouse-reader.ts';
 import { PendingDeletions } from '../deletions/pending-deletions.ts';
 import { EventRetention } from '../expiry/event-retention.ts';
 import type { QueryRunner } from '../query-runner.ts';
-import { OneStore, RequestStore, type StreamStores } from '../store.ts';
+import { OneStore, RequestStore, type StreamStores } from '../stores.ts';
 import { LOCAL_TABLES } from '../tables.ts';
 import type { PolledServer } from './polled-server.ts';
 import { recentMs } from './recent-deletions.ts';

@@ -9,7 +9,7 @@ import type { Component } from '@sluice/shared/service/lifecycle';
 import type { QueryConfig } from '../../config.ts';
 import type { ClickHouseReader } from '../clickhouse-reader.ts';
 import { ConnectionFailure } from '../read-failures.ts';
-import type { Store, StreamStores } from '../store.ts';
+import type { Store, StreamStores } from '../stores.ts';
 import { type Choice, chooseServer, type ServerStatus } from './choose-server.ts';
 import { serverNames, storeOf } from './chosen-store.ts';
 import { PolledServer, type PolledServerOptions } from './polled-server.ts';

@@ -1,5 +1,5 @@
 import { NO_DOWNGRADE } from '@sluice/shared/clickhouse/migrate';
-import type { Row } from '../row-parser.ts';
+import type { Row } from '../clickhouse-reader.ts';
 import type { Sql } from '../sql.ts';
 
 /** How many workspaces with pending deletions a process remembers. */

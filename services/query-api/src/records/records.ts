@@ -1,0 +1,100 @@
+// Events, users and organizations: the parameters that select them, the SQL of these, and the records in a response.
+
+export { groupsOf } from './entities/candidates.ts';
+export { registerDeleteUser } from './entities/delete-user.ts';
+export { registerEntities } from './entities/entities.ts';
+export { identifierParameter, parseEntityRequest } from './entities/entities-parameters.ts';
+export { readEntities, readEntityTimes } from './entities/entities-reader.ts';
+export { ENTITY_KINDS, ENTITY_ROUTES, type EntityKind, noSuchEntity } from './entities/entity-kinds.ts';
+export { type Entity, isoTime } from './entities/entity-record.ts';
+export {
+  EVENT_COLUMNS,
+  EVENT_EXAMPLE,
+  EVENT_FIELDS,
+  type EventColumnType,
+  type EventField,
+  type FieldsLike,
+  GROUP_FIELDS,
+  type GroupField,
+} from './events/event-columns.ts';
+export { afterSortKey, orderBy } from './events/event-order.ts';
+export {
+  asEventRow,
+  EVENT_SELECT,
+  type EventRow,
+  eventRecord,
+  receivedAtUs,
+  selectOf,
+  sortKeyOf,
+  textOf,
+} from './events/event-record.ts';
+export {
+  documentFiltersOfEvents,
+  type EventSelection,
+  eventFilterable,
+  filterConditions,
+  filtersOfEvents,
+  isByOwners,
+  ownersIn,
+  SELECTION_DOCUMENTS,
+  type SelectionDocument,
+  type SelectionField,
+  START_AFTER_END,
+  selectionConditions,
+  selectionParameters,
+  whereSelected,
+} from './events/event-selection.ts';
+export { registerEvents } from './events/events.ts';
+export { PageReader } from './events/events-page.ts';
+export { eventParameters, listKeyOf } from './events/events-parameters.ts';
+export { PageDensities } from './events/page-windows.ts';
+export { fieldCondition, type TimeRange } from './filters/filter-sql.ts';
+export { type FieldFilter, listOf, notEmpty } from './filters/operators.ts';
+export * from './filters/parameter-schemas.ts';
+export {
+  canonicalFilters,
+  type Filterable,
+  type ParsedParameters,
+  parseParameters,
+  refuseErrors,
+  refuseParameters,
+} from './filters/parameters.ts';
+export { type PropertyFilter, propertyNameError } from './filters/property-filter.ts';
+export { propertyNumber, propertyValue, textOfJson } from './filters/property-value.ts';
+export {
+  fittingIds,
+  type ListedAt,
+  type ListPage,
+  PAGE_BYTES,
+  pageMembers,
+  parseWholeList,
+  type SizedRow,
+  wholeListParameters,
+} from './filters/whole-lists.ts';
+export {
+  isOwnerDocument,
+  isOwnerTime,
+  OWNER_DOCUMENTS,
+  OWNER_KINDS,
+  type Owner,
+  type OwnerProperty,
+  type OwnerSource,
+  ownerOf,
+  ownerValue,
+  ownerValueColumn,
+} from './owners/owners.ts';
+export {
+  type KnownSegments,
+  namesSegments,
+  parseSegmentDefinition,
+  readSegments,
+  SEGMENT,
+  SEGMENT_OPERATORS,
+  SEGMENT_PARAMETER,
+  type SegmentDefinition,
+  type SegmentFilter,
+  segmentOf,
+  segmentSchema,
+  withSegments,
+} from './owners/segment.ts';
+export { segmentSizeQuery } from './owners/segment-sql.ts';
