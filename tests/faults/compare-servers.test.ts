@@ -18,6 +18,7 @@ import { type RowBatch, type RowMessage, type SourceMessage, toRowBatch } from '
 import { StagedStore } from '@sluice/writer/batch/staged-batch';
 import type { Kafka } from 'kafkajs';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
+import { startStatementProxy } from '../kit/statement-proxy.ts';
 
 const engines = { clickhouseUrl: inject('clickhouseUrl'), kafkaBrokers: inject('kafkaBrokers') };
 
@@ -112,9 +113,14 @@ async function remove(server: TestServer, table: string, condition: string): Pro
 
 async function compare(servers: Servers) {
   const { code, stdout, stderr } = await servers.sluice(['servers', 'compare', 'a1', 'a2']);
-  // Where it is busy, it says how far it is.
-  const errors = stderr.split('\n').filter((line) => line !== '' && !line.endsWith('parts done'));
-  return { code, errors, lines: stdout.split('\n').slice(0, -1) };
+  return { code, errors: errorsIn(stderr), lines: stdout.split('\n').slice(0, -1) };
+}
+
+/** Where it is busy, it says how far it is. */
+function errorsIn(stderr: string): string[] {
+  return stderr
+    .split('\n')
+    .filter((line) => line !== '' && !line.endsWith('parts done') && !line.startsWith('mending: '));
 }
 
 const SAME = { code: 0, errors: [] };
@@ -359,8 +365,7 @@ async function readTopic(kafka: Kafka, topic: string): Promise<SourceMessage[]> 
 
 async function mend(servers: Servers, ...more: readonly string[]) {
   const { code, stdout, stderr } = await servers.sluice(['servers', 'compare', 'a1', 'a2', '--mend', ...more]);
-  const errors = stderr.split('\n').filter((line) => line !== '' && !line.endsWith('parts done'));
-  return { code, errors, lines: stdout.split('\n').slice(0, -1) };
+  return { code, errors: errorsIn(stderr), lines: stdout.split('\n').slice(0, -1) };
 }
 
 test('what differs around a deletion is mended: both show the same then, once', async () => {
@@ -466,6 +471,53 @@ test('what is not mended keeps the exit code, and a wrong number of partitions i
     ],
   ]);
   expect(await storeSent(servers)).toBe(0);
+});
+
+test('a slow server is waited for, and the command says so, before anything is sent to Kafka; what was interrupted goes on', async () => {
+  await using servers = await startFilled();
+  const { a1, a2 } = servers.of;
+  await a1.insert('entities', seen('user', 'late'));
+  await a1.insert('events', event(20, 'ann'));
+  let waiting: PromiseWithResolvers<void> | undefined;
+  await using proxy = await startStatementProxy(engines.clickhouseUrl, async (name, moment) => {
+    if (name !== 'store-mended-entities' || moment !== 'after') return;
+    waiting = Promise.withResolvers();
+    await waiting.promise;
+  });
+  await servers.writeFile({ a1: {}, a2: { url: proxy.url } });
+  /** Starts the command, and returns once the slow server has what it gets, and does not say so. */
+  const startSlowly = async (version: number) => {
+    waiting = undefined;
+    const command = servers.start(['servers', 'compare', 'a1', 'a2', '--mend', '--yes']);
+    const early = command.ended.then((outcome) => Promise.reject(new Error(JSON.stringify(outcome))));
+    early.catch(() => undefined);
+    await Promise.race([eventually(() => waiting !== undefined).toBe(true), early]);
+    expect(await a2.read("SELECT max(version) AS version FROM entities WHERE id = 'late'")).toEqual([{ version }]);
+    expect(await storeSent(servers)).toBe(0);
+    return command;
+  };
+
+  const interrupted = await startSlowly(NOON_US);
+  interrupted.child.kill('SIGINT');
+  const { code: interruptedCode, stderr: why } = await interrupted.ended;
+  expect([interruptedCode, why.split('\n').slice(-3)]).toEqual([
+    130,
+    ['Interrupted.', 'a1 and a2 could not be mended. Run the command again.', ''],
+  ]);
+  waiting?.resolve();
+  // The user is the same on both by now, and is seen once more, so that the next command stores it again.
+  await a1.insert('entities', seen('user', 'late', NOON_US + 1_000_000));
+  const slow = await startSlowly(NOON_US + 1_000_000);
+  let said = '';
+  slow.child.stderr?.on('data', (text: string) => {
+    said += text;
+  });
+  await eventually(() => said).toContain('mending: a2 stores users, organizations and memberships\n');
+  waiting?.resolve();
+  const { code, stdout } = await slow.ended;
+  expect([code, stdout]).toEqual([0, expect.stringContaining('Mended. ')]);
+  expect(await storeSent(servers)).toBe(1);
+  expect(await compare(servers)).toMatchObject(SAME);
 });
 
 test('an interrupted comparison ends its statements, says so, and records nothing', async () => {

@@ -6,7 +6,8 @@ import { pipeline } from 'node:stream';
 /** When `onStatement` is called: before ClickHouse gets the statement, or when its response begins. */
 export type Moment = 'before' | 'after';
 
-/** A proxy in front of ClickHouse that knows the statements of a writer and of `sluice servers copy` by their names. */
+/** A proxy in front of ClickHouse that knows the statements of a writer, and of `sluice servers copy` and
+ * `servers compare --mend`, by their names. */
 export interface StatementProxy extends AsyncDisposable {
   readonly url: string;
 }
@@ -65,5 +66,5 @@ export async function startStatementProxy(
 /** Their query ids end in the name of the statement and a UUID. */
 function statementName(url: string): string | undefined {
   const queryId = new URLSearchParams(url.slice(url.indexOf('?'))).get('query_id') ?? '';
-  return /^sluice-(writer|copy)\//.test(queryId) ? queryId.split('/').at(-2) : undefined;
+  return /^sluice-(writer|copy|mend)\//.test(queryId) ? queryId.split('/').at(-2) : undefined;
 }

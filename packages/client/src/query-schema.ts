@@ -1262,6 +1262,11 @@ export interface components {
                 /** @description Calls that were rejected in the last 24 hours and have not been replayed. */
                 rejectedLastDay: number;
                 newestAt: string | null;
+                /**
+                 * Format: date-time
+                 * @description Those recorded before are not counted: 30 days ago.
+                 */
+                countedFrom: string;
             };
         };
         PipelineHistory: {
@@ -3662,7 +3667,8 @@ export interface operations {
                      *         "waiting": 2,
                      *         "lastDay": 2,
                      *         "rejectedLastDay": 2,
-                     *         "newestAt": "2026-03-01T12:00:00.000Z"
+                     *         "newestAt": "2026-03-01T12:00:00.000Z",
+                     *         "countedFrom": "2026-01-30T12:00:00.000Z"
                      *       }
                      *     }
                      */

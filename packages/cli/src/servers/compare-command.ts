@@ -52,6 +52,13 @@ interface Mended {
   readonly comparison: Comparison;
   readonly terminal: Terminal;
   readonly yes: boolean;
+  readonly progress: Progress;
+}
+
+/** How far the command is. */
+interface Progress {
+  /** Returns a line that says so. Undefined: there is nothing to say. */
+  say?: (() => Promise<string> | string) | undefined;
 }
 
 /** @throws {ArgumentsError} that names every error */
@@ -97,22 +104,26 @@ export async function runCompareCommand(
   try {
     const plan = await planComparison(configured, clients);
     signal.addEventListener('abort', () => void ofBoth(servers, (server) => server.end()));
-    const progress = { current: undefined as ComparisonProgress | undefined };
-    void sayHowFar(servers, progress, ended.signal);
+    const progress: Progress = {};
+    void sayHowFar(progress, ended.signal);
     const onPart = (current: ComparisonProgress) => {
-      progress.current = current;
+      progress.say = () => describePart(servers, current);
     };
     const comparison = await runComparison(servers, plan.cut, signal, onPart, mends);
     await requireUnchanged(names, clients, plan);
     await record(names, clients, plan, comparison);
     const code = printComparison(names, plan, comparison, terminal.print);
     if (!mends) return code;
-    ended.abort();
     doing = 'mended';
+    progress.say = () => 'mending: both servers read what differs';
     const mendedAt = (index: 0 | 1) => new MendedServer(names[index], connect(configured[index], REMOVE_MS_MAX), run);
     const mended = [mendedAt(0), mendedAt(1)] as const;
-    const mending = await planMend(servers, mended, comparison, plan.cut.until);
-    return await mend(mended, mending, { config, plan, comparison, terminal, yes });
+    const planned = planMend(servers, mended, comparison, plan.cut.until);
+    const given = { config, plan, comparison, terminal, yes, progress };
+    return await orInterrupted(
+      signal,
+      planned.then((mending) => mend(mended, mending, given)),
+    );
   } catch (error) {
     console.error(
       `${signal.aborted ? 'Interrupted.' : reasonOf(error, doing === 'mended' ? undefined : 'ClickHouse')}\n` +
@@ -128,8 +139,10 @@ export async function runCompareCommand(
 async function mend(
   servers: Both<MendedServer>,
   mending: MendingPlan,
-  { config, plan, comparison, terminal, yes }: Mended,
+  { config, plan, comparison, terminal, yes, progress }: Mended,
 ): Promise<number> {
+  // Nothing is printed amid the question.
+  progress.say = undefined;
   const others = comparison.parts.filter(({ table, isSame }) => !isSame && !MENDED_NAMES.includes(table));
   const code = others.length > 0 ? 1 : 0;
   if (isEmpty(mending)) {
@@ -143,7 +156,9 @@ async function mend(
     return 1;
   }
   const kafka = createKafka(config, 'sluice-servers', createLogger('sluice-servers', 'error'));
-  await runMend(servers, mending, { kafka, topic: topicNames(config).events, partitionCount });
+  await runMend(servers, mending, { kafka, topic: topicNames(config).events, partitionCount }, (step) => {
+    progress.say = () => `mending: ${step}`;
+  });
   terminal.print(
     'Mended. What was sent to Kafka is the same once both have stored it: compare them again in a minute.',
   );
@@ -240,22 +255,30 @@ function describeKey(names: Both<string>, { table, key: { workspace, key, rows }
   return `  ${table} ${JSON.stringify([workspace, ...key])}: ${has}`;
 }
 
-/** Prints where the comparison is, and how many rows its statements have read, until a signal aborts. Never throws. */
-async function sayHowFar(
-  servers: Servers,
-  progress: { readonly current: ComparisonProgress | undefined },
-  ended: AbortSignal,
-): Promise<void> {
+/** Resolves as `work` does. What is broken off goes on when the command is run again. @throws when a signal aborts before */
+async function orInterrupted<Result>(signal: AbortSignal, work: Promise<Result>): Promise<Result> {
+  const interrupted = Promise.withResolvers<never>();
+  if (signal.aborted) interrupted.reject(signal.reason);
+  signal.addEventListener('abort', () => interrupted.reject(signal.reason));
+  return await Promise.race([work, interrupted.promise]);
+}
+
+/** Prints how far the command is, again and again until a signal aborts. Never throws. */
+async function sayHowFar(progress: Progress, ended: AbortSignal): Promise<void> {
   for (;;) {
     await sleep(PROGRESS_MS, ended);
     if (ended.aborted) return;
-    if (!progress.current) continue;
-    const { part, done, all } = progress.current;
-    const [one, other] = await ofBoth(servers, (server) => server.readRows().catch(() => 0));
-    const read = [one, other].map((rows, index) => `${servers[index]?.name} ${rows.toLocaleString('en')}`).join(', ');
-    const what = `${part.table.name} ${monthOf(part.partition)}`.trim();
-    if (!ended.aborted) console.error(`${what}: rows read by ${read}; ${done} of ${all} parts done`);
+    const line = await progress.say?.();
+    if (line !== undefined && !ended.aborted) console.error(line);
   }
+}
+
+/** Says where the comparison is, and how many rows its statements have read. Never throws. */
+async function describePart(servers: Servers, { part, done, all }: ComparisonProgress): Promise<string> {
+  const [one, other] = await ofBoth(servers, (server) => server.readRows().catch(() => 0));
+  const read = [one, other].map((rows, index) => `${servers[index]?.name} ${rows.toLocaleString('en')}`).join(', ');
+  const what = `${part.table.name} ${monthOf(part.partition)}`.trim();
+  return `${what}: rows read by ${read}; ${done} of ${all} parts done`;
 }
 
 const RECORD = `

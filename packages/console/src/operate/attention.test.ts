@@ -22,7 +22,7 @@ const WELL: Pipeline = {
     { name: 'a2', readable: true, behindSeconds: 20, chosen: false },
   ],
   missing: [],
-  deadLetters: { waiting: 1, lastDay: 1, rejectedLastDay: 0, newestAt: null },
+  deadLetters: { waiting: 1, lastDay: 1, rejectedLastDay: 0, newestAt: null, countedFrom: '2026-01-30T12:00:00.000Z' },
 };
 const { lag, writers, clickHouse, erasures, keysFile } = WELL;
 const UNKNOWN: Pipeline = {

@@ -87,7 +87,7 @@ function Lag({ lag }: Pick<Pipeline, 'lag'>) {
 function DeadLetters({ deadLetters }: Pick<Pipeline, 'deadLetters'>) {
   return (
     <Figure term="Dead letters" value={formatNumber(deadLetters.waiting)}>
-      of this workspace not replayed; {formatNumber(deadLetters.lastDay)} in the last 24 hours
+      of this workspace in 30 days not replayed; {formatNumber(deadLetters.lastDay)} in the last 24 hours
       {deadLetters.newestAt !== null && (
         <>
           , the newest at <Time value={deadLetters.newestAt} />

@@ -85,21 +85,27 @@ async function planEntities(mended: Both<MendedServer>, keys: readonly EntityKey
  * their events are the same, a comparison could not tell any more why they differ. Events are removed from the tables, and sent
  * to Kafka: each server, also a third one, decides by the log whether it has them.
  *
+ * @param onStep is called before each step, with what is waited for
  * @throws ClickHouse's and kafkajs's errors
  */
 export async function runMend(
   mended: Both<MendedServer>,
   { events: { send, remove }, entities }: MendingPlan,
   kafka: { readonly kafka: Kafka; readonly topic: string; readonly partitionCount: number },
+  onStep: (step: string) => void,
 ): Promise<void> {
   for (const [index, server] of mended.entries()) {
     const removed = remove[index] ?? [];
+    onStep(`${server.name} says whether it removes rows`);
     if (removed.length > 0) await atServer(server.name, () => server.requireNoRemovals());
   }
   for (const [index, server] of mended.entries()) {
+    onStep(`${server.name} stores users, organizations and memberships`);
     await atServer(server.name, () => server.storeEntities(entities[index] ?? []));
+    onStep(`${server.name} removes events that repeat another one`);
     await atServer(server.name, () => server.remove(remove[index] ?? []));
   }
+  onStep('Kafka takes the events');
   for (const messages of inBatches(send, kafka.partitionCount)) {
     await sendMessages(kafka.kafka, [{ topic: kafka.topic, messages }], 'the events');
   }

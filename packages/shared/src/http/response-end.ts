@@ -1,4 +1,10 @@
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+
+/** So much of a body is read and dropped after its request was refused, in bytes. */
+export const DROPPED_BYTES_MAX = 64_000_000;
+
+/** How often it is looked at how much that is, in milliseconds. */
+const DROPPED_CHECK_MS = 100;
 
 /**
  * Calls a function once, when the response is sent or its client has left.
@@ -43,4 +49,31 @@ export async function untilDisconnected<Result>(
     if (hasLeft && whenLeft) return whenLeft();
     throw error;
   }
+}
+
+/**
+ * Keeps the connection of a request whose body has not arrived yet open beyond its response, and drops the rest of the body.
+ * Many clients read only when they have sent everything: to close the connection at once would take the response away from
+ * them. It is closed once more than {@link DROPPED_BYTES_MAX} have come, by Node.js once the request takes too long, and after
+ * the body where the client does not want to go on. Call it before the response is sent.
+ */
+export function dropRestOfBody({ raw: request }: FastifyRequest, { raw: response }: FastifyReply): void {
+  const { socket, headers } = request;
+  const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+  if (!hasBody || request.readableEnded) return;
+  const isLast = !response.shouldKeepAlive;
+  response.shouldKeepAlive = true;
+  const bytesMax = socket.bytesRead + DROPPED_BYTES_MAX;
+  const timer = setInterval(() => {
+    if (socket.destroyed) clearInterval(timer);
+    else if (socket.bytesRead > bytesMax) socket.destroy();
+  }, DROPPED_CHECK_MS);
+  timer.unref();
+  const end = () => {
+    if (!request.readableEnded) return;
+    clearInterval(timer);
+    if (isLast && response.writableFinished) socket.destroySoon();
+  };
+  request.once('end', end).resume();
+  response.once('finish', end);
 }

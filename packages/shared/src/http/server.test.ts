@@ -1,14 +1,18 @@
 import { once } from 'node:events';
 import { METHODS } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
 import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createLogger } from '../base/log.ts';
 import { eventually } from '../testing/eventually.ts';
+import { acceptJsonBodies } from './json-body.ts';
 import { refuseOtherMethods } from './other-methods.ts';
+import { Problem } from './problem.ts';
+import { DROPPED_BYTES_MAX } from './response-end.ts';
 import { createHttpServer, listening } from './server.ts';
 
 const OPTIONS = { logger: createLogger('test', 'silent'), readiness: () => [] };
@@ -186,4 +190,95 @@ test('a server that stops closes each connection after the response that was und
   body.end('done');
   expect(await text(socket)).toMatch(/begun\r\n4\r\ndone\r\n0\r\n\r\n$/);
   await stopped;
+});
+
+describe('a body that is not wanted', () => {
+  /** More than the buffers of a connection take. */
+  const BODY_BYTES = 20_000_000;
+  const PART = 'x'.repeat(1_000_000);
+
+  const app = createServer();
+  let port: number;
+
+  beforeAll(async () => {
+    app.register(async (routes) => {
+      acceptJsonBodies(routes, { parse: JSON.parse });
+      routes.post('/limited', async () => 'done');
+      routes.post('/unauthorized', {
+        onRequest: async () => {
+          throw new Problem('unauthorized', 'No key.');
+        },
+        handler: async () => 'done',
+      });
+      routes.post('/half-read', {
+        onRequest: async ({ raw }) => {
+          for await (const _ of raw.iterator({ destroyOnReturn: false })) break;
+          throw new Problem('body_too_large', 'Enough.');
+        },
+        handler: async () => 'done',
+      });
+      routes.get('/answered', async () => 'done');
+    });
+    refuseOtherMethods(app);
+    await app.listen({ host: '127.0.0.1', port: 0 });
+    port = (app.server.address() as AddressInfo).port;
+  });
+  afterAll(() => app.close());
+
+  /** Sends the head of a request. */
+  function begin(request: string, length: string): Socket {
+    const socket = connect(port, '127.0.0.1');
+    onTestFinished(() => void socket.destroy());
+    socket.on('error', () => undefined);
+    socket.write(`${request} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n${length}\r\n\r\n`);
+    return socket;
+  }
+
+  const write = (socket: Socket, part: string) => promisify<string, void>(socket.write.bind(socket))(part);
+  const CHUNK = `${PART.length.toString(16)}\r\n${PART}\r\n`;
+  const LENGTHS = [
+    ['a length', `Content-Length: ${BODY_BYTES}`, PART, ''],
+    ['chunks', 'Transfer-Encoding: chunked', CHUNK, '0\r\n\r\n'],
+  ] as const;
+
+  const REQUESTS = [
+    ['POST /limited', 413],
+    ['POST /unauthorized', 401],
+    ['POST /half-read', 413],
+    ['POST /nothing', 404],
+    ['POST /answered', 405],
+  ] as const;
+
+  describe.each(LENGTHS)('of %s', (_, length, part, end) => {
+    /** Sends a whole body before it reads anything. */
+    async function send(request: string, header = ''): Promise<Socket> {
+      const socket = begin(request, `${header}${length}`);
+      for (let sent = 0; sent < BODY_BYTES; sent += PART.length) await write(socket, part);
+      await write(socket, end);
+      return socket;
+    }
+
+    test.each(REQUESTS)('%s: who reads only at its end gets %i, and may go on', async (request, status) => {
+      const socket = await send(request);
+      await write(socket, 'GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+      const responses = await text(socket);
+      expect(responses).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+      expect(responses).toContain('{"status":"ok"}');
+    });
+
+    test.each(REQUESTS)('%s: who wants to close gets %i, and then the end', async (request, status) => {
+      expect(await text(await send(request, 'Connection: close\r\n'))).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    });
+  });
+
+  test.each(['POST /limited', 'POST /unauthorized'])('%s: one that does not end is cut off', async (request) => {
+    const socket = begin(request, 'Transfer-Encoding: chunked').resume();
+    const closed = new Promise<void>((resolve) => socket.on('close', () => resolve()));
+    let sent = 0;
+    for (; !socket.destroyed; sent += PART.length) {
+      await Promise.race([write(socket, CHUNK).catch(() => undefined), closed]);
+    }
+    // Node.js itself would close the connection only after a minute.
+    expect(sent).toBeLessThan(20 * DROPPED_BYTES_MAX);
+  });
 });

@@ -18,6 +18,7 @@ import { HttpMetrics } from './metrics.ts';
 import { collectMethods } from './other-methods.ts';
 import { Problem, type ProblemCode, problemBody } from './problem.ts';
 import { parseQueryString } from './query-string.ts';
+import { dropRestOfBody } from './response-end.ts';
 
 /** A request id from outside is kept when it is short and plain, and replaced otherwise. */
 const SANE_REQUEST_ID = /^[A-Za-z0-9._:/+=-]{1,128}$/;
@@ -203,6 +204,11 @@ function createErrorHandler(refusals: Refusals, members: ProblemMembers) {
     refusals.record(problem, error, () => requestLog(request));
     reply.code(problem.status).headers(problem.headers).header('x-request-id', request.id);
     reply.type('application/problem+json; charset=utf-8');
+    if (problem.code !== 'body_too_slow') {
+      // Fastify sets it where a body is refused.
+      reply.removeHeader('connection');
+      dropRestOfBody(request, reply);
+    }
     return await reply.send(JSON.stringify({ ...problemBody(problem, request.id), ...members(problem) }));
   };
 }

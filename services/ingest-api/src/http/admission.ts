@@ -76,8 +76,6 @@ export class Admission {
       request.reservation?.release();
       const { statusCode: status } = reply;
       if (status === 503 && request.counted > 0) this.#options.limiter.refund(request.apiKey, request.counted);
-      // Node then discards the rest of a body that was refused half-way, so that the client reads the response.
-      if (status === 503 || status === 413) reply.removeHeader('connection');
       done();
     });
   }

@@ -1,5 +1,5 @@
 import { Problem } from '@sluice/shared/http/problem';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Counter } from 'prom-client';
 
 /** A recording of a session may be this large for PostHog, in bytes. */
@@ -19,7 +19,7 @@ export function ignoreRequests(
     ...route,
     // In a hook, so that no parser looks at the body.
     onRequest: async (request, reply) => {
-      await discardBody(request, reply);
+      await discardBody(request);
       count.inc();
       return await reply.code(200).send(answer);
     },
@@ -27,13 +27,11 @@ export function ignoreRequests(
   });
 }
 
-async function discardBody({ raw }: FastifyRequest, reply: FastifyReply): Promise<void> {
+async function discardBody({ raw }: FastifyRequest): Promise<void> {
   let bytes = Number(raw.headers['content-length'] ?? 0);
   if (bytes <= IGNORED_BODY_BYTES_MAX) bytes = await sizeOfBody(raw);
-  if (bytes <= IGNORED_BODY_BYTES_MAX) return;
-  // Node would read whatever else comes: the body may have no end.
-  reply.raw.once('finish', () => raw.destroy());
-  throw new Problem('body_too_large', 'The body is larger than this service accepts.');
+  if (bytes > IGNORED_BODY_BYTES_MAX)
+    throw new Problem('body_too_large', 'The body is larger than this service accepts.');
 }
 
 /** Reads a body to its end, or until it is larger than allowed. */

@@ -5,9 +5,9 @@ import type { Registry } from 'prom-client';
 import { z } from 'zod';
 import { type CommonDescription, timeSchema } from '../../http/http.ts';
 import { refuseParameters } from '../../records/records.ts';
-import { type ReadDependencies, registerRead } from '../../store/store.ts';
+import { type ReadDependencies, registerRead, type Tables } from '../../store/store.ts';
 import { PipelineHistory } from './pipeline-history.ts';
-import { type DeadLettersRow, deadLettersQuery, readServices } from './pipeline-state.ts';
+import { DEAD_LETTERS_COUNTED_MS, type DeadLettersRow, deadLettersQuery, readServices } from './pipeline-state.ts';
 import { ServiceMetrics } from './service-metrics.ts';
 
 /** Sixty samples, with room to spare. */
@@ -35,12 +35,17 @@ export function registerPipeline(
     parse: ({ query }) => refuseParameters(query),
     async respond(_, context, reply) {
       const query = { kind: 'dead_letters', pool: 'reports', graceMs: 0 } as const;
-      const [row] = await queryRunner.all({ ...query, ...context, statement: deadLettersQuery });
+      const countedFromMs = Date.now() - DEAD_LETTERS_COUNTED_MS;
+      const statement = (tables: Tables) => deadLettersQuery(tables, countedFromMs);
+      const [row] = await queryRunner.all({ ...query, ...context, statement });
       // After the query, whose slots say how many requests of a workspace get as far as this at once.
       const state = await services();
       const [waiting, lastDay, rejectedLastDay, newestMs] = row as unknown as DeadLettersRow;
-      const newestAt = newestMs === 0 ? null : new Date(newestMs).toISOString();
-      return await reply.send({ ...state, deadLetters: { waiting, lastDay, rejectedLastDay, newestAt } });
+      const times = {
+        newestAt: newestMs === 0 ? null : new Date(newestMs).toISOString(),
+        countedFrom: new Date(countedFromMs).toISOString(),
+      };
+      return await reply.send({ ...state, deadLetters: { waiting, lastDay, rejectedLastDay, ...times } });
     },
   });
   app.get<{ Querystring: QueryParameters }>(
@@ -193,6 +198,7 @@ const pipelineSchema = () =>
             description: 'Calls that were rejected in the last 24 hours and have not been replayed.',
           }),
           newestAt: timeSchema.nullable(),
+          countedFrom: timeSchema.meta({ description: 'Those recorded before are not counted: 30 days ago.' }),
         })
         .meta({ description: 'Of the workspace. A row that does not say its workspace is not counted.' }),
     })
@@ -250,7 +256,13 @@ const EXAMPLE = {
     { name: 'a2', readable: true, behindSeconds: 1.6, chosen: false },
   ],
   missing: [],
-  deadLetters: { waiting: 2, lastDay: 2, rejectedLastDay: 2, newestAt: '2026-03-01T12:00:00.000Z' },
+  deadLetters: {
+    waiting: 2,
+    lastDay: 2,
+    rejectedLastDay: 2,
+    newestAt: '2026-03-01T12:00:00.000Z',
+    countedFrom: '2026-01-30T12:00:00.000Z',
+  },
 };
 
 /** Describes `GET /pipeline`. */

@@ -87,15 +87,21 @@ function unreadBy({ lag, clickHouse, erasures }: Pick<ServicesState, 'lag' | 'cl
   ];
 }
 
+/** How far back the dead letters of a workspace are counted, in milliseconds: rejected calls are kept for as long. */
+export const DEAD_LETTERS_COUNTED_MS = 30 * 86_400_000;
+
 /** A row of {@link deadLettersQuery}. The time is in milliseconds, 0 without a dead letter. */
 export type DeadLettersRow = [waiting: number, lastDay: number, rejectedLastDay: number, newestMs: number];
 
 /**
  * Returns the query for the dead letters of a workspace: those that wait to be replayed, those of the last day, the calls
  * among them that were rejected and wait, and the newest.
+ *
+ * @param fromMs those recorded before do not count, in milliseconds since 1970
  */
-export function deadLettersQuery(tables: Tables): Sql {
+export function deadLettersQuery(tables: Tables, fromMs: number): Sql {
   // By the bare column, ClickHouse would aggregate in the order of the table, which has all workspaces mixed, not by the projection.
+  // A newer state was recorded no earlier than an older one, so the newest of what counts is not left out.
   return {
     sql: `SELECT
   toInt64(countIf(newest.2 IS NULL)),
@@ -105,9 +111,10 @@ export function deadLettersQuery(tables: Tables): Sql {
 FROM (
   SELECT any(kind) AS kind, argMax((recorded_at, replayed_at), state_at) AS newest
   FROM ${tables.deadLetterStates}
+  WHERE recorded_at >= fromUnixTimestamp64Milli({from_ms:Int64})
   GROUP BY identity(id)
 )`,
-    params: {},
+    params: { from_ms: fromMs },
   };
 }
 

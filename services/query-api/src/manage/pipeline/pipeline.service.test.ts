@@ -31,7 +31,7 @@ async function storeDeadLetters(deadLetters: readonly DeadLetter[]): Promise<voi
   );
 }
 
-test('it counts the dead letters of the workspace alone, each once, in its newest state', async () => {
+test('it counts the dead letters of the last 30 days of the workspace alone, each once, in its newest state', async () => {
   const hoursAgo = (hours: number) => new Date(Date.now() - hours * 3_600_000);
   const replayed = { id: '2', workspace: 'a', recordedAt: hoursAgo(3) };
   await storeDeadLetters([
@@ -40,14 +40,20 @@ test('it counts the dead letters of the workspace alone, each once, in its newes
     { id: '3', workspace: 'a', recordedAt: hoursAgo(2) },
     { id: '4', workspace: 'b', recordedAt: hoursAgo(1) },
     { id: '5', recordedAt: hoursAgo(1) },
+    { id: '6', workspace: 'a', recordedAt: hoursAgo(30 * 24 + 1) },
+    { id: '7', workspace: 'e', recordedAt: hoursAgo(30 * 24 + 1) },
   ]);
   await storeDeadLetters([{ ...replayed, replayedAt: hoursAgo(1), stateAt: hoursAgo(1) }]);
   const { body } = await query.get('/pipeline');
-  expect(body).toMatchObject({ deadLetters: { waiting: 2, lastDay: 2, newestAt: expect.any(String) } });
-  expect((await query.get('/pipeline', 'b')).body).toMatchObject({ deadLetters: { waiting: 1, lastDay: 1 } });
-  expect((await query.get('/pipeline', 'c')).body).toMatchObject({
-    deadLetters: { waiting: 0, lastDay: 0, newestAt: null },
+  expect(body).toMatchObject({
+    deadLetters: { waiting: 2, lastDay: 2, newestAt: expect.any(String), countedFrom: expect.any(String) },
   });
+  expect((await query.get('/pipeline', 'b')).body).toMatchObject({ deadLetters: { waiting: 1, lastDay: 1 } });
+  for (const workspace of ['c', 'e']) {
+    expect((await query.get('/pipeline', workspace)).body).toMatchObject({
+      deadLetters: { waiting: 0, lastDay: 0, newestAt: null },
+    });
+  }
 });
 
 test('it counts calls that were rejected in the last day and not replayed', async () => {
