@@ -23,9 +23,10 @@ const CONSOLE_ROOMS = {
   explore: ['base', 'parts', 'filters', 'charts'],
   operate: ['base', 'parts', 'filters', 'charts'],
   entities: ['base', 'parts', 'filters', 'charts', 'events'],
+  segments: ['base', 'parts', 'filters'],
   views: ['base', 'parts', 'explore'],
   pages: ['base', 'parts', 'filters', 'charts', 'events', 'operate'],
-  shell: ['base', 'parts', 'events', 'explore', 'operate', 'entities', 'views', 'pages'],
+  shell: ['base', 'parts', 'events', 'explore', 'operate', 'entities', 'segments', 'views', 'pages'],
 };
 
 /** The rooms of packages/shared, of the commands: as above. */

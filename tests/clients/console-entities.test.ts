@@ -85,6 +85,15 @@ const open = (hash?: string, look?: Look) => openSignedInConsole({ pipeline, bro
 const userHash = (id: string) => `#/users/${encodeURIComponent(id)}`;
 const panelOf = (page: Page) => page.getByRole('region', { name: 'Event', exact: true });
 
+/** Sends a request to query-api. */
+async function send(method: string, path: string, body?: object): Promise<Response> {
+  return await fetch(`${pipeline.services['query-api'].url}${path}`, {
+    method,
+    headers: { authorization: `Bearer ${pipeline.key}`, ...(body && { 'content-type': 'application/json' }) },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+}
+
 /** Returns the parameters of the address, decoded. */
 function addressOf(page: Page): string {
   return decodeURIComponent(new URL(page.url()).hash.replaceAll('+', ' '));
@@ -251,6 +260,66 @@ test('an organization lists its users a page at a time', async () => {
   expect(faults).toEqual([]);
 });
 
+test('a segment is made from a list, filters reports and lists, is changed, and deleted once no view names it', async () => {
+  const { page, faults } = await open('#/organizations?properties.tier=gold');
+  await page.getByRole('link', { name: 'Save as segment' }).click();
+  const created = page.getByRole('form', { name: 'New segment' });
+  await shown(created);
+  await created.getByLabel('Name').fill('gold');
+  expect(await created.getByLabel('Of').inputValue()).toBe('organizations');
+  await created.getByRole('button', { name: 'Save the segment' }).click();
+  await shown(page.getByText('Organization: tier is gold: 1 organization'));
+  await page.getByRole('link', { name: '1 organization' }).click();
+  await shown(page.getByRole('link', { name: 'The segment gold' }));
+  await shown(page.getByRole('row', { name: /^acme/ }));
+  expect(await page.getByRole('row', { name: /^crowd/ }).count()).toBe(0);
+
+  await page.getByRole('navigation').getByRole('link', { name: 'Segments' }).click();
+  await shown(page.getByRole('row', { name: /^gold organizations Organization: tier is gold 1 / }));
+
+  // It is chosen in the filters of a report, whose menu keeps it, and turned around.
+  await page.goto(
+    `${pipeline.services['query-api'].url}/console/#/explore?report=values&property=groupId&event=joined&range=60m`,
+  );
+  const filters = page.getByRole('form', { name: 'Filters' });
+  await filters.getByRole('button', { name: 'Add a filter' }).click();
+  await filters.getByLabel('Property or field').fill('Segm');
+  await page.getByRole('option', { name: 'Segment', exact: true }).click();
+  await filters.getByRole('combobox', { name: 'Value', exact: true }).click();
+  await page.getByRole('option', { name: 'gold organizations' }).click();
+  await filters.getByLabel('Operator').selectOption('is not');
+  await filters.getByRole('button', { name: 'Apply' }).click();
+  await eventually(() => addressOf(page)).toContain('segment[ne]=gold');
+  const number = page.locator('a.number-link', { hasText: '30' }).first();
+  await eventually(async () => decodeURIComponent((await number.getAttribute('href')) ?? '')).toContain(
+    'segment[ne]=gold',
+  );
+
+  // Organizations that did not do something: what they did is added to what is known of them.
+  await page.goto(`${pipeline.services['query-api'].url}/console/#/segments/gold`);
+  const changed = page.getByRole('form', { name: 'What gold is' });
+  await changed.getByRole('button', { name: 'Add what they did' }).click();
+  await changed.getByLabel('Whether they did it').selectOption('Did not do');
+  await changed.getByLabel('Event that they did').fill('signed_in');
+  await changed.getByLabel('days').fill('14');
+  await changed.getByRole('button', { name: 'Save the segment' }).click();
+  await shown(page.getByText('Organization: tier is gold, did not do “signed_in” within 14 days: 0 organizations'));
+
+  const view = { name: 'Gold', report: 'series', parameters: { range: '30d', segment: 'gold' } };
+  const { id } = (await (await send('POST', '/views', view)).json()) as { readonly id: string };
+  const remove = async () => {
+    await page.getByRole('button', { name: 'Delete the segment' }).click();
+    await page.getByRole('button', { name: 'Delete it' }).click();
+  };
+  await remove();
+  await eventually(() => page.getByRole('alert').textContent()).toContain(`views.${id} names it: "Gold"`);
+  expect((await send('DELETE', `/views/${id}`)).status).toBe(204);
+  await remove();
+  await shown(page.getByRole('heading', { level: 1, name: 'Segments' }));
+  expect((await pipeline.get('/segments/gold')).status).toBe(404);
+  expect(faults).toEqual([]);
+});
+
 test('a time without events says when the newest one is', async () => {
   const { page, faults } = await open('#/events?userId=jane&startDate=2026-02-01&endDate=2026-02-02');
   await shown(page.getByText('The newest event is of 11 Jan 2026, 00:25:00'));
@@ -350,13 +419,23 @@ const PAGES: Readonly<Record<string, { readonly hash: string; readonly shows: st
   'user-unknown': { hash: '#/users/nobody', shows: 'There is no such user.' },
   organization: { hash: '#/organizations/crowd', shows: 'The newest 100 events.' },
   'users-list': { hash: '#/users', shows: 'member-00' },
+  segments: { hash: '#/segments', shows: 'Organization: tier is gold, did not do “paid” within 14 days' },
+  segment: { hash: '#/segments/of-the-tour', shows: 'Their events' },
   'events-none': { hash: '#/events?userId=jane&startDate=2026-02-01', shows: 'The newest event is of' },
 };
 const tour = tourOf(() => ({ pipeline, browser }));
 
+/** What the tour shows, which no other test is to count. */
+const SEGMENT = {
+  of: 'organizations',
+  filters: { 'properties.tier': 'gold' },
+  behaviour: [{ did: 'paid', times: 0, days: 14 }],
+};
+
 test.each(Object.keys(PAGES))('axe-core finds nothing on %s, and nothing is cut off', async (name) => {
   const { hash, shows } = PAGES[name] ?? { hash: '', shows: '' };
   const { body } = await pipeline.get<EventPage>('/events?event[contains]=img');
+  if (name.startsWith('segment')) expect((await send('PUT', '/segments/of-the-tour', SEGMENT)).status).toBe(200);
   const { page, faults } = await tour.show(hash.replace('FIRST', body.results[0]?.uuid ?? ''));
   for (const width of WIDTHS) {
     await page.setViewportSize({ width, height: 800 });

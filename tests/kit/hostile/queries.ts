@@ -118,7 +118,7 @@ interface QueryDoorOptions {
 
 const DOCUMENTS = ['properties', 'context', 'traits', 'user.properties', 'organization.properties'];
 
-const FILTER_LIMITS: readonly LimitId[] = ['propertyFilters', 'dots', 'items'];
+const FILTER_LIMITS: readonly LimitId[] = ['propertyFilters', 'dots', 'items', 'segmentsOfRequest'];
 
 /** A path of query-api that takes parameters. */
 function queryDoor(path: string, options: QueryDoorOptions = {}): Door {
@@ -155,7 +155,7 @@ function queryDoor(path: string, options: QueryDoorOptions = {}): Door {
 const iso = (ms: number) => new Date(ms).toISOString();
 
 const events = queryDoor('/events', {
-  limits: [...FILTER_LIMITS, 'segmentsOfRequest', 'page', 'offset', 'total'],
+  limits: [...FILTER_LIMITS, 'page', 'offset', 'total'],
   parameters: (values, random) => [
     ...pageSize(values),
     ...(values.has('offset') ? [['offset', String(values.get('offset'))] as const] : []),
@@ -277,6 +277,8 @@ const entities = (path: string) =>
   queryDoor(path, {
     limits: [...FILTER_LIMITS, 'page'],
     documents: ['properties'],
+    // Another request may have made the segment one of the others.
+    answered: { ...ANSWERED, named: ANSWERED.named.map((texts) => [...texts, 'must name segments of']) },
     parameters: (values, random) => [
       ...pageSize(values),
       ['orderByField', pick(random, ['id', 'firstSeenAt', 'lastSeenAt'])],

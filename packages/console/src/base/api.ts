@@ -26,6 +26,8 @@ export type CreatedKey = components['schemas']['CreatedKey'];
 export type DeadLetter = components['schemas']['DeadLetter'];
 export type DeadLetterPage = components['schemas']['DeadLetterPage'];
 export type DeadLetterWithRow = components['schemas']['DeadLetterWithRow'];
+export type Segment = components['schemas']['Segment'];
+export type CountedSegment = components['schemas']['CountedSegment'];
 export type View = components['schemas']['View'];
 export type Dashboard = components['schemas']['Dashboard'];
 export type StoredDashboard = components['schemas']['StoredDashboard'];
@@ -115,7 +117,7 @@ export async function getJson<Body>(path: string, signal: AbortSignal): Promise<
 }
 
 /** Sends a body as JSON; throws as {@link request} does. */
-export async function sendJson(path: string, method: 'POST' | 'PATCH', body: object): Promise<Response> {
+export async function sendJson(path: string, method: 'POST' | 'PUT' | 'PATCH', body: object): Promise<Response> {
   const headers = { 'content-type': 'application/json' };
   return await request(path, { method, headers, body: JSON.stringify(body) });
 }

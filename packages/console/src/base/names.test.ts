@@ -24,6 +24,8 @@ test.each([
   ['properties.user.plan', 'user.plan'],
   ['organization.firstSeenAt', 'Organization: first seen'],
   ['user.lastSeenAt', 'User: last seen'],
+  ['segment', 'Segment'],
+  ['properties.segment', 'properties.segment'],
   ['', ''],
 ])('%s reads "%s", which means it again', (name, label) => {
   expect(labelOfName(name)).toBe(label);

@@ -7,6 +7,7 @@ const FIELD_LABELS: Readonly<Record<string, string>> = {
   anonymousId: 'Anonymous person',
   instanceId: 'Installation',
   uuid: 'UUID',
+  segment: 'Segment',
 };
 
 const FIELDS: ReadonlyMap<string, string> = new Map(Object.entries(FIELD_LABELS));
@@ -49,7 +50,7 @@ export function isTimeName(name: string): boolean {
   return TIME_LABELS.has(name);
 }
 
-/** Whether events are filtered by this name: a field, a time, or a property with its document. */
+/** Whether events are filtered by this name: a field, a segment, a time, or a property with its document. */
 export function isFilterName(name: string): boolean {
   return FIELDS.has(name) || isTimeName(name) || isPropertyName(name) || /^(?:context|traits)\./.test(name);
 }

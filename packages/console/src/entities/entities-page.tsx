@@ -3,6 +3,7 @@ import {
   getRecords,
   hrefOf,
   idOf,
+  isPropertyName,
   type Organization,
   type OrganizationPage,
   type User,
@@ -67,12 +68,24 @@ export function EntitiesPage({ path, params }: EntitiesProps) {
           location.hash = hrefOf([path], applied);
         }}
       />
+      <p class="bar">
+        <SegmentLink path={path} params={params} />
+      </p>
       <LoadState loaded={loaded} status={data?.results.length === 0 && 'None match.'} />
       {data && data.results.length > 0 && <EntityTable path={path} title={title} results={data.results} />}
       <PageLinks path={path} label={`Pages of ${path}`} params={params} nextCursor={data?.nextCursor ?? null} />
       {data && data.results.length > 0 && <CsvButton name={`These ${path}`} table={() => tableOf([...data.results])} />}
     </>
   );
+}
+
+/** Leads to the segment that the list shows, or to a new one of what the list is filtered by. A segment names no other one. */
+function SegmentLink({ path, params }: EntitiesProps) {
+  if ([...params.keys()].some((param) => param.startsWith('segment['))) return null;
+  const name = params.get('segment');
+  if (name !== null) return <a href={hrefOf(['segments', name])}>The segment {name}</a>;
+  const filters = [...params].filter(([param]) => isPropertyName(param));
+  return <a href={hrefOf(['segments'], new URLSearchParams([['of', path], ...filters]))}>Save as segment</a>;
 }
 
 /** Returns the parameters of the API for those of the page: who was seen last comes first. */

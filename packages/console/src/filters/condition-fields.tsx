@@ -1,14 +1,14 @@
 import { useMemo } from 'preact/hooks';
-import { isTimeName, labelOfName, type Owner } from '../base/base.ts';
+import { isTimeName, labelOfName } from '../base/base.ts';
 import { Combobox, NameBox } from './combobox.tsx';
 import { isDay } from './filter-field.tsx';
 import { type Condition, operatorsOf, renamed, stepOf } from './filter-params.ts';
-import { itemsOf, suggestFilters, suggestPropertiesOf, valuesOf } from './suggestions.ts';
+import { itemsOf, SUBJECTS, type Subject, valuesOfFilter } from './suggestions.ts';
 
 interface ConditionFieldsProps {
   readonly condition: Condition;
   /** Whose names and values they are. */
-  readonly of: 'event' | Owner;
+  readonly of: Subject;
   /** How many steps there are, one of which it may be of. */
   readonly steps: number;
   /** Called without a condition to remove it. */
@@ -24,7 +24,6 @@ export function ConditionFields({ condition, of, steps, onChange }: ConditionFie
   const known = operatorsOf(name);
   // One that query-api does not know is shown: it says so.
   const operators = known.some(([one]) => one === operator) ? known : [...known, [operator, operator] as const];
-  const suggest = useMemo(() => (of === 'event' ? suggestFilters : suggestPropertiesOf(of)), [of]);
   return (
     <fieldset class="condition">
       <legend class="hidden">Filter on {name === '' ? 'a property' : labelOfName(name)}</legend>
@@ -47,7 +46,7 @@ export function ConditionFields({ condition, of, steps, onChange }: ConditionFie
         isLabelHidden
         placeholder="Property"
         value={name}
-        suggest={suggest}
+        suggest={SUBJECTS[of].suggest}
         onChange={(changed) => rename(step, changed)}
       />
       <select
@@ -61,7 +60,7 @@ export function ConditionFields({ condition, of, steps, onChange }: ConditionFie
           </option>
         ))}
       </select>
-      <ValueField condition={condition} name={of === 'event' ? name : `${of}.${name}`} onChange={onChange} />
+      <ValueField condition={condition} of={of} name={name} onChange={onChange} />
       <button type="button" onClick={() => onChange()}>
         Remove<span class="hidden"> the filter on {labelOfName(name)}</span>
       </button>
@@ -76,14 +75,18 @@ function withOperator(condition: Condition, operator: string): Condition {
 
 interface ValueFieldProps {
   readonly condition: Condition;
+  readonly of: Subject;
   /** What values are suggested of. */
   readonly name: string;
   readonly onChange: (condition: Condition) => void;
 }
 
-function ValueField({ condition, name, onChange }: ValueFieldProps) {
+function ValueField({ condition, of, name, onChange }: ValueFieldProps) {
   const { operator, value } = condition;
-  const suggest = useMemo(() => (operator === 'in' ? itemsOf(valuesOf(name)) : valuesOf(name)), [operator, name]);
+  const suggest = useMemo(() => {
+    const values = valuesOfFilter(of, name);
+    return operator === 'in' ? itemsOf(values) : values;
+  }, [operator, of, name]);
   const change = (changed: string) => onChange({ ...condition, value: changed });
   if (operator === 'exists' && ['true', 'false'].includes(value)) {
     return (

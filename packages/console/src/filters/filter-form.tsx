@@ -1,9 +1,9 @@
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useState } from 'preact/hooks';
-import type { Owner } from '../base/base.ts';
 import { ConditionFields } from './condition-fields.tsx';
 import { type FieldDescription, FilterField } from './filter-field.tsx';
 import { type Condition, type Filters, filterParams, parseFilters } from './filter-params.ts';
+import type { Subject } from './suggestions.ts';
 
 const NEW_CONDITION: Condition = { name: '', operator: 'eq', value: '' };
 
@@ -20,7 +20,7 @@ interface FilterFormProps {
   /** Controls that stand before the fields. Default: none. */
   readonly controls?: Controls;
   /** Whose names and values are suggested. Default: those of events. */
-  readonly of?: 'event' | Owner;
+  readonly of?: Subject;
   /** Returns how many steps there are that a filter may be of. Default: none. */
   readonly stepsOf?: (filters: Filters) => number;
   readonly onApply: (params: URLSearchParams) => void;
@@ -70,7 +70,7 @@ export function FilterForm({ params, fields, controls, of = 'event', stepsOf, on
 interface ConditionsProps {
   readonly conditions: readonly Condition[];
   /** Whose names and values are suggested. Default: those of events. */
-  readonly of?: 'event' | Owner;
+  readonly of?: Subject;
   /** How many steps there are that a filter may be of. Default: none. */
   readonly steps?: number;
   readonly onChange: (conditions: readonly Condition[]) => void;

@@ -11,7 +11,7 @@ test.each([
   'event%5Bprefix%5D=sign&userId%5Bexists%5D=false',
   'startDate=2026-01-01&orderByDirection=ASC&total=none',
   'event=a&event=b&nonsense=1&nonsense=2',
-  'step2.properties.amount%5Blt%5D=10&step1.context.browser=Firefox',
+  'step2.properties.amount%5Blt%5D=10&step1.context.browser=Firefox&step1.segment=paying',
   'organization.properties.plan=pro&user.firstSeenAt%5Bgte%5D=2026-01-01&step2.user.properties.country%5Bin%5D=CH%2CDE',
 ])('the form keeps %s as it is', (query) => {
   expect(filterParams(parseFilters(new URLSearchParams(query), NAMES)).toString()).toBe(query);
@@ -43,7 +43,8 @@ test('other parameters and repeated ones are shown, not lost', () => {
 });
 
 test('only filters of events are kept for a link to events', () => {
-  const ofOwners = 'organization.properties.plan=pro&user.lastSeenAt%5Blt%5D=2026-01-01';
+  const ofOwners =
+    'organization.properties.plan=pro&user.lastSeenAt%5Blt%5D=2026-01-01&segment=paying&segment%5Bne%5D=idle';
   const query = 'event%5Bin%5D=a%2Cb&groupBy=type&properties.plan=pro&step1.properties.x=1&range=7d&returnEvent=c';
   expect(eventFilters(new URLSearchParams(`${query}&${ofOwners}`)).toString()).toBe(
     `event%5Bin%5D=a%2Cb&properties.plan=pro&${ofOwners}`,
@@ -65,17 +66,19 @@ test.each([
   expect(decodeURIComponent(withValue(params, name, value).toString())).toBe(expected);
 });
 
-test('a time is compared, so a filter that becomes one on a time changes its operator', () => {
+test('a filter that becomes one on a time or a segment has an operator of these', () => {
   const condition = { name: 'properties.plan', operator: 'eq', value: 'x' };
   expect(renamed(condition, 'user.firstSeenAt').operator).toBe('gte');
   expect(renamed({ ...condition, operator: 'lt' }, 'organization.lastSeenAt').operator).toBe('lt');
   expect(renamed({ ...condition, operator: 'ne' }, 'user.properties.plan').operator).toBe('ne');
+  expect(renamed({ ...condition, operator: 'contains' }, 'step1.segment').operator).toBe('eq');
+  expect(renamed({ ...condition, operator: 'in' }, 'segment').operator).toBe('in');
 });
 
 test('filters are read as a person says them', () => {
   const query =
-    'event=paid&organization.properties.plan[in]=pro,team&user.firstSeenAt[gte]=2026-01-01&properties.x[exists]=false&segment.y=1';
+    'event=paid&organization.properties.plan[in]=pro,team&user.firstSeenAt[gte]=2026-01-01&properties.x[exists]=false&segment[ne]=idle&segment.y=1';
   expect(textOfFilters(new URLSearchParams(query))).toBe(
-    'Event is paid, Organization: plan is one of pro,team, User: first seen since 2026-01-01, x does not exist, segment.y=1',
+    'Event is paid, Organization: plan is one of pro,team, User: first seen since 2026-01-01, x does not exist, Segment is not idle, segment.y=1',
   );
 });

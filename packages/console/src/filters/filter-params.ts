@@ -16,8 +16,11 @@ const OPERATOR_LABELS: Readonly<Record<string, string>> = {
 
 const TIME_LABELS: Readonly<Record<string, string>> = { gte: 'since', gt: 'after', lt: 'before', lte: 'until' };
 
+const SEGMENT_LABELS: Readonly<Record<string, string>> = { eq: 'is', ne: 'is not', in: 'is one of' };
+
 /** Returns the operators that a filter of this name may have, the usual one first, each with its label. */
 export function operatorsOf(name: string): readonly (readonly [operator: string, label: string])[] {
+  if (name === 'segment') return Object.entries(SEGMENT_LABELS);
   return Object.entries(isTimeName(name) ? TIME_LABELS : OPERATOR_LABELS);
 }
 
@@ -25,7 +28,8 @@ export function operatorsOf(name: string): readonly (readonly [operator: string,
 export function renamed(condition: Condition, name: string): Condition {
   const { name: own } = stepOf(name);
   const [usual] = operatorsOf(own);
-  const isKept = !isTimeName(own) || operatorsOf(own).some(([operator]) => operator === condition.operator);
+  const isLimited = isTimeName(own) || own === 'segment';
+  const isKept = !isLimited || operatorsOf(own).some(([operator]) => operator === condition.operator);
   return { ...condition, name, operator: isKept || !usual ? condition.operator : usual[0] };
 }
 

@@ -11,6 +11,7 @@ import {
   labelOfName,
   OWNERS,
   type Owner,
+  type Segment,
   splitList,
   TIME_NAMES,
 } from '../base/base.ts';
@@ -78,24 +79,73 @@ function typedOf(owner: Owner, typed: string): string {
 /** Returns a function that suggests fields, properties of events, and those of their users and organizations. */
 function namesAmong(fields: readonly string[]): Suggest {
   return async (typed, signal) => {
-    const found = fields.map(labelOfName).filter((label) => label.toLowerCase().startsWith(typed.toLowerCase()));
     const properties = await Promise.all([
       propertiesOf('event', typed, signal),
       ...(Object.keys(OWNERS) as Owner[]).map((owner) => propertiesOf(owner, typedOf(owner, typed), signal)),
     ]);
-    return [...found.map((text) => ({ text, note: '', heading: 'Fields' })), ...properties.flat()];
+    return [...labelsAmong(fields, typed), ...properties.flat()];
   };
 }
 
-/** The names that events can be filtered by. */
-export const suggestFilters = namesAmong([...GROUPED_FIELDS, 'anonymousId', ...TIME_NAMES]);
+const suggestFilters = namesAmong([...GROUPED_FIELDS, 'anonymousId', 'segment', ...TIME_NAMES]);
 
 /** The names that a report can group by, and list the values of. */
 export const suggestGroups = namesAmong(GROUPED_FIELDS);
 
 /** Returns a function that suggests the names that a list of users or organizations can be filtered by. */
-export function suggestPropertiesOf(owner: Owner): Suggest {
-  return (typed, signal) => propertiesOf(owner, typed, signal, (path) => labelOfName(path.slice(owner.length + 1)));
+function namesOfList(owner: Owner): Suggest {
+  return async (typed, signal) => [
+    ...labelsAmong(['segment'], typed),
+    ...(await propertiesOf(owner, typed, signal, (path) => labelOfName(path.slice(owner.length + 1)))),
+  ];
+}
+
+/** Returns a function that suggests the names that a segment of users or organizations can have. */
+function namesOfSegment(owner: Owner): Suggest {
+  const times = TIME_NAMES.filter((name) => name.startsWith(`${owner}.`));
+  return async (typed, signal) => [
+    ...(await propertiesOf(owner, typedOf(owner, typed), signal)),
+    ...labelsAmong(times, typed),
+  ];
+}
+
+function labelsAmong(names: readonly string[], typed: string): readonly Suggestion[] {
+  const labels = names.map(labelOfName).filter((label) => label.toLowerCase().startsWith(typed.toLowerCase()));
+  return labels.map((text) => ({ text, note: '', heading: 'Fields' }));
+}
+
+/**
+ * What filters can be of, with what suggests their names, and what stands before these names in a menu of values: those of a list
+ * do not say whose they are. `kind` is what a segment must be of to be a filter. Default: any.
+ */
+export const SUBJECTS = {
+  event: { suggest: suggestFilters, prefix: '', kind: undefined },
+  user: { suggest: namesOfList('user'), prefix: 'user.', kind: 'users' },
+  organization: { suggest: namesOfList('organization'), prefix: 'organization.', kind: 'organizations' },
+  userSegment: { suggest: namesOfSegment('user'), prefix: '', kind: undefined },
+  organizationSegment: { suggest: namesOfSegment('organization'), prefix: '', kind: undefined },
+} as const satisfies Record<
+  string,
+  { readonly suggest: Suggest; readonly prefix: string; readonly kind?: Segment['of'] | undefined }
+>;
+
+export type Subject = keyof typeof SUBJECTS;
+
+/** Returns a function that suggests values of a filter. */
+export function valuesOfFilter(subject: Subject, name: string): Suggest {
+  const { prefix, kind } = SUBJECTS[subject];
+  return name === 'segment' ? suggestSegments(kind) : valuesOf(prefix + name);
+}
+
+/** Returns a function that suggests segments. */
+function suggestSegments(kind: Segment['of'] | undefined): Suggest {
+  return async (typed, signal) => {
+    const { segments } = await getJson<{ readonly segments: readonly Segment[] }>('segments', signal);
+    return segments
+      .filter(({ name, of }) => (kind === undefined || of === kind) && name.startsWith(typed))
+      .slice(0, SUGGESTIONS_MAX)
+      .map(({ name, of }) => ({ text: name, note: of }));
+  };
 }
 
 /** Properties that have numbers. */

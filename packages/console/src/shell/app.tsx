@@ -13,6 +13,7 @@ import {
 } from '../operate/operate.ts';
 import { HomePage, SettingsPage, SqlPage } from '../pages/pages.ts';
 import { ErrorBoundary, Problem } from '../parts/parts.ts';
+import { SegmentPage, SegmentsPage } from '../segments/segments.ts';
 import { DashboardPage, DashboardsPage, linkOf, ViewsPage, WallPage } from '../views/views.ts';
 import { Navigation } from './navigation.tsx';
 import { Shortcuts } from './shortcuts.tsx';
@@ -38,6 +39,9 @@ function pageOf({ path: [name = 'home', id = ''], params }: Route): PageDescript
     case 'dashboards':
       if (id !== '') return { title: 'Dashboard', content: <DashboardPage key={id} id={id} /> };
       return { title: 'Dashboards', content: <DashboardsPage /> };
+    case 'segments':
+      if (id !== '') return { title: id, content: <SegmentPage key={id} name={id} /> };
+      return { title: 'Segments', content: <SegmentsPage params={params} /> };
     case 'sql':
       return { title: 'SQL', content: <SqlPage params={params} /> };
     case 'webhooks':

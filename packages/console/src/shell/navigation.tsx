@@ -12,6 +12,7 @@ const LINKS: readonly Link[] = [
   ['views', 'Views'],
   ['users', 'Users'],
   ['organizations', 'Organizations'],
+  ['segments', 'Segments'],
   ['sql', 'SQL'],
 ];
 

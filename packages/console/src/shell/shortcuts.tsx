@@ -10,6 +10,7 @@ const PAGES: Readonly<Record<string, readonly [name: string, title: string]>> = 
   v: ['views', 'Views'],
   u: ['users', 'Users'],
   o: ['organizations', 'Organizations'],
+  m: ['segments', 'Segments'],
   s: ['sql', 'SQL'],
   w: ['webhooks', 'Webhooks'],
   k: ['keys', 'Keys'],

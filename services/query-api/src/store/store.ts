@@ -20,6 +20,7 @@ export {
 export {
   returnedUsersQuery,
   returnedUsersRowsQuery,
+  sightings,
   timesSinceDeletionQuery,
   timesTogetherSinceDeletionQuery,
 } from './deletions/returned-users.ts';

@@ -143,6 +143,15 @@ test('behaviour counts events of a name within days, and a deleted user is in no
   expect(await members({ did: 'ran', days: 14 })).toEqual(['often']);
   expect((await send(query, 'GET', '/segments/runners', undefined, 'd')).body).toMatchObject({ count: 1 });
   expect((await query.get('/users?segment[ne]=runners', 'd')).body.results).toHaveLength(2);
+  // Who comes back has done nothing of it since.
+  const since = {
+    other_id: String(deletion.version),
+    first_seen_at: 1,
+    last_seen_at: 1,
+    version: deletion.version + 1,
+  };
+  await query.insert('entities', [{ workspace_id: 'd', kind: 'user', id: 'once', ...since }]);
+  expect(await members({ did: 'ran', times: 0, days: 14 })).toEqual(['former', 'never', 'once']);
 });
 
 test('a segment that a view names cannot be deleted, and the refusal says which view', async () => {
@@ -164,6 +173,9 @@ test('a segment that a view names cannot be deleted, and the refusal says which 
   const refused = await remove('paying', 'e');
   expect(refused).toMatchObject({ status: 409, body: { code: 'segment_in_use' }, paths: [`views.${created.id}`] });
   expect((await remove('pay', 'e')).status).toBe(204);
+  // That of another workspace has the same name.
+  await put('paying', PAYING, 'h');
+  expect((await remove('paying', 'h')).status).toBe(204);
   const unknown = await send(query, 'POST', '/views', { ...view, parameters: { ...parameters, segment: 'pay' } }, 'e');
   expect([unknown.status, unknown.paths]).toEqual([400, ['parameters.segment']]);
   await send(query, 'DELETE', `/views/${created.id}`, undefined, 'e');

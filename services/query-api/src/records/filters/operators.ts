@@ -1,3 +1,4 @@
+import type { InputError } from '@sluice/shared/http/problem';
 import { z } from 'zod';
 import { ITEMS_MAX } from '../../http/http.ts';
 
@@ -33,6 +34,8 @@ export interface OperandKind {
   readonly typed: boolean;
   /** Returns what reads the value of a comparison. Default: as `typed` says. */
   readonly compared?: (operator: Comparison) => z.ZodType<string | number, string>;
+  /** How many values a request may have, in all filters of this kind together, and the error of more. Default: any number. */
+  readonly most?: { readonly values: number; readonly error: InputError };
 }
 
 /** The name of a filter parameter, split into what it filters and its operator. */

@@ -1,7 +1,7 @@
 import { type InputError, Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
-import { NAME_DOTS_MAX, PROPERTY_FILTERS_MAX, SEGMENTS_OF_REQUEST_MAX } from '../../http/http.ts';
+import { NAME_DOTS_MAX, PROPERTY_FILTERS_MAX } from '../../http/http.ts';
 import {
   type Condition,
   conditionSchema,
@@ -73,8 +73,10 @@ export function parseParameters<Shape extends ParameterShape, Field extends stri
     if ('key' in parameter) seen.add(parameter.key);
   }
   if (propertyCount > PROPERTY_FILTERS_MAX) errors.push(TOO_MANY_PROPERTIES);
-  const segments = fields.filter(({ field }) => field.endsWith('segment')).flatMap(({ condition }) => condition.value);
-  if (segments.length > SEGMENTS_OF_REQUEST_MAX) errors.push(TOO_MANY_SEGMENTS);
+  for (const [{ most }, ofKind] of Map.groupBy(fields, ({ field }) => filterable.fields[field])) {
+    const count = ofKind.flatMap(({ condition }) => condition.value).length;
+    if (most && count > most.values) errors.push(most.error);
+  }
   return { values: values as ParsedParameters<Shape, Field, Document>['values'], fields, properties, errors };
 
   type PropertyName = Pick<PropertyFilter<Document>, 'document' | 'name'>;
@@ -132,12 +134,6 @@ const TOO_MANY_PROPERTIES: InputError = {
   path: 'properties',
   code: 'too_many',
   message: `a request may have at most ${PROPERTY_FILTERS_MAX} filters on properties, of all objects together`,
-};
-
-const TOO_MANY_SEGMENTS: InputError = {
-  path: 'segment',
-  code: 'too_many',
-  message: `a request may name segments ${SEGMENTS_OF_REQUEST_MAX} times at most`,
 };
 
 function filterParameter(

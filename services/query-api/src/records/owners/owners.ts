@@ -1,7 +1,7 @@
 import { countsSql, DECIDING_VALUE } from '@sluice/shared/clickhouse/property-versions';
 import { endOfDay } from '@sluice/shared/text/timestamp';
 import { z } from 'zod';
-import { BoundParameters, lastDeletionOf, type Sql, type Tables } from '../../store/store.ts';
+import { BoundParameters, lastDeletionOf, type Sql, sightings, type Tables } from '../../store/store.ts';
 import { candidateConditions, entityCondition, placesByProperty, propertyIn } from '../filters/entity-condition.ts';
 import { COMPARISONS, type Comparison, type OperandKind } from '../filters/operators.ts';
 import { timestampParameter } from '../filters/parameter-schemas.ts';
@@ -246,11 +246,9 @@ function seenTimes({ tables, hidden }: OwnerSource, owner: Owner, column: string
       SELECT id FROM ${tables.entities} WHERE kind = 'user' AND deleted > 0 AND version > deleted AND ${begin} < deleted`;
   return `${current}
     UNION ALL
-    SELECT user_id AS id, timestamp AS seen FROM ${tables.events}
-    WHERE user_id GLOBAL IN (${mixed}) AND toUnixTimestamp64Micro(received_at) > ${lastOf('user_id')}
-    UNION ALL
-    SELECT user_id AS id, fromUnixTimestamp64Milli(toInt64(intDiv(version, 1000)), 'UTC') AS seen FROM ${tables.userSightings}
-    WHERE user_id GLOBAL IN (${mixed}) AND version > ${lastOf('user_id')}`;
+    SELECT id, fromUnixTimestamp64Milli(seen_ms, 'UTC') AS seen
+    FROM (${sightings(tables, `user_id GLOBAL IN (${mixed})`)})
+    WHERE version > ${lastOf('id')}`;
 }
 
 /** A property of the owner of an event. */

@@ -1,7 +1,12 @@
 import { type InputError, invalidRequest } from '@sluice/shared/http/problem';
 import { type QueryParameters, queryOf } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
-import { BEHAVIOUR_DAYS_MAX, BEHAVIOUR_TIMES_MAX, SEGMENT_CONDITIONS_MAX } from '../../http/http.ts';
+import {
+  BEHAVIOUR_DAYS_MAX,
+  BEHAVIOUR_TIMES_MAX,
+  SEGMENT_CONDITIONS_MAX,
+  SEGMENTS_OF_REQUEST_MAX,
+} from '../../http/http.ts';
 import type { FieldFilter, OperandKind } from '../filters/operators.ts';
 import { type Filterable, parseParameters, refuseErrors } from '../filters/parameters.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
@@ -113,6 +118,14 @@ export const SEGMENT: OperandKind = {
   operators: SEGMENT_OPERATORS,
   item: z.string().refine((json) => json !== UNKNOWN, 'must name segments of the workspace'),
   typed: false,
+  most: {
+    values: SEGMENTS_OF_REQUEST_MAX,
+    error: {
+      path: 'segment',
+      code: 'too_many',
+      message: `a request may name segments ${SEGMENTS_OF_REQUEST_MAX} times at most`,
+    },
+  },
 };
 
 /** The parameters that name segments. ClickHouse reads the same expression. */

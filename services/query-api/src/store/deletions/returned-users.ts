@@ -43,6 +43,23 @@ GROUP BY id, other_id`,
 }
 
 /**
+ * Returns SQL for when users were seen, by events and by submissions without any: `id`, `group_id`, `seen_ms` in milliseconds, and the
+ * `version` of the submission in microseconds.
+ *
+ * @param condition of `user_id` and `group_id`
+ */
+export function sightings(tables: Tables, condition: string): string {
+  return `
+  SELECT user_id AS id, group_id, toUnixTimestamp64Milli(timestamp) AS seen_ms, toUnixTimestamp64Micro(received_at) AS version
+  FROM ${tables.events}
+  WHERE ${condition}
+  UNION ALL
+  SELECT user_id AS id, group_id, toInt64(intDiv(version, 1000)) AS seen_ms, toInt64(version) AS version
+  FROM ${tables.userSightings}
+  WHERE ${condition}`;
+}
+
+/**
  * Returns the query for when those of `ids` that were deleted have been seen since: identifier, first and last time in
  * milliseconds, 0 where nothing is stored yet.
  */
@@ -50,14 +67,7 @@ export function timesSinceDeletionQuery(tables: Tables, ids: readonly string[]):
   return {
     sql: `SELECT deletions.id, minIf(seen_ms, seen_ms != 0), maxIf(seen_ms, seen_ms != 0)
 FROM (${lastDeletions(tables)}) AS deletions
-GLOBAL LEFT JOIN (
-  SELECT user_id AS id, toUnixTimestamp64Milli(timestamp) AS seen_ms, toUnixTimestamp64Micro(received_at) AS version
-  FROM ${tables.events}
-  WHERE user_id IN {ids:Array(String)}
-  UNION ALL
-  SELECT user_id AS id, toInt64(intDiv(version, 1000)) AS seen_ms, toInt64(version) AS version
-  FROM ${tables.userSightings}
-  WHERE user_id IN {ids:Array(String)}
+GLOBAL LEFT JOIN (${sightings(tables, 'user_id IN {ids:Array(String)}')}
 ) AS sightings ON sightings.id = deletions.id AND sightings.version > deletions.deleted_version
 GROUP BY deletions.id`,
     params: { ids },
@@ -74,18 +84,11 @@ export function timesTogetherSinceDeletionQuery(
   organizations: readonly string[],
 ): Sql {
   return {
-    sql: `SELECT seen.user_id, group_id, min(seen_ms), max(seen_ms)
-FROM (
-  SELECT user_id, group_id, toUnixTimestamp64Milli(timestamp) AS seen_ms, toUnixTimestamp64Micro(received_at) AS version
-  FROM ${tables.events}
-  WHERE user_id IN {ids:Array(String)} AND group_id IN {organizations:Array(String)}
-  UNION ALL
-  SELECT user_id, group_id, toInt64(intDiv(version, 1000)) AS seen_ms, toInt64(version) AS version
-  FROM ${tables.userSightings}
-  WHERE user_id IN {ids:Array(String)} AND group_id IN {organizations:Array(String)}
+    sql: `SELECT seen.id, group_id, min(seen_ms), max(seen_ms)
+FROM (${sightings(tables, 'user_id IN {ids:Array(String)} AND group_id IN {organizations:Array(String)}')}
 ) AS seen
-GLOBAL INNER JOIN (${lastDeletions(tables)}) AS deletions ON deletions.id = seen.user_id AND seen.version > deletions.deleted_version
-GROUP BY seen.user_id, group_id`,
+GLOBAL INNER JOIN (${lastDeletions(tables)}) AS deletions ON deletions.id = seen.id AND seen.version > deletions.deleted_version
+GROUP BY seen.id, group_id`,
     params: { ids: users, organizations },
   };
 }
