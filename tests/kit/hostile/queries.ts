@@ -118,7 +118,10 @@ interface QueryDoorOptions {
 
 const DOCUMENTS = ['properties', 'context', 'traits', 'user.properties', 'organization.properties'];
 
-const FILTER_LIMITS: readonly LimitId[] = ['propertyFilters', 'dots', 'items', 'segmentsOfRequest'];
+/** A stream refuses the segment of the tenant, which has behaviour. */
+const STREAM_LIMITS: readonly LimitId[] = ['propertyFilters', 'dots', 'items'];
+
+const FILTER_LIMITS: readonly LimitId[] = [...STREAM_LIMITS, 'segmentsOfRequest'];
 
 /** A path of query-api that takes parameters. */
 function queryDoor(path: string, options: QueryDoorOptions = {}): Door {
@@ -278,7 +281,10 @@ const entities = (path: string) =>
     limits: [...FILTER_LIMITS, 'page'],
     documents: ['properties'],
     // Another request may have made the segment one of the others.
-    answered: { ...ANSWERED, named: ANSWERED.named.map((texts) => [...texts, 'must name segments of']) },
+    answered: {
+      ...{ statuses: [200, 400], named: ANSWERED.named.map((texts) => [...texts, 'must name segments of']) },
+      refusals: ['invalid_request', 'query_too_expensive', 'too_long'],
+    },
     parameters: (values, random) => [
       ...pageSize(values),
       ['orderByField', pick(random, ['id', 'firstSeenAt', 'lastSeenAt'])],
@@ -309,7 +315,7 @@ function entityDoor(prefix: string, suffix = ''): Door {
 }
 
 const stream: Door = {
-  limits: [...FILTER_LIMITS, 'listeners', 'head', 'position'],
+  limits: [...STREAM_LIMITS, 'listeners', 'head', 'position'],
   build(values, seed) {
     const [copies, position] = [values.get('listeners') ?? 1, values.get('position')];
     const rest = new Map([...values].filter(([limit]) => limit !== 'listeners'));
@@ -319,7 +325,7 @@ const stream: Door = {
       'base64url',
     );
     const door = queryDoor('/events/stream', {
-      limits: FILTER_LIMITS,
+      limits: STREAM_LIMITS,
       parameters: () => (position === undefined ? [] : [['after', after]]),
       answered: {
         statuses: copies > LIMITS.listeners.max ? [429] : ended ? [410] : [200, 400],
