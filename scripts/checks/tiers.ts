@@ -12,7 +12,7 @@ export interface Tier {
    * so what tests/kit starts lazily, such as a pipeline.
    */
   readonly isolate: boolean;
-  /** What the sum of its files may take on two quiet cores with five workers, in seconds: a tenth more than measured. */
+  /** What the sum of its files may take on two quiet cores with three workers, in seconds: a tenth more than measured. */
   readonly budgetSeconds: number;
 }
 
@@ -39,42 +39,42 @@ export const TIERS: readonly Tier[] = [
     include: ['tests/faults/**/*.test.ts'],
     setup: [ENGINES],
     isolate: true,
-    budgetSeconds: 2_950,
+    budgetSeconds: 2_000,
   },
   {
     name: 'slow',
     include: [`${BESIDE_CODE}/*.slow.test.ts`],
     setup: [ENGINES],
     isolate: true,
-    budgetSeconds: 1_700,
+    budgetSeconds: 1_470,
   },
   {
     name: 'clients',
     include: ['tests/clients/**/*.test.ts'],
     setup: [PROGRAMS, ENGINES],
     isolate: false,
-    budgetSeconds: 1_110,
+    budgetSeconds: 1_030,
   },
   {
     name: 'system',
     include: ['tests/system/**/*.test.ts'],
     setup: [ENGINES],
     isolate: false,
-    budgetSeconds: 1_030,
+    budgetSeconds: 655,
   },
   {
     name: 'simulation',
     include: ['tests/simulation/**/*.test.ts'],
     setup: [ENGINES],
     isolate: true,
-    budgetSeconds: 230,
+    budgetSeconds: 215,
   },
   {
     name: 'service',
     include: [`${BESIDE_CODE}/*.service.test.ts`],
     setup: [ENGINES],
     isolate: true,
-    budgetSeconds: 1_100,
+    budgetSeconds: 900,
   },
   {
     name: 'unit',
@@ -82,7 +82,7 @@ export const TIERS: readonly Tier[] = [
     exclude: ['**/*.{service,slow,night}.test.ts'],
     setup: [],
     isolate: true,
-    budgetSeconds: 260,
+    budgetSeconds: 265,
   },
 ];
 

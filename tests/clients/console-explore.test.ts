@@ -347,6 +347,73 @@ test('features by plan, sign-ups by country and retention of organizations by pl
   expect(faults).toEqual([]);
 });
 
+test('the funnel of one segment against the rest, and who did not do something, are seen by few clicks', async () => {
+  const { page, faults } = await openSignedInConsole({ pipeline: owners, browser }, '#/segments', { zone: 'UTC' });
+  let clicks = 0;
+  const click = async (target: Locator) => {
+    await target.click();
+    clicks += 1;
+  };
+  const form = page.getByRole('form', { name: 'New segment' });
+  const choose = async (within: Page | Locator, field: string, option: RegExp) => {
+    await click(within.getByLabel(field, { exact: true }));
+    await click(page.getByRole('option', { name: option }));
+  };
+  // The list of a browser opens by one click, and closes by another.
+  const select = async (target: Locator, option: string) => {
+    await target.selectOption(option);
+    clicks += 2;
+  };
+  await form.getByLabel('Name').fill('on-pro');
+  await select(form.getByLabel('Of'), 'Organizations');
+  await click(form.getByRole('button', { name: 'Add a filter' }));
+  await choose(form, 'Property or field', /^Organization: plan /);
+  await choose(form, 'Value', /^pro /);
+  await click(form.getByRole('button', { name: 'Save the segment' }));
+  await shown(page.getByText('Organization: plan is pro: 3 organizations'));
+  expect(clicks).toBeLessThanOrEqual(8);
+
+  clicks = 0;
+  await click(page.getByRole('link', { name: 'Explore them' }));
+  await click(page.getByRole('link', { name: 'Funnel' }));
+  await choose(page, 'Step 1', /^signed_up /);
+  await choose(page, 'Step 2', /^feature_used /);
+  await select(page.getByLabel('Range'), 'Custom');
+  await page.getByLabel('From').fill('2026-02-01');
+  await page.getByLabel('To', { exact: true }).fill('2026-02-28');
+  const apply = () => click(page.getByRole('button', { name: 'Apply' }));
+  await apply();
+  const people = async () => (await cellsOf(page, /^Users at each step$/)).map(([step, count]) => [step, count]);
+  await eventually(people).toEqual([
+    ['1. signed_up', '3'],
+    ['2. feature_used', '3'],
+  ]);
+  await select(page.getByLabel('Operator'), 'is not');
+  await apply();
+  await eventually(people).toEqual([
+    ['1. signed_up', '3'],
+    ['2. feature_used', '1'],
+  ]);
+  expect(clicks).toBeLessThanOrEqual(12);
+
+  await page.goto(`${owners.services['query-api'].url}/console/#/segments`);
+  clicks = 0;
+  await form.getByLabel('Name').fill('idle');
+  await select(form.getByLabel('Of'), 'Organizations');
+  await click(form.getByRole('button', { name: 'Add what they did' }));
+  await select(form.getByLabel('Whether they did it'), 'Did not do');
+  await choose(form, 'Event that they did', /^feature_used /);
+  await click(form.getByRole('button', { name: 'Save the segment' }));
+  await shown(page.getByText('did not do “feature_used” within 30 days: 6 organizations'));
+  await page.getByRole('form', { name: 'What idle is' }).getByLabel('days').fill('');
+  await click(page.getByRole('button', { name: 'Save the segment' }));
+  await click(page.getByRole('link', { name: '2 organizations' }));
+  await shown(page.getByRole('heading', { level: 1, name: 'Organizations' }));
+  await eventually(() => page.locator('tbody tr').count()).toBe(2);
+  expect(clicks).toBeLessThanOrEqual(10);
+  expect(faults).toEqual([]);
+});
+
 test('a filter is completed from names and values; what is typed stays when there is none', async () => {
   const { page, faults } = await open('#/events');
   await page.getByRole('button', { name: 'Add a filter' }).click();

@@ -1,4 +1,4 @@
-import { until } from '@sluice/shared/testing/until';
+import { explain, until } from '@sluice/shared/testing/until';
 import { expect, test } from 'vitest';
 import { KAFKA_API } from '../kit/kafka-proxy.ts';
 import { ThreeBrokers } from '../kit/three-brokers.ts';
@@ -13,6 +13,7 @@ test('a 202 rests on two brokers: rows that only their leader has, or can have, 
     KAFKA_PARTITIONS: '2',
     PRODUCE_TIMEOUT_MS: '4000',
   });
+  const ingestLog = () => running.services['ingest-api'].log().slice(-4_000);
   /** One event for each partition. */
   const submission = () => ({
     foreignUserGroupId: 'g',
@@ -26,12 +27,14 @@ test('a 202 rests on two brokers: rows that only their leader has, or can have, 
     api === KAFKA_API.fetch && clientId.startsWith('broker-') ? 'cut' : 'deliver';
   const cutOff = submission();
   expect(await submit(cutOff)).toBe(503);
+  let last = '';
   await until('leaders to be alone in sync', async () => {
     // A replica that lacks nothing is in sync, also of a leader that has moved meanwhile: on a busy machine it may.
     expect(await submit(cutOff)).toBe(503);
     const partitions = await cluster.partitionsOf(TOPIC);
+    last = JSON.stringify(partitions);
     return partitions.length === 2 && partitions.every(({ isr }) => isr.length === 1);
-  });
+  }).catch(explain(() => `The partitions are ${last}; ingest-api's log ends with ${ingestLog()}`));
   expect(await submit(cutOff)).toBe(503);
   cluster.deliverAll();
   await until('the submission to be accepted', async () => (await submit(cutOff)) === 202);

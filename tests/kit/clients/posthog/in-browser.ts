@@ -1,4 +1,5 @@
-import type { Page } from 'playwright-core';
+import { until } from '@sluice/shared/testing/until';
+import type { Page, Request } from 'playwright-core';
 import { noteErrors, openPage } from '../browser.ts';
 import { PAGE } from '../clients.ts';
 import type { ProgramOutcome } from '../programs/program.ts';
@@ -35,11 +36,26 @@ export async function runInPage(
   const { page } = opened;
   const errors: string[] = [];
   if (!withFaults) watch(page, input.url, errors);
+  const underWay = requestsUnderWay(page);
   await page.goto(PAGE.url);
   await page.evaluate(captureSteps, { ...input, options, visitor: VISITOR });
-  if (left) await page.goto('about:blank');
+  if (left) {
+    // On a busy machine posthog-js has begun to send what it captured first. A request that the browser ends with the page is
+    // lost, also to PostHog: what is tried here is what it sends when the page is left.
+    await until('the requests under way to end', async () => underWay.size === 0);
+    await page.goto('about:blank');
+  }
   await received();
   return { errors, delivered: errors.length === 0 ? [...input.steps.keys()] : [] };
+}
+
+/** Returns the requests of a page that have not ended, as they change. */
+function requestsUnderWay(page: Page): ReadonlySet<Request> {
+  const underWay = new Set<Request>();
+  page.on('request', (request) => underWay.add(request));
+  page.on('requestfinished', (request) => underWay.delete(request));
+  page.on('requestfailed', (request) => underWay.delete(request));
+  return underWay;
 }
 
 /** Notes everything that fails in the page. */
