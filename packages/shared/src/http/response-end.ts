@@ -3,9 +3,6 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 /** So much of a body is read and dropped after its request was refused, in bytes. */
 export const DROPPED_BYTES_MAX = 64_000_000;
 
-/** How often it is looked at how much that is, in milliseconds. */
-const DROPPED_CHECK_MS = 100;
-
 /**
  * Calls a function once, when the response is sent or its client has left.
  *
@@ -63,16 +60,13 @@ export function dropRestOfBody({ raw: request }: FastifyRequest, { raw: response
   if (!hasBody || request.readableEnded) return;
   const isLast = !response.shouldKeepAlive;
   response.shouldKeepAlive = true;
-  const bytesMax = socket.bytesRead + DROPPED_BYTES_MAX;
-  const timer = setInterval(() => {
-    if (socket.destroyed) clearInterval(timer);
-    else if (socket.bytesRead > bytesMax) socket.destroy();
-  }, DROPPED_CHECK_MS);
-  timer.unref();
+  let dropped = 0;
+  request.on('data', (chunk: Buffer) => {
+    dropped += chunk.length;
+    if (dropped > DROPPED_BYTES_MAX) socket.destroy();
+  });
   const end = () => {
-    if (!request.readableEnded) return;
-    clearInterval(timer);
-    if (isLast && response.writableFinished) socket.destroySoon();
+    if (isLast && request.readableEnded && response.writableFinished) socket.destroySoon();
   };
   request.once('end', end).resume();
   response.once('finish', end);
