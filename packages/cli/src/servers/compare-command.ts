@@ -15,6 +15,7 @@ import {
 import { atServer, type ConfiguredServer, connectTo, type ServersConfig } from '@sluice/servers/state/connected-server';
 import { createLogger } from '@sluice/shared/base/log';
 import { sleep } from '@sluice/shared/base/retry';
+import { unlessAborted } from '@sluice/shared/base/unless-aborted';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { ArgumentsError, Refused, readArguments } from '@sluice/shared/config/command-line';
 import { createKafka } from '@sluice/shared/kafka/client';
@@ -120,7 +121,8 @@ export async function runCompareCommand(
     const mended = [mendedAt(0), mendedAt(1)] as const;
     const planned = planMend(servers, mended, comparison, plan.cut.until);
     const given = { config, plan, comparison, terminal, yes, progress };
-    return await orInterrupted(
+    // What is broken off goes on when the command is run again.
+    return await unlessAborted(
       signal,
       planned.then((mending) => mend(mended, mending, given)),
     );
@@ -253,14 +255,6 @@ function describeKey(names: Both<string>, { table, key: { workspace, key, rows }
   const found = names.filter((_, index) => (rows[index] ?? []).length > 0);
   const has = found.length === 2 ? 'differs' : `only ${found[0]} has it`;
   return `  ${table} ${JSON.stringify([workspace, ...key])}: ${has}`;
-}
-
-/** Resolves as `work` does. What is broken off goes on when the command is run again. @throws when a signal aborts before */
-async function orInterrupted<Result>(signal: AbortSignal, work: Promise<Result>): Promise<Result> {
-  const interrupted = Promise.withResolvers<never>();
-  if (signal.aborted) interrupted.reject(signal.reason);
-  signal.addEventListener('abort', () => interrupted.reject(signal.reason));
-  return await Promise.race([work, interrupted.promise]);
 }
 
 /** Prints how far the command is, again and again until a signal aborts. Never throws. */

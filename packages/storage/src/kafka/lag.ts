@@ -1,3 +1,4 @@
+import { unlessAborted } from '@sluice/shared/base/unless-aborted';
 import type { KafkaConfig } from '@sluice/shared/config';
 import { topicNames } from '@sluice/shared/kafka/topics';
 import { isInRange, type PartitionRange } from '@sluice/shared/servers/partition-range';
@@ -107,10 +108,8 @@ export class LagReader implements Component {
 
   async #measureWithClient(signal: AbortSignal): Promise<MeasuredLag> {
     const admin = this.#options.kafka.admin();
-    const timeout = Promise.withResolvers<never>();
-    signal.addEventListener('abort', () => timeout.reject(signal.reason));
     try {
-      return await Promise.race([this.#measure(admin), timeout.promise]);
+      return await unlessAborted(signal, this.#measure(admin));
     } finally {
       await admin.disconnect().catch(() => undefined);
     }
