@@ -18,19 +18,23 @@ const TIME_LABELS: Readonly<Record<string, string>> = { gte: 'since', gt: 'after
 
 const SEGMENT_LABELS: Readonly<Record<string, string>> = { eq: 'is', ne: 'is not', in: 'is one of' };
 
+function operatorLabelsOf(name: string): Readonly<Record<string, string>> {
+  if (name === 'segment') return SEGMENT_LABELS;
+  return isTimeName(name) ? TIME_LABELS : OPERATOR_LABELS;
+}
+
 /** Returns the operators that a filter of this name may have, the usual one first, each with its label. */
 export function operatorsOf(name: string): readonly (readonly [operator: string, label: string])[] {
-  if (name === 'segment') return Object.entries(SEGMENT_LABELS);
-  return Object.entries(isTimeName(name) ? TIME_LABELS : OPERATOR_LABELS);
+  return Object.entries(operatorLabelsOf(name));
 }
 
 /** Returns a filter of another name; an operator that this one cannot have is its usual one. */
 export function renamed(condition: Condition, name: string): Condition {
-  const { name: own } = stepOf(name);
-  const [usual] = operatorsOf(own);
-  const isLimited = isTimeName(own) || own === 'segment';
-  const isKept = !isLimited || operatorsOf(own).some(([operator]) => operator === condition.operator);
-  return { ...condition, name, operator: isKept || !usual ? condition.operator : usual[0] };
+  const labels = operatorLabelsOf(stepOf(name).name);
+  const [usual] = Object.keys(labels);
+  // One that query-api does not know stays where all others are possible.
+  const isKept = labels === OPERATOR_LABELS || Object.hasOwn(labels, condition.operator);
+  return { ...condition, name, operator: isKept || usual === undefined ? condition.operator : usual };
 }
 
 /** Returns filters as a person reads them: `Event is signed_up, Organization: plan is one of pro,team`. */

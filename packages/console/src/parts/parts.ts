@@ -8,4 +8,14 @@ export { NameForm } from './name-form.tsx';
 export { PageLinks } from './page-links.tsx';
 export { ErrorBoundary, Problem } from './problem.tsx';
 export { type Actions, useAction } from './use-action.ts';
-export { Beginning, beginningOf, clocks, EntityLink, Figure, NumberLink, Scrollable, Time } from './values.tsx';
+export {
+  Beginning,
+  beginningOf,
+  clocks,
+  DocumentTable,
+  EntityLink,
+  Figure,
+  NumberLink,
+  Scrollable,
+  Time,
+} from './values.tsx';

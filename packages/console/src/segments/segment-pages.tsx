@@ -9,7 +9,16 @@ import {
   type Segment,
   sendJson,
 } from '../base/base.ts';
-import { ConfirmButton, LoadState, NumberLink, Problem, Scrollable, Time, useAction, useLoad } from '../parts/parts.ts';
+import {
+  ConfirmButton,
+  DocumentTable,
+  LoadState,
+  NumberLink,
+  Problem,
+  Time,
+  useAction,
+  useLoad,
+} from '../parts/parts.ts';
 import { type Definition, textOfSegment } from './definition.ts';
 import { SegmentForm } from './segment-form.tsx';
 
@@ -73,47 +82,29 @@ export function SegmentsPage({ params }: { readonly params: URLSearchParams }) {
 function SegmentTable({ segments }: { readonly segments: readonly Segment[] }) {
   const counts = useCounts(segments);
   return (
-    <Scrollable label="Segments">
-      <table class="documents">
-        <caption>Everybody of the workspace sees them</caption>
-        <thead>
-          <tr>
-            <th scope="col">Name</th>
-            <th scope="col">Of</th>
-            <th scope="col">Who is in it</th>
-            <th scope="col">Members</th>
-            <th scope="col">Changed</th>
-          </tr>
-        </thead>
-        <tbody>
-          {segments.map((segment) => (
-            <tr key={segment.name}>
-              <th scope="row">
-                <a href={hrefOf(['segments', segment.name])}>{segment.name}</a>
-              </th>
-              <td>{segment.of}</td>
-              <td>
-                <bdi>{textOfSegment(segment)}</bdi>
-              </td>
-              <td>
-                {counts.has(segment.name) ? (
-                  <NumberLink
-                    value={counts.get(segment.name) ?? null}
-                    href={hrefOfMembers(segment)}
-                    opens={segment.of}
-                  />
-                ) : (
-                  '…'
-                )}
-              </td>
-              <td>
-                <Time value={segment.changedAt} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scrollable>
+    <DocumentTable label="Segments" columns={['Name', 'Of', 'Who is in it', 'Members', 'Changed']}>
+      {segments.map((segment) => (
+        <tr key={segment.name}>
+          <th scope="row">
+            <a href={hrefOf(['segments', segment.name])}>{segment.name}</a>
+          </th>
+          <td>{segment.of}</td>
+          <td>
+            <bdi>{textOfSegment(segment)}</bdi>
+          </td>
+          <td>
+            {counts.has(segment.name) ? (
+              <NumberLink value={counts.get(segment.name) ?? null} href={hrefOfMembers(segment)} opens={segment.of} />
+            ) : (
+              '…'
+            )}
+          </td>
+          <td>
+            <Time value={segment.changedAt} />
+          </td>
+        </tr>
+      ))}
+    </DocumentTable>
   );
 }
 

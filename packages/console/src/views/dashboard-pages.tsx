@@ -12,7 +12,7 @@ import {
   sendJson,
   type View,
 } from '../base/base.ts';
-import { ConfirmButton, LoadState, NameForm, Problem, Scrollable, Time, useLoad } from '../parts/parts.ts';
+import { ConfirmButton, DocumentTable, LoadState, NameForm, Problem, Time, useLoad } from '../parts/parts.ts';
 import { AddView, useSaved } from './dashboard-changes.tsx';
 import { forgetLink, type Link } from './link.ts';
 import { Share } from './share.tsx';
@@ -50,35 +50,21 @@ export function DashboardsPage() {
 
 function DashboardTable({ dashboards }: { readonly dashboards: readonly StoredDashboard[] }) {
   return (
-    <Scrollable label="Dashboards">
-      <table class="documents">
-        <caption>Everybody of the workspace sees them</caption>
-        <thead>
-          <tr>
-            <th scope="col">Name</th>
-            <th scope="col" class="number">
-              Views
-            </th>
-            <th scope="col">Changed</th>
-          </tr>
-        </thead>
-        <tbody>
-          {dashboards.map(({ id, name, tiles, changedAt }) => (
-            <tr key={id}>
-              <th scope="row">
-                <a href={hrefOf(['dashboards', id])}>
-                  <bdi>{name}</bdi>
-                </a>
-              </th>
-              <td class="number">{formatNumber(tiles.length)}</td>
-              <td>
-                <Time value={changedAt} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scrollable>
+    <DocumentTable label="Dashboards" columns={['Name', 'Views', 'Changed']} numbers="Views">
+      {dashboards.map(({ id, name, tiles, changedAt }) => (
+        <tr key={id}>
+          <th scope="row">
+            <a href={hrefOf(['dashboards', id])}>
+              <bdi>{name}</bdi>
+            </a>
+          </th>
+          <td class="number">{formatNumber(tiles.length)}</td>
+          <td>
+            <Time value={changedAt} />
+          </td>
+        </tr>
+      ))}
+    </DocumentTable>
   );
 }
 

@@ -4,10 +4,10 @@ import { hrefOfView, REPORT_TITLES } from '../explore/explore.ts';
 import {
   type Actions,
   ConfirmButton,
+  DocumentTable,
   LoadState,
   NameForm,
   Problem,
-  Scrollable,
   Time,
   useAction,
   useLoad,
@@ -42,24 +42,11 @@ interface ViewTableProps {
 
 function ViewTable({ views, act }: ViewTableProps) {
   return (
-    <Scrollable label="Views">
-      <table class="documents">
-        <caption>Everybody of the workspace sees them</caption>
-        <thead>
-          <tr>
-            <th scope="col">Name</th>
-            <th scope="col">Report</th>
-            <th scope="col">Changed</th>
-            <th scope="col">Actions</th>
-          </tr>
-        </thead>
-        <tbody>
-          {views.map((view) => (
-            <ViewRow key={view.id} view={view} act={act} />
-          ))}
-        </tbody>
-      </table>
-    </Scrollable>
+    <DocumentTable label="Views" columns={['Name', 'Report', 'Changed', 'Actions']}>
+      {views.map((view) => (
+        <ViewRow key={view.id} view={view} act={act} />
+      ))}
+    </DocumentTable>
   );
 }
 
