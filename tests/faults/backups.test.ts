@@ -6,8 +6,6 @@ import { backupConfig } from '@sluice/cli/backup/config';
 import { clientOf } from '@sluice/cli/backup/connect';
 import { recordBackup } from '@sluice/cli/backup/manifest';
 import { Restore } from '@sluice/cli/backup/run-restore';
-import type { LocalClickHouse } from '@sluice/local-stack/clickhouse';
-import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { createLogger } from '@sluice/shared/base/log';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
@@ -15,27 +13,18 @@ import { withAdmin } from '@sluice/shared/kafka/topics';
 import { inherited } from '@sluice/shared/testing/inherited';
 import { programFile } from '@sluice/shared/testing/program-file';
 import { until } from '@sluice/shared/testing/until';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { backUp, RESTORE_ACCOUNT, sluice } from '../kit/backups.ts';
-import { readClickHouse } from '../kit/clickhouse.ts';
-import { ownClickHouse } from '../kit/engines.ts';
-import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type BackedUp, backUp, RESTORE_ACCOUNT, sluice, startBackedUp } from '../kit/backups.ts';
+import type { Pipeline } from '../kit/pipeline.ts';
 
 const started = new AsyncDisposableStack();
-let clickhouse: LocalClickHouse;
+let system: BackedUp;
 let running: Pipeline;
-let folder: string;
 let whole: string;
 
-const place = (name: string) => join(folder, name);
-
-const read = (sql: string, database = running.database) => readClickHouse(clickhouse.url, sql, { database });
-
-async function submit(count: number, user: string): Promise<void> {
-  const events = Array.from({ length: count }, () => ({ event: 'e' }));
-  expect((await running.submit({ foreignUserGroupId: 'g', foreignUserId: user, events })).status).toBe(202);
-  await running.drained();
-}
+const place = (name: string) => system.place(name);
+const read = (sql: string, database?: string) => system.read(sql, database);
+const submit = (count: number, user: string) => system.submit(count, user);
 
 /** The whole database, and whether a restore has left another one. */
 async function contents(): Promise<string> {
@@ -56,11 +45,8 @@ async function largestFile(part: string): Promise<string> {
 }
 
 beforeAll(async () => {
-  folder = started.use(await makeTempDir()).path;
-  clickhouse = started.use(await ownClickHouse({ backupDir: folder }));
-  const kafkaBrokers = inject('kafkaBrokers');
-  running = started.use(await startPipeline({ kafkaBrokers, clickhouseUrl: clickhouse.url, name: 'backups' }));
-  await submit(500, 'ann');
+  system = started.use(await startBackedUp('backups'));
+  running = system.running;
   whole = place('whole');
   expect(await sluice(running, ['backup', '--to', whole])).toMatchObject({ code: 0 });
 });

@@ -1,13 +1,18 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { join } from 'node:path';
 import { parseBackupLocation } from '@sluice/cli/backup/backup-location';
 import { backupConfig } from '@sluice/cli/backup/config';
 import { clientOf } from '@sluice/cli/backup/connect';
 import { runBackup } from '@sluice/cli/backup/run-backup';
+import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { loadConfig } from '@sluice/shared/config';
 import { inherited } from '@sluice/shared/testing/inherited';
 import { programFile } from '@sluice/shared/testing/program-file';
-import type { Pipeline } from './pipeline.ts';
+import { expect, inject } from 'vitest';
+import { readClickHouse } from './clickhouse.ts';
+import { ownClickHouse } from './engines.ts';
+import { type Pipeline, startPipeline } from './pipeline.ts';
 
 export interface CommandEnd {
   readonly code: number;
@@ -71,4 +76,35 @@ export async function backUp(
   });
   const location = parseBackupLocation('--to', to, config, '/');
   await runBackup({ client: hooked, groupId: config.KAFKA_GROUP_ID, location, signal, onProgress: () => {} });
+}
+
+/** A pipeline with a ClickHouse of its own that may write backups, and 500 events of the user `ann`. */
+export interface BackedUp extends AsyncDisposable {
+  readonly running: Pipeline;
+  /** Returns the path of a backup. */
+  place(name: string): string;
+  /** @param database default: that of the pipeline */
+  read(sql: string, database?: string): Promise<string>;
+  /** Submits events of a user, and waits until they are stored. */
+  submit(count: number, user: string): Promise<void>;
+}
+
+export async function startBackedUp(name: string): Promise<BackedUp> {
+  await using started = new AsyncDisposableStack();
+  const { path: backupDir } = started.use(await makeTempDir());
+  const { url: clickhouseUrl } = started.use(await ownClickHouse({ backupDir }));
+  const running = started.use(await startPipeline({ kafkaBrokers: inject('kafkaBrokers'), clickhouseUrl, name }));
+  const submit = async (count: number, user: string) => {
+    const events = Array.from({ length: count }, () => ({ event: 'e' }));
+    expect((await running.submit({ foreignUserGroupId: 'g', foreignUserId: user, events })).status).toBe(202);
+    await running.drained();
+  };
+  await submit(500, 'ann');
+  const kept = started.move();
+  return {
+    ...{ running, submit },
+    place: (backup) => join(backupDir, backup),
+    read: (sql, database = running.database) => readClickHouse(clickhouseUrl, sql, { database }),
+    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+  };
 }

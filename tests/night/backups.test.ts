@@ -1,44 +1,29 @@
-import { join } from 'node:path';
 import { backupConfig } from '@sluice/cli/backup/config';
 import { PartitionGrowth } from '@sluice/cli/writer/partition-growth';
 import { Partitions } from '@sluice/cli/writer/partitions';
-import type { LocalClickHouse } from '@sluice/local-stack/clickhouse';
 import { findFreePorts } from '@sluice/local-stack/ports';
-import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { createLogger } from '@sluice/shared/base/log';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames } from '@sluice/shared/kafka/topics';
 import { until } from '@sluice/shared/testing/until';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { backUp, RESTORE_ACCOUNT, sluice } from '../kit/backups.ts';
-import { readClickHouse } from '../kit/clickhouse.ts';
-import { ownClickHouse } from '../kit/engines.ts';
-import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type BackedUp, backUp, RESTORE_ACCOUNT, sluice, startBackedUp } from '../kit/backups.ts';
+import type { Pipeline } from '../kit/pipeline.ts';
 import { type Service, startService } from '../kit/service.ts';
 
 const started = new AsyncDisposableStack();
-let clickhouse: LocalClickHouse;
+let system: BackedUp;
 let running: Pipeline;
-let folder: string;
 
-const place = (name: string) => join(folder, name);
-
-const read = (sql: string, database = running.database) => readClickHouse(clickhouse.url, sql, { database });
-
-async function submit(count: number, user: string): Promise<void> {
-  const events = Array.from({ length: count }, () => ({ event: 'e' }));
-  expect((await running.submit({ foreignUserGroupId: 'g', foreignUserId: user, events })).status).toBe(202);
-  await running.drained();
-}
+const place = (name: string) => system.place(name);
+const read = (sql: string, database?: string) => system.read(sql, database);
+const submit = (count: number, user: string) => system.submit(count, user);
 
 beforeAll(async () => {
-  folder = started.use(await makeTempDir()).path;
-  clickhouse = started.use(await ownClickHouse({ backupDir: folder }));
-  const kafkaBrokers = inject('kafkaBrokers');
-  running = started.use(await startPipeline({ kafkaBrokers, clickhouseUrl: clickhouse.url, name: 'morebackups' }));
-  await submit(500, 'ann');
+  system = started.use(await startBackedUp('morebackups'));
+  running = system.running;
 });
 afterAll(() => started.disposeAsync());
 

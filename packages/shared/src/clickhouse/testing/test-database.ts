@@ -21,7 +21,7 @@ const taken = new Set<string>();
 
 /**
  * Takes the database of this vitest worker and empties it; another one for each that is not released yet. Emptying one
- * takes ClickHouse a fifteenth of the CPU time of creating one.
+ * takes ClickHouse a fifth of the CPU time of creating one.
  */
 export async function takeDatabase(url: string): Promise<TestDatabase> {
   // One worker of a run runs one file at a time.
