@@ -11,20 +11,20 @@ import { OverviewReader, SAMPLED_OF_DAY } from './overview-reader.ts';
 const DAY_MS = 86_400_000;
 const NOW_MS = Date.UTC(2026, 9, 31, 7);
 const DAYS = 29;
-const DAY_ROWS = 2_500;
+const DAY_ROWS = 2_100;
 /** Parts end within a granule of 128 rows, and so do the times that are looked at. */
 const GRANULES = 1.3;
 
 let query: QueryService;
 let runner: MeasuredRunner;
 
-/** The workspace `a` has events of 30 days, `b` four times as many, and `c` as many of each day of 90. */
+/** The workspace `a` has events of 30 days, `b` twice as many, and `c` as many of each day of 60. */
 beforeAll(async () => {
   query = await startQuery(inject('clickhouseUrl'), {}, undefined, createDatabase);
   runner = new MeasuredRunner(query.clickHouse, query.config);
   await fill('a', DAY_ROWS, 30);
-  await fill('b', 4 * DAY_ROWS, 30);
-  await fill('c', DAY_ROWS, 90);
+  await fill('b', 2 * DAY_ROWS, 30);
+  await fill('c', DAY_ROWS, 60);
   await query.clickHouse.command({ query: 'OPTIMIZE TABLE events FINAL' });
 });
 afterAll(() => query.stop());
