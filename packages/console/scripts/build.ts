@@ -31,6 +31,7 @@ export async function bundleConsole(): Promise<ReadonlyMap<string, string>> {
       ...[
         'base/theme',
         'parts/style',
+        'pages/home',
         'pages/settings',
         'entities/entities',
         'explore/explore',

@@ -1,13 +1,15 @@
 import { expect, test } from 'vitest';
 import { isTimeZone, parseSettings } from './settings.ts';
 
-const DEFAULTS = { timeZone: '', weekStart: 'monday', shortcuts: true };
+const DEFAULTS = { timeZone: '', weekStart: 'monday', shortcuts: true, pinned: [] };
 
 test.each([
   [null, {}],
   ['', {}],
   ['null', {}],
   ['{"timeZone":"Mars/Olympus","weekStart":"friday","shortcuts":"no","theme":"dark"}', {}],
+  ['{"pinned":"all"}', {}],
+  ['{"pinned":["a",1,"b","c","d"]}', { pinned: ['b', 'c', 'd'] }],
   ['{"timeZone":"Asia/Tokyo"}', { timeZone: 'Asia/Tokyo' }],
   ['{"weekStart":"sunday","shortcuts":false}', { weekStart: 'sunday', shortcuts: false }],
 ])('%j is read as far as it is valid', (text, valid) => {

@@ -9,9 +9,14 @@ export interface Settings {
   readonly weekStart: (typeof WEEK_STARTS)[number];
   /** Whether keys without Ctrl or Alt open pages; somebody who dictates may not want them. */
   readonly shortcuts: boolean;
+  /** The ids of dashboards that Home shows: a key sees those of its workspace. */
+  readonly pinned: readonly string[];
 }
 
-const DEFAULTS: Settings = { timeZone: '', weekStart: 'monday', shortcuts: true };
+/** Home shows so many dashboards at most. */
+const PINNED_MAX = 3;
+
+const DEFAULTS: Settings = { timeZone: '', weekStart: 'monday', shortcuts: true, pinned: [] };
 
 /** What days and weeks of reports are by. */
 export type Calendar = Pick<Settings, 'timeZone' | 'weekStart'>;
@@ -30,11 +35,12 @@ export function parseSettings(text: string | null): Settings {
   } catch {
     return DEFAULTS;
   }
-  const { timeZone, weekStart, shortcuts } = stored;
+  const { timeZone, weekStart, shortcuts, pinned } = stored;
   return {
     timeZone: typeof timeZone === 'string' && isTimeZone(timeZone) ? timeZone : DEFAULTS.timeZone,
     weekStart: WEEK_STARTS.find((day) => day === weekStart) ?? DEFAULTS.weekStart,
     shortcuts: typeof shortcuts === 'boolean' ? shortcuts : DEFAULTS.shortcuts,
+    pinned: Array.isArray(pinned) ? pinned.filter((id) => typeof id === 'string').slice(-PINNED_MAX) : DEFAULTS.pinned,
   };
 }
 
@@ -66,6 +72,12 @@ export const calendar = computed<Calendar>(() => ({ timeZone: timeZone.value, we
 export function changeSettings(change: Partial<Settings>): void {
   settings.value = { ...settings.value, ...change };
   localStorage.setItem(ITEM, JSON.stringify(settings.value));
+}
+
+/** Lets Home show a dashboard, or no longer. The one that was pinned first gives way to more than {@link PINNED_MAX}. */
+export function pinDashboard(id: string, isPinned: boolean): void {
+  const others = settings.value.pinned.filter((other) => other !== id);
+  changeSettings({ pinned: isPinned ? [...others, id].slice(-PINNED_MAX) : others });
 }
 
 /** Reads the stored settings, and takes over what another tab changes from now on. */

@@ -51,11 +51,6 @@ export function seriesParams(params: URLSearchParams, calendar: Calendar, now: D
   return query;
 }
 
-/** Returns the parameters of `GET /events/series` that count a range that ends now beside as much time before. */
-export function comparison(range: string, calendar: Calendar, now: Date): URLSearchParams {
-  return seriesParams(new URLSearchParams({ range, interval: 'none', compare: 'previous' }), calendar, now);
-}
-
 function intervalOf(hours: number): string {
   if (hours <= 2) return 'minute';
   if (hours <= 3 * 24) return 'hour';
