@@ -240,6 +240,10 @@ test('the menu opens, closes and leads on by keyboard, also on a phone', async (
   await page.setViewportSize({ width: 360, height: 740 });
   const menu = page.locator('summary', { hasText: 'Operate' });
   const link = page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Dead letters' });
+  const pages = page.getByRole('button', { name: 'Menu' });
+  expect((await page.locator('header').boundingBox())?.height).toBeLessThan(60);
+  await tabTo(page, pages);
+  await page.keyboard.press('Enter');
   await tabTo(page, menu);
   await page.keyboard.press('Enter');
   await shown(link);
@@ -250,6 +254,14 @@ test('the menu opens, closes and leads on by keyboard, also on a phone', async (
     false,
     'Operate',
   ]);
+  // The menu closes first, then all pages.
+  await page.keyboard.press('Escape');
+  expect([await menu.isVisible(), await page.evaluate('document.activeElement.textContent.trim()')]).toEqual([
+    false,
+    'Menu',
+  ]);
+  await page.keyboard.press('Enter');
+  await tabTo(page, menu);
   await page.keyboard.press('Enter');
   await tabTo(page, link);
   await page.keyboard.press('Enter');

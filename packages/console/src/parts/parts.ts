@@ -3,6 +3,7 @@
 export { ConfirmButton, CopyButton, Snippet } from './buttons.tsx';
 export { CsvButton, saveFile, type Table, tableOf, withoutFormulas } from './csv.tsx';
 export { deferred } from './deferred.tsx';
+export { Icon } from './icon.tsx';
 export { LoadState, useLoad } from './load.tsx';
 export { NameForm } from './name-form.tsx';
 export { PageLinks } from './page-links.tsx';
@@ -15,6 +16,7 @@ export {
   DocumentTable,
   EntityLink,
   Figure,
+  followTime,
   NumberLink,
   Scrollable,
   Time,
