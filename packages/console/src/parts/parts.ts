@@ -10,7 +10,6 @@ export { PageLinks } from './page-links.tsx';
 export { ErrorBoundary, Problem } from './problem.tsx';
 export { type Actions, useAction } from './use-action.ts';
 export {
-  Beginning,
   beginningOf,
   clocks,
   DocumentTable,
@@ -18,6 +17,7 @@ export {
   Figure,
   followTime,
   NumberLink,
+  PropertyLine,
   Scrollable,
   Time,
 } from './values.tsx';

@@ -141,9 +141,32 @@ export function EntityLink({ path, id }: EntityLinkProps) {
   );
 }
 
-/** The beginning of a value as JSON. */
-export function Beginning({ value }: { readonly value: unknown }) {
-  return <>{useMemo(() => beginningOf(JSON.stringify(value)), [value])}</>;
+/** The beginning of some properties in a line: each with its name. */
+export function PropertyLine({ properties }: { readonly properties: Readonly<Record<string, unknown>> }) {
+  const shown = useMemo(() => propertyLine(properties), [properties]);
+  return (
+    <>
+      {shown.map(([name, text], index) => (
+        <span key={name}>
+          {index > 0 && ' · '}
+          <span class="muted">{name}</span> <bdi>{text}</bdi>
+        </span>
+      ))}
+    </>
+  );
+}
+
+/** Returns the names of the first properties and the beginnings of their values: a text as it is, anything else as JSON. */
+export function propertyLine(properties: Readonly<Record<string, unknown>>): [name: string, text: string][] {
+  const line: [name: string, text: string][] = [];
+  let length = 0;
+  for (const [name, value] of Object.entries(properties)) {
+    const text = beginningOf(typeof value === 'string' ? value : JSON.stringify(value));
+    line.push([beginningOf(name), text]);
+    length += name.length + text.length;
+    if (length > SHOWN_MAX) break;
+  }
+  return line;
 }
 
 /** How much of a value a cell shows, in characters. */
