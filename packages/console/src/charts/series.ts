@@ -38,6 +38,31 @@ export function labelOfKey(key: GroupKey): string {
   return typeof key === 'string' ? key : JSON.stringify(key);
 }
 
+/** A number of a line at one time. */
+interface Read {
+  /** The place of the line among all. */
+  readonly index: number;
+  readonly label: string;
+  readonly value: number | null;
+  /** The number of the time before; `null` where there is none. */
+  readonly before: number | null;
+}
+
+/**
+ * Returns the numbers of one bucket, the largest first.
+ *
+ * @param hidden the lines that are left out, by index
+ */
+export function readingOf(lines: readonly Line[], hidden: ReadonlySet<number>, bucket: number): Read[] {
+  return lines
+    .map(({ label, values, previous }, index) => ({
+      ...{ index, label },
+      ...{ value: values[bucket] ?? null, before: previous?.values[bucket] ?? null },
+    }))
+    .filter(({ index }) => !hidden.has(index))
+    .toSorted((one, other) => (other.value ?? Number.NEGATIVE_INFINITY) - (one.value ?? Number.NEGATIVE_INFINITY));
+}
+
 /**
  * Returns the parameters of `GET /events/series` for those of the page. The interval follows from the range when the page
  * has none.

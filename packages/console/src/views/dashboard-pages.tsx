@@ -44,7 +44,7 @@ export function DashboardsPage() {
         </p>
       )}
       {data && data.dashboards.length > 0 && <DashboardTable dashboards={data.dashboards} />}
-      {data && <NameForm label="Name of a new dashboard" action="Make it" onName={create} />}
+      {data && <NameForm label="Name of a new dashboard" action="Make it" isMain onName={create} />}
       {failure && <Problem error={failure} />}
     </>
   );
