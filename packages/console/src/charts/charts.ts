@@ -2,6 +2,6 @@
 
 export { partialBuckets, timeOfBuckets } from './buckets.ts';
 export { Swatch, strokeOf } from './legend.tsx';
-export { comparison, type GroupKey, type Line, labelOfKey, linesOf, seriesParams } from './series.ts';
+export { type GroupKey, type Line, labelOfKey, linesOf, seriesParams } from './series.ts';
 export { SeriesChart } from './series-chart.tsx';
 export { SeriesTable } from './series-table.tsx';
