@@ -247,6 +247,8 @@ test('axe-core finds nothing on the home page, which asks once for all its numbe
   const { page, faults } = await openMorning();
   await shown(page.getByRole('region', { name: 'What changed' }).getByText(/^a_name_/));
   await page.goto(`${pipeline.services['query-api'].url}/console/#/settings`);
+  // Otherwise the page may only ever see the address of Home again.
+  await shown(page.getByRole('heading', { name: 'Settings', level: 1 }));
   const asked: string[] = [];
   page.on('request', (request) => {
     const { pathname } = new URL(request.url());
