@@ -40,10 +40,7 @@ Exit codes: 0 all is well; 1 something was wrong; 2 the arguments are wrong.`;
 const EXIT_CODE_INTERRUPTED = 130;
 const PROGRESS_MS = 10_000;
 
-/**
- * So little that streams of the hostile tenant fail, as queries do that read years; enough for the ordinary tenant, unless
- * the machine is so busy that its stream has to catch up.
- */
+/** So little that queries of the hostile tenant fail, as those do that read years; enough for the ordinary tenant. */
 const QUERY_BYTES_READ_MAX = String(12 * 1_024 * 1_024);
 
 const root = join(import.meta.dirname, '..');

@@ -240,6 +240,10 @@ test('the menu opens, closes and leads on by keyboard, also on a phone', async (
   await page.setViewportSize({ width: 360, height: 740 });
   const menu = page.locator('summary', { hasText: 'Operate' });
   const link = page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Dead letters' });
+  const pages = page.getByRole('button', { name: 'Menu' });
+  expect((await page.locator('header').boundingBox())?.height).toBeLessThan(60);
+  await tabTo(page, pages);
+  await page.keyboard.press('Enter');
   await tabTo(page, menu);
   await page.keyboard.press('Enter');
   await shown(link);
@@ -250,6 +254,14 @@ test('the menu opens, closes and leads on by keyboard, also on a phone', async (
     false,
     'Operate',
   ]);
+  // The menu closes first, then all pages.
+  await page.keyboard.press('Escape');
+  expect([await menu.isVisible(), await page.evaluate('document.activeElement.textContent.trim()')]).toEqual([
+    false,
+    'Menu',
+  ]);
+  await page.keyboard.press('Enter');
+  await tabTo(page, menu);
   await page.keyboard.press('Enter');
   await tabTo(page, link);
   await page.keyboard.press('Enter');
@@ -310,8 +322,10 @@ test('the pipeline has its last hour as lines and as numbers', async () => {
   await shown(page.getByRole('img', { name: /^Accepted events a second/ }).locator('canvas'));
   await shown(page.getByRole('img', { name: /^Stored messages a second/ }).locator('canvas'));
   const lag = page.getByRole('region', { name: 'Lag in seconds' });
-  await tabTo(page, lag.locator('summary'));
-  await page.keyboard.press('Enter');
+  for (const name of ['More of the chart', 'All numbers']) {
+    await tabTo(page, lag.locator('summary', { hasText: name }));
+    await page.keyboard.press('Enter');
+  }
   await shown(lag.getByRole('row', { name: /13:31 3.1$/ }));
   await shown(lag.getByRole('row', { name: /13:59 –$/ }));
   await expectAccessible(page, 'pipeline-history');

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser, Page } from 'playwright-core';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
-import { expectAccessible, openSignedInConsole, takePictures } from '../kit/clients/console-page.ts';
+import { expectAccessible, openMore, openSignedInConsole, takePictures } from '../kit/clients/console-page.ts';
 import { shown, takePicture } from '../kit/clients/pages.ts';
 import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
@@ -220,6 +220,7 @@ test.each(['line', 'bar', 'stacked'])(
     const { page, faults } = await open(`#/explore?${query}&markers=paid`);
     await shown(page.getByRole('img', { name: /^Chart/ }).locator('canvas'));
     const saved = page.waitForEvent('download');
+    await openMore(page);
     await page.getByRole('button', { name: 'Save as SVG' }).click();
     const download = await saved;
     expect(download.suggestedFilename()).toBe('chart.svg');

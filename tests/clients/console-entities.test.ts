@@ -214,7 +214,9 @@ test.each([
   const sessions = (await timeline.locator('.session').allTextContents()).map((text) => text.replace('day, ', 'day '));
   expect(sessions[0]).toBe(later);
   expect(sessions.at(-1)).toMatch(/^Session from 2[12]:00:00 to 2[12]:20:00: 2 events, 20 minutes$/);
-  await shown(page.getByRole('row', { name: /^plan "pro" \d+ \w+ \d{4}, / }));
+  // How long ago it was set is said, and when in full.
+  const set = page.getByRole('row', { name: /^plan "pro" (now|\d+ \w+ ago)$/ }).locator('time');
+  expect(await set.getAttribute('title')).toMatch(/^\d+ \w+ \d{4}, \d\d:\d\d:\d\d \(.*Z\)$/);
   expect(faults).toEqual([]);
 });
 

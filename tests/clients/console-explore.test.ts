@@ -3,7 +3,7 @@ import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
-import { expectAccessible, type Look, openSignedInConsole, tourOf } from '../kit/clients/console-page.ts';
+import { expectAccessible, type Look, openMore, openSignedInConsole, tourOf } from '../kit/clients/console-page.ts';
 import { shown, tabTo, takePicture } from '../kit/clients/pages.ts';
 import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import type { EventPage } from '../kit/records.ts';
@@ -240,6 +240,7 @@ test('a chart is broken down by a property through the menus; a number of a day 
   await page.getByRole('button', { name: 'Apply' }).click();
   await eventually(() => parametersOf(page)['groupBy']).toBe('properties.plan');
   await shown(page.getByRole('table', { name: 'Totals of Events by plan' }).getByRole('link', { name: 'pro' }));
+  await openMore(page);
   await page.getByText('All numbers', { exact: true }).click();
   const table = page.getByRole('table', { name: 'Every week of the chart' });
   const number = table.locator('tbody td a').first();
@@ -332,7 +333,9 @@ test('features by plan, sign-ups by country and retention of organizations by pl
   ]);
   expect(clicks()).toBeLessThanOrEqual(5);
 
-  await page.goto(`${owners.services['query-api'].url}/console/#/explore?${MONTHS}`);
+  // Cohorts of so few days are of days.
+  const days = 'startDate=2026-02-01&endDate=2026-02-10';
+  await page.goto(`${owners.services['query-api'].url}/console/#/explore?${days}`);
   await click(page.getByRole('link', { name: 'Retention' }));
   await select(page.getByLabel('Who comes back'), 'Organizations');
   await choose('Break down by', /^Organization: plan /);
@@ -492,6 +495,8 @@ test('a chart is read and zoomed by keyboard and by dragging, and saved as a pic
   });
   await shown(page.locator('.chart canvas'));
   await shown(page.getByText('Vertical lines: deployed (1)'));
+  await tabTo(page, page.locator('summary', { hasText: 'More of the chart' }));
+  await page.keyboard.press('Enter');
   await tabTo(page, page.getByLabel('Read a time'));
   await page.keyboard.press('Home');
   await page.keyboard.press('ArrowRight');
@@ -515,6 +520,7 @@ test('a chart is read and zoomed by keyboard and by dragging, and saved as a pic
   });
   await shown(page.locator('.chart canvas'));
   const download = page.waitForEvent('download');
+  await openMore(page);
   await page.getByRole('button', { name: 'Save as PNG' }).click();
   expect((await readFile(await (await download).path())).subarray(1, 4).toString()).toBe('PNG');
   expect(faults).toEqual([]);
@@ -526,12 +532,44 @@ test('a bar is read wherever the pointer is on it, and by the slider', async () 
   const box = await boxOfChart(page);
   for (const place of [1.2, 1.8]) {
     await page.mouse.move(box.x + (10.5 / 28) * box.width, box.y + 50);
-    await shown(page.getByText(/^11 Feb 2026: Events 2/));
+    await eventually(() => page.locator('.tip').textContent()).toBe('11 Feb 2026Events2');
     await page.mouse.move(box.x + (place / 28) * box.width, box.y + 50);
-    await shown(page.getByText(/^2 Feb 2026: Events 2/));
+    await eventually(() => page.locator('.tip').textContent()).toBe('2 Feb 2026Events2');
   }
+  // A click stays, with what can be done.
+  await page.mouse.click(box.x + (1.5 / 28) * box.width, box.y + 50);
+  await shown(page.getByText('2 Feb 2026: Events 2'));
+  await openMore(page);
   await page.getByLabel('Read a time').press('End');
   await shown(page.getByText('28 Feb 2026: Events 0'));
+  expect(faults).toEqual([]);
+});
+
+test('a name of the legend hides its line by keyboard, and shows it again; the box has the largest first', async () => {
+  const { page, faults } = await open(`#/explore?${MONTHS}&groupBy=event&interval=week&timeZone=UTC`, { zone: 'UTC' });
+  await shown(page.locator('.chart canvas'));
+  const box = await boxOfChart(page);
+  const names = async () => {
+    await page.mouse.move(box.x + 5, box.y + 50);
+    await page.mouse.move(box.x + 10, box.y + 50);
+    return await page.locator('.tip tr td:first-child').allInnerTexts();
+  };
+  const values = async () => (await page.locator('.tip td:nth-child(2)').allInnerTexts()).map(Number);
+  await eventually(async () => (await names()).length).toBeGreaterThan(1);
+  const [all, counts] = [await names(), await values()];
+  expect(counts).toEqual(counts.toSorted((one, other) => other - one));
+  const [first = ''] = all;
+  const legend = page.getByRole('list', { name: 'Lines of the chart' });
+  const name = legend.getByRole('button', { name: first, exact: true });
+  await tabTo(page, name);
+  await page.keyboard.press('Space');
+  await eventually(names).toEqual(all.slice(1));
+  expect([await name.getAttribute('aria-pressed'), await legend.getByRole('button').count()]).toEqual([
+    'false',
+    all.length,
+  ]);
+  await page.keyboard.press('Space');
+  await eventually(names).toEqual(all);
   expect(faults).toEqual([]);
 });
 

@@ -1,12 +1,27 @@
 import { eventually } from '@sluice/shared/testing/eventually';
-import type { Browser, Page } from 'playwright-core';
+import type { Browser } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
-import { expectAccessible, openConsole, openSignedInConsole, takePictures } from '../kit/clients/console-page.ts';
+import {
+  expectAccessible,
+  type Opened,
+  openConsole,
+  openSignedInConsole,
+  takePictures,
+} from '../kit/clients/console-page.ts';
 import { shown, tabTo } from '../kit/clients/pages.ts';
 import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
 const DAY_MS = 86_400_000;
+
+/** The last one of the days of an overview. */
+const YESTERDAY = 28;
+
+/** What tests look at of `GET /overview`. */
+interface Overview {
+  readonly days: readonly string[];
+  readonly figures: readonly { readonly value: number | null }[];
+}
 
 let pipeline: Tenant;
 let browser: Browser;
@@ -14,13 +29,6 @@ let browser: Browser;
 beforeAll(async () => {
   [pipeline, browser] = await Promise.all([takeTenant('consolehome'), sharedBrowser()]);
 });
-
-/** The figures of a page by their names. */
-async function figuresOf(page: Page): Promise<Record<string, string>> {
-  const terms = await page.locator('.figures dt').allTextContents();
-  const values = await page.locator('.figures .figure').allTextContents();
-  return Object.fromEntries(terms.map((term, index) => [term, values[index] ?? '']));
-}
 
 test('a first visitor is told how to send an event, without violations', async () => {
   const { page, faults } = await openSignedInConsole({ pipeline, browser });
@@ -34,34 +42,18 @@ test('a first visitor is told how to send an event, without violations', async (
 test('the first event appears as it is stored, and then its numbers', async () => {
   const { page, faults } = await openSignedInConsole({ pipeline, browser });
   await shown(page.getByText('Waiting for the first event'));
-  const now = Date.now();
-  const events = [
-    { event: 'signed_up', timestamp: new Date(now - 60_000).toISOString() },
-    { event: 'paid', timestamp: new Date(now - 2 * DAY_MS).toISOString() },
-    { event: 'paid', timestamp: new Date(now - 3 * DAY_MS).toISOString() },
-    { event: 'paid', timestamp: new Date(now - 9 * DAY_MS).toISOString() },
-    { event: 'paid', timestamp: new Date(now - 40 * DAY_MS).toISOString() },
-  ];
-  const submission = { foreignUserGroupId: 'acme', foreignUserId: 'jane', events };
+  const submission = { foreignUserGroupId: 'acme', foreignUserId: 'jane', events: [{ event: 'signed_up' }] };
   expect((await pipeline.submit(submission)).status).toBe(202);
   await shown(page.getByText('The first event has arrived.'));
   await shown(page.getByRole('rowheader', { name: 'signed_up' }));
   await pipeline.drained();
   await tabTo(page, page.getByRole('button', { name: 'Show the numbers' }));
   await page.keyboard.press('Enter');
-  await eventually(() => figuresOf(page)).toEqual({
-    ...{ 'Events, last 24 hours': '1', 'Events, last 7 days': '3', 'Events, last 30 days': '4' },
-    ...{ 'Users, last 24 hours': '1', 'Users, last 7 days': '1', 'Users, last 30 days': '1' },
-  });
-  const top = page.getByRole('table', { name: 'In the last 7 days' }).locator('tbody tr');
-  await eventually(() => top.allInnerTexts()).toEqual(['paid\t2\t1\t+100%', 'signed_up\t1\t0\tnew']);
-  await shown(page.getByRole('region', { name: 'Newest users' }).getByRole('link', { name: 'jane' }));
-  await shown(page.getByRole('region', { name: 'Newest organizations' }).getByRole('link', { name: 'acme' }));
+  await shown(page.getByText('today so far: 1').first());
   await shown(page.getByText('Everything that was accepted is stored.'));
-  // A figure is that of the chart behind it: both count days of the time zone.
-  await page.getByRole('link', { name: 'Chart' }).nth(1).click();
-  await shown(page.getByText('Total 3.'));
-  await eventually(() => page.getByLabel('Range').inputValue()).toBe('7d');
+  await shown(page.getByText(/This compares a day with the same weekday .* so it begins on/));
+  await shown(page.getByText('Nothing happened yesterday.'));
+  await takePictures(page, 'home-new');
   expect(faults).toEqual([]);
 });
 
@@ -98,36 +90,177 @@ test('where nothing has happened lately, the home page says when something did',
   expect(faults).toEqual([]);
 });
 
-test('axe-core finds nothing on the home page, which fits a phone and waits while query-api is busy', async () => {
-  const long = 'a_name_without_a_space_'.repeat(5);
-  const submission = { foreignUserGroupId: long, foreignUserId: long, events: [{ event: long }] };
-  expect((await pipeline.submit(submission)).status).toBe(202);
+/** A name that no line has room for. */
+const LONG = 'a_name_without_a_space_'.repeat(8);
+
+/** Fills a workspace with four weeks, of which yesterday was unusual. */
+async function fillWeeks(key: string): Promise<Overview> {
+  const before = await overviewOf(key);
+  const send = async (day: number, user: string, events: readonly object[]) => {
+    const timestamp = new Date(Date.parse(before.days[day] ?? '') + DAY_MS / 2).toISOString();
+    const submission = { foreignUserGroupId: user === 'jane' ? 'acme' : LONG, foreignUserId: user, events };
+    const timed = { ...submission, events: events.map((event) => ({ ...event, timestamp })) };
+    expect((await pipeline.submit(timed, { key })).status).toBe(202);
+  };
+  const some = (count: number, event: object) => Array.from({ length: count }, () => event);
+  for (let day = 0; day < YESTERDAY; day += 1) {
+    await send(day, 'jane', some(30, { event: 'signed_up' }));
+    await send(day, 'joe', some(20, { event: 'opened', properties: { plan: 'pro' } }));
+    await send(day, `user-${day % 4}`, some(20, { event: 'opened', properties: { plan: 'free' } }));
+  }
+  await send(YESTERDAY, 'jane', some(5, { event: 'signed_up' }));
+  await send(YESTERDAY, 'joe', some(2, { event: 'opened', properties: { plan: 'pro' } }));
+  await send(YESTERDAY, 'jim', some(38, { event: 'opened', properties: { plan: 'free' } }));
+  await send(YESTERDAY, 'jim', some(25, { event: LONG, properties: { [LONG.slice(0, 90)]: LONG.slice(0, 90) } }));
   await pipeline.drained();
+  return await overviewOf(key);
+}
+
+async function overviewOf(key: string): Promise<Overview> {
+  const { status, body } = await pipeline.get('/overview?timeZone=Europe/Berlin', key);
+  expect(status).toBe(200);
+  return body as object as Overview;
+}
+
+let weeks: { readonly key: string; readonly overview: Overview };
+
+beforeAll(async () => {
+  const key = await pipeline.addKey('weeks', ['ingest', 'query', 'admin']);
+  weeks = { key, overview: await fillWeeks(key) };
+});
+
+/** Opens Home of the workspace with four weeks. */
+async function openMorning(): Promise<Opened> {
+  const opened = await openConsole({ pipeline, browser });
+  await opened.page.getByLabel('API key').fill(weeks.key);
+  await opened.page.keyboard.press('Enter');
+  return opened;
+}
+
+test('the morning shows what was unusual, says what was expected, and leads to the chart of it', async () => {
+  const { page, faults } = await openMorning();
+  const changes = page.getByRole('region', { name: 'What changed' }).getByRole('listitem');
+  await shown(changes.filter({ hasText: 'signed_up' }));
+  expect(await changes.allInnerTexts()).toEqual([
+    expect.stringMatching(/^▲ new\s+a_name_.*\s+expected 0 to 4, was 25$/),
+    expect.stringMatching(/^▼ −83%\s+signed_up\s+expected 16 to 48, was 5$/),
+    expect.stringMatching(/^▼ −90%\s+opened with plan = pro\s+expected in 22.5% to 87.5%, was in 5% of 40 events$/),
+    expect.stringMatching(/^▲ \+90%\s+opened with plan = free\s+expected in 22.5% to 87.5%, was in 95% of 40 events$/),
+  ]);
+  await changes.getByRole('link', { name: 'signed_up' }).click();
+  await shown(page.getByText(`Total ${30 * YESTERDAY + 5}.`));
+  await page.goBack();
+  const pro = page.getByRole('link', { name: 'opened with plan = pro' });
+  await shown(pro);
+  await tabTo(page, pro);
+  await page.keyboard.press('Enter');
+  await shown(page.getByText(`Total ${20 * YESTERDAY + 2}.`));
+  expect(faults).toEqual([]);
+});
+
+test('each figure is that of the chart behind it', async () => {
+  const { page, faults } = await openMorning();
+  const figures = page.locator('.morning > div');
+  await eventually(() => figures.count()).toBe(4);
+  const values = await figures.locator('.figure').allInnerTexts();
+  expect(values).toEqual(weeks.overview.figures.map(({ value }) => String(value)));
+  expect(values).toEqual(['70', '3', '2', '7']);
+  for (const [index, value] of values.entries()) {
+    await figures.nth(index).locator('.figure a').click();
+    await shown(page.getByText(new RegExp(`^Total ${value}\\.`)));
+    await page.goBack();
+    await eventually(() => figures.count()).toBe(4);
+  }
+  await page.getByRole('link', { name: '28 days of Events' }).click();
+  await shown(page.getByText('Total 2,030.'));
+  await page.goBack();
+  const top = page.getByRole('table', { name: 'Yesterday, beside a week before' }).locator('tbody tr');
+  await eventually(() => top.allInnerTexts()).toEqual([
+    expect.stringMatching(/^opened\t40\t40\tsame/),
+    expect.stringMatching(/^a_name_.*\t25\t0\t▲ new/),
+    expect.stringMatching(/^signed_up\t5\t30\t▼ −83%/),
+  ]);
+  await top.getByRole('link', { name: 'signed_up' }).click();
+  await shown(page.getByText('Total 5.'));
+  expect(faults).toEqual([]);
+});
+
+test('a dashboard that was pinned is on the home page of its workspace, in this browser, until it is deleted', async () => {
+  const query = pipeline.services['query-api'].url;
+  const send = async (method: string, path: string, body?: object) => {
+    const headers = { authorization: `Bearer ${weeks.key}`, ...(body && { 'content-type': 'application/json' }) };
+    const response = await fetch(`${query}/${path}`, { method, headers, ...(body && { body: JSON.stringify(body) }) });
+    expect(response.ok).toBe(true);
+    return response.status === 204 ? '' : ((await response.json()) as { id: string }).id;
+  };
+  const view = await send('POST', 'views', { name: 'Sign-ups', report: 'series', parameters: { event: 'signed_up' } });
+  const id = await send('POST', 'dashboards', { name: 'Mornings', tiles: [{ view, width: 1 }] });
+  const { page, faults } = await openMorning();
+  await shown(page.getByRole('region', { name: 'What changed' }));
+  await page.goto(`${query}/console/#/dashboards/${id}`);
+  const pin = page.getByRole('button', { name: 'Pin to Home' });
+  await shown(pin);
+  await tabTo(page, pin);
+  await page.keyboard.press('Enter');
+  await eventually(() => pin.getAttribute('aria-pressed')).toBe('true');
+  await page.goto(`${query}/console/#/home`);
+  const pinned = page.getByRole('region', { name: 'Mornings' });
+  await shown(pinned.getByRole('heading', { name: 'Sign-ups' }));
+  await shown(pinned.locator('canvas'));
+  await expectAccessible(page, 'home-pinned');
+  await page.reload();
+  await shown(pinned.getByRole('heading', { name: 'Sign-ups' }));
+  await send('DELETE', `dashboards/${id}`);
+  await page.reload();
+  await shown(page.getByRole('region', { name: 'What changed' }));
+  await eventually(() => pinned.count()).toBe(0);
+  expect(await page.getByRole('alert').count()).toBe(0);
+  expect(faults).toEqual([]);
+});
+
+test('while query-api is busy the home page says so and tries again; then it says that it could not', async () => {
   const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/settings');
   const { url } = pipeline.services['query-api'];
-  let [asked, most] = [0, 0];
-  const refused = new Set<string>();
-  await page.route('**/events/series?*', async (route) => {
+  const busy = { status: 503, headers: { 'retry-after': '0' }, json: { message: 'The service is busy.' } };
+  const seen = Promise.withResolvers<void>();
+  let asked = 0;
+  await page.route('**/overview?*', async (route) => {
     asked += 1;
-    most = Math.max(most, asked);
-    const asks = new URL(route.request().url()).search;
-    if (refused.has(asks) || refused.size >= 4) await route.continue();
-    else {
-      refused.add(asks);
-      await route.fulfill({ status: 503, headers: { 'retry-after': '0' }, json: { message: 'The service is busy.' } });
-    }
-    asked -= 1;
+    if (asked === 2) await seen.promise;
+    await route.fulfill(busy);
   });
   await page.goto(`${url}/console/#/home`);
-  await eventually(async () => Object.values(await figuresOf(page)).filter((value) => /\d/.test(value)).length).toBe(6);
-  await page.unroute('**/events/series?*');
-  expect(refused.size).toBe(4);
-  expect(most).toBeLessThanOrEqual(3);
-  await shown(page.getByRole('table', { name: 'In the last 7 days' }));
-  await shown(page.locator('.chart canvas'));
+  await shown(page.getByText('query-api is busy. Trying again …'));
+  await takePictures(page, 'home-busy');
+  seen.resolve();
+  await shown(page.getByRole('alert').getByText('The service is busy.'));
+  expect(asked).toBe(5);
+  expect(await page.locator('main').textContent()).not.toContain('…');
+  await takePictures(page, 'home-failed');
+  await page.unroute('**/overview?*');
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await shown(page.getByRole('region', { name: 'What changed' }));
+  expect(faults).toEqual([]);
+});
+
+test('axe-core finds nothing on the home page, which asks once for all its numbers and fits a phone', async () => {
+  const { page, faults } = await openMorning();
+  await shown(page.getByRole('region', { name: 'What changed' }).getByText(/^a_name_/));
+  await page.goto(`${pipeline.services['query-api'].url}/console/#/settings`);
+  const asked: string[] = [];
+  page.on('request', (request) => {
+    const { pathname } = new URL(request.url());
+    if (!pathname.startsWith('/console')) asked.push(pathname);
+  });
+  await page.goto(`${pipeline.services['query-api'].url}/console/#/home`);
+  await shown(page.getByText('Everything that was accepted is stored.'));
+  await shown(page.getByRole('region', { name: 'What changed' }).getByText(/^a_name_/));
+  expect(asked.filter((path) => path !== '/pipeline')).toEqual(['/overview']);
   await expectAccessible(page, 'home');
-  await page.setViewportSize({ width: 390, height: 844 });
-  await takePictures(page, 'home', '-390');
-  await eventually(() => page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+  for (const width of [390, 360]) {
+    await page.setViewportSize({ width, height: 844 });
+    await takePictures(page, 'home', `-${width}`);
+    await eventually(() => page.evaluate('document.documentElement.scrollWidth')).toBe(width);
+  }
   expect(faults).toEqual([]);
 });

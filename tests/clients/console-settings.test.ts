@@ -2,7 +2,7 @@ import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import type { Browser } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
-import { expectAccessible, openSignedInConsole } from '../kit/clients/console-page.ts';
+import { expectAccessible, openMore, openSignedInConsole } from '../kit/clients/console-page.ts';
 import { shown, tabTo } from '../kit/clients/pages.ts';
 import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
@@ -36,6 +36,7 @@ test('the time zone and the week of the settings count in lists and charts, and 
   await page.goto(page.url().replace(/#.*/, '#/chart?startDate=2026-02-28&endDate=2026-02-28&interval=week'));
   await shown(page.getByText('Total 1.'));
   await shown(page.getByText('28 Feb 2026, 00:00:00'));
+  await openMore(page);
   await page.getByText('All numbers', { exact: true }).click();
   await shown(page.getByRole('rowheader', { name: '22 Feb 2026' }));
 
@@ -48,6 +49,32 @@ test('the time zone and the week of the settings count in lists and charts, and 
   await other.getByLabel('Time zone').fill('');
   await page.goto(page.url().replace(/#.*/, '#/events'));
   await shown(page.getByText('1 Mar 2026, 03:30:00'));
+  expect(faults).toEqual([]);
+});
+
+test('the theme is chosen in the header or the settings, counts for charts as well, and stays', async () => {
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/settings');
+  const ground = () =>
+    page.evaluate(
+      "getComputedStyle(document.querySelector('body')).colorScheme + getComputedStyle(document.documentElement).backgroundColor",
+    );
+  expect(await ground()).toBe('light darkrgb(255, 255, 255)');
+  const theme = (name: string) => page.getByRole('button', { name: `Theme: ${name}` });
+  await tabTo(page, theme('system'));
+  await page.keyboard.press('Enter');
+  await shown(theme('light'));
+  await page.emulateMedia({ colorScheme: 'dark' });
+  expect(await ground()).toBe('lightrgb(255, 255, 255)');
+  await page.keyboard.press('Enter');
+  await shown(theme('dark'));
+  await page.emulateMedia({ colorScheme: 'light' });
+  expect(await ground()).toBe('darkrgb(18, 22, 28)');
+  await page.reload();
+  await shown(theme('dark'));
+  expect(await ground()).toBe('darkrgb(18, 22, 28)');
+  await page.getByLabel('Colors').selectOption('As the system');
+  await shown(theme('system'));
+  expect(await ground()).toBe('light darkrgb(255, 255, 255)');
   expect(faults).toEqual([]);
 });
 

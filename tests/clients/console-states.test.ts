@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 /** Each page that loads something, and a text that it shows then. */
 const PAGES: Readonly<Record<string, string | RegExp>> = {
-  home: 'Newest users',
+  home: 'Nothing happened yesterday.',
   events: '1 of 1 event.',
   explore: 'Total 1.',
   users: /^First seen$/,

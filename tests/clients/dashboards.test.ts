@@ -2,9 +2,12 @@ import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { eventually } from '@sluice/shared/testing/eventually';
+import { until } from '@sluice/shared/testing/until';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { takePicture, violationsOf } from '../kit/clients/pages.ts';
+import { openSignedInConsole, SCHEMES } from '../kit/clients/console-page.ts';
+import { shown, takePicture, violationsOf } from '../kit/clients/pages.ts';
 import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import { writeCommitsOf } from '../kit/commits.ts';
 import { DocShell } from '../kit/doc-examples.ts';
@@ -157,4 +160,24 @@ test('a figure says when its numbers are not all there, or not exact', async () 
   expect(await figure('some').textContent()).toMatch(/Incomplete.*estimates.*a\?/);
   expect(await figure('gaps').locator('circle').count()).toBe(2);
   expect((await figure('gaps').locator('path').getAttribute('d'))?.match(/[ML]/g)).toEqual(['M', 'M']);
+});
+
+test('the console shows the same commits, as in the picture of the README', async () => {
+  const query = new URLSearchParams({
+    ...{ startDate: '2025-08-01', endDate: '2026-07-31', interval: 'month' },
+    ...{ groupBy: 'groupId', form: 'stacked' },
+  });
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, `#/explore?${query}`, { zone: 'UTC' });
+  await page.setViewportSize({ width: 1280, height: 800 });
+  const { total } = (await pipeline.get<Series>(`/events/series?interval=none&${RANGE}`)).body;
+  await shown(page.getByText(`Total ${total.toLocaleString('en-GB')}.`));
+  for (const colorScheme of SCHEMES) {
+    await page.emulateMedia({ colorScheme });
+    const box = await until('the chart to be drawn', () => page.locator('.chart .u-over').boundingBox());
+    await page.mouse.move(box.x + 0.6 * box.width, box.y + 20);
+    await page.mouse.move(box.x + 0.62 * box.width, box.y + 20);
+    await eventually(() => page.locator('.tip strong').textContent()).toBe('March 2026');
+    await takePicture(page, `console-${colorScheme}`);
+  }
+  expect(faults).toEqual([]);
 });

@@ -246,6 +246,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/overview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The numbers of yesterday, and what was unusual
+         * @description Whole days of a time zone: events, users and organizations of yesterday, and users of the seven days that end with it, each beside the same a week before. Names of events and values of their properties are compared with the same weekday of up to four weeks. Events are counted by hour; of their properties about 2,000 events of each day are looked at. The console's home page shows it.
+         */
+        get: operations["getOverview"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/events/export": {
         parameters: {
             query?: never;
@@ -927,6 +947,79 @@ export interface components {
              * @description In UTC, with milliseconds.
              */
             lastSeenAt: string;
+        };
+        Overview: {
+            timeZone: string;
+            /**
+             * Format: date-time
+             * @description In UTC, with milliseconds.
+             */
+            startDate: string;
+            /**
+             * Format: date-time
+             * @description The end of yesterday.
+             */
+            endDate: string;
+            /** @description When each day begins, the oldest first: yesterday, and the four weeks before it. */
+            days: string[];
+            /** @description With how many weeks before yesterday it can be compared: those since the first whole day with events. With fewer than 2 there are no `changes`. */
+            weeks: number;
+            figures: components["schemas"]["OverviewFigure"][];
+            /** @description The most unusual first: up to 20 names of events, and up to 20 values of properties. */
+            changes: components["schemas"]["OverviewChange"][];
+            /** @description The most frequent names of yesterday. */
+            topEvents: components["schemas"]["OverviewEvent"][];
+            /** @description The part of each day whose events were looked at for values of properties: all of it where no day has more than 2,000 events. `null` when that was too much. */
+            sampledShare: number | null;
+            /** @description Whether everything was computed within its time. */
+            complete: boolean;
+            /** @description Whether no distinct count is an estimate. */
+            exact: boolean;
+        };
+        /** @description Numbers are `null` when they were not computed in time. */
+        OverviewFigure: {
+            /**
+             * @description As `GET /events/series` names it.
+             * @enum {string}
+             */
+            measure: "count" | "users" | "organizations";
+            /** @description The number is of so many days, which end with yesterday. */
+            days: number;
+            value: number | null;
+            /** @description The same a week before. */
+            previous: number | null;
+            /** @description One for each day, or each week, the oldest first. */
+            values: (number | null)[];
+            /** @description Of today until now; `null` of several days. */
+            today: number | null;
+        };
+        OverviewChange: {
+            event: string;
+            /** @description The name of a property of the event; `null` where the number of events is unusual. */
+            property: string | null;
+            /** @description The value of the property, of its JSON type. */
+            value: unknown;
+            /** @description Yesterday; of a value, in the events that were looked at. */
+            count: number;
+            /** @description The counts of the same weekday in the weeks before, from the lowest to the highest, and 3 standard deviations of chance. */
+            expected: {
+                from: number;
+                to: number;
+            };
+            /** @description How far the count lies outside of the counts before, in standard deviations. */
+            deviation: number;
+            values: number[];
+            /** @description Of a value, the events of this name that were looked at, of each day: its share is what is compared. */
+            of: number[] | null;
+        };
+        OverviewEvent: {
+            event: string;
+            count: number;
+            expected: {
+                from: number;
+                to: number;
+            } | null;
+            values: number[];
         };
         SqlResult: {
             /** @description The columns, with their types in ClickHouse. */
@@ -3419,6 +3512,286 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Activity"];
+                };
+            };
+        };
+    };
+    getOverview: {
+        parameters: {
+            query?: {
+                /** @description The IANA time zone of the intervals. */
+                timeZone?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The overview. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "timeZone": "UTC",
+                     *       "startDate": "2026-02-01T00:00:00.000Z",
+                     *       "endDate": "2026-03-01T23:59:59.999Z",
+                     *       "days": [
+                     *         "2026-02-01T00:00:00.000Z",
+                     *         "2026-02-02T00:00:00.000Z",
+                     *         "2026-02-03T00:00:00.000Z",
+                     *         "2026-02-04T00:00:00.000Z",
+                     *         "2026-02-05T00:00:00.000Z",
+                     *         "2026-02-06T00:00:00.000Z",
+                     *         "2026-02-07T00:00:00.000Z",
+                     *         "2026-02-08T00:00:00.000Z",
+                     *         "2026-02-09T00:00:00.000Z",
+                     *         "2026-02-10T00:00:00.000Z",
+                     *         "2026-02-11T00:00:00.000Z",
+                     *         "2026-02-12T00:00:00.000Z",
+                     *         "2026-02-13T00:00:00.000Z",
+                     *         "2026-02-14T00:00:00.000Z",
+                     *         "2026-02-15T00:00:00.000Z",
+                     *         "2026-02-16T00:00:00.000Z",
+                     *         "2026-02-17T00:00:00.000Z",
+                     *         "2026-02-18T00:00:00.000Z",
+                     *         "2026-02-19T00:00:00.000Z",
+                     *         "2026-02-20T00:00:00.000Z",
+                     *         "2026-02-21T00:00:00.000Z",
+                     *         "2026-02-22T00:00:00.000Z",
+                     *         "2026-02-23T00:00:00.000Z",
+                     *         "2026-02-24T00:00:00.000Z",
+                     *         "2026-02-25T00:00:00.000Z",
+                     *         "2026-02-26T00:00:00.000Z",
+                     *         "2026-02-27T00:00:00.000Z",
+                     *         "2026-02-28T00:00:00.000Z",
+                     *         "2026-03-01T00:00:00.000Z"
+                     *       ],
+                     *       "weeks": 4,
+                     *       "figures": [
+                     *         {
+                     *           "measure": "count",
+                     *           "days": 1,
+                     *           "value": 1180,
+                     *           "previous": 1365,
+                     *           "values": [
+                     *             1365,
+                     *             1365,
+                     *             1365,
+                     *             1365,
+                     *             1365,
+                     *             1365,
+                     *             1365,
+                     *             1365,
+                     *             1365,
+                     *             1365,
+                     *             1365,
+                     *             1365,
+                     *             1365,
+                     *             1365,
+                     *             1365,
+                     *             1365,
+                     *             1365,
+                     *             1365,
+                     *             1365,
+                     *             1365,
+                     *             1365,
+                     *             1365,
+                     *             1365,
+                     *             1365,
+                     *             1365,
+                     *             1365,
+                     *             1365,
+                     *             1365,
+                     *             1180
+                     *           ],
+                     *           "today": 12
+                     *         },
+                     *         {
+                     *           "measure": "users",
+                     *           "days": 1,
+                     *           "value": 210,
+                     *           "previous": 240,
+                     *           "values": [
+                     *             240,
+                     *             240,
+                     *             240,
+                     *             240,
+                     *             240,
+                     *             240,
+                     *             240,
+                     *             240,
+                     *             240,
+                     *             240,
+                     *             240,
+                     *             240,
+                     *             240,
+                     *             240,
+                     *             240,
+                     *             240,
+                     *             240,
+                     *             240,
+                     *             240,
+                     *             240,
+                     *             240,
+                     *             240,
+                     *             240,
+                     *             240,
+                     *             240,
+                     *             240,
+                     *             240,
+                     *             240,
+                     *             210
+                     *           ],
+                     *           "today": 12
+                     *         },
+                     *         {
+                     *           "measure": "organizations",
+                     *           "days": 1,
+                     *           "value": 31,
+                     *           "previous": 30,
+                     *           "values": [
+                     *             30,
+                     *             30,
+                     *             30,
+                     *             30,
+                     *             30,
+                     *             30,
+                     *             30,
+                     *             30,
+                     *             30,
+                     *             30,
+                     *             30,
+                     *             30,
+                     *             30,
+                     *             30,
+                     *             30,
+                     *             30,
+                     *             30,
+                     *             30,
+                     *             30,
+                     *             30,
+                     *             30,
+                     *             30,
+                     *             30,
+                     *             30,
+                     *             30,
+                     *             30,
+                     *             30,
+                     *             30,
+                     *             31
+                     *           ],
+                     *           "today": 12
+                     *         },
+                     *         {
+                     *           "measure": "users",
+                     *           "days": 7,
+                     *           "value": 820,
+                     *           "previous": 790,
+                     *           "values": [
+                     *             760,
+                     *             775,
+                     *             790,
+                     *             820
+                     *           ],
+                     *           "today": null
+                     *         }
+                     *       ],
+                     *       "changes": [
+                     *         {
+                     *           "event": "signed_up",
+                     *           "count": 118,
+                     *           "expected": {
+                     *             "from": 304,
+                     *             "to": 431
+                     *           },
+                     *           "values": [
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             118
+                     *           ],
+                     *           "property": null,
+                     *           "value": null,
+                     *           "deviation": 16.5,
+                     *           "of": null
+                     *         }
+                     *       ],
+                     *       "topEvents": [
+                     *         {
+                     *           "event": "signed_up",
+                     *           "count": 118,
+                     *           "expected": {
+                     *             "from": 304,
+                     *             "to": 431
+                     *           },
+                     *           "values": [
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             365,
+                     *             118
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "sampledShare": 1,
+                     *       "complete": true,
+                     *       "exact": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Overview"];
                 };
             };
         };

@@ -30,9 +30,12 @@ export async function bundleConsole(): Promise<ReadonlyMap<string, string>> {
       resolve('uplot/dist/uPlot.min.css'),
       ...[
         'base/theme',
+        'shell/shell',
         'parts/style',
+        'pages/home',
         'pages/settings',
         'entities/entities',
+        'charts/charts',
         'explore/explore',
         'views/views',
         'operate/operate',
@@ -45,7 +48,7 @@ export async function bundleConsole(): Promise<ReadonlyMap<string, string>> {
     named('icon', 'svg', await readFile(join(FOLDER, 'src/shell/icon.svg'), 'utf8')),
   ]);
   let page = await readFile(join(FOLDER, 'src/shell/index.html'), 'utf8');
-  for (const name of files.keys()) page = page.replace(`{${name.replace(/-[0-9a-f]+\./, '.')}}`, name);
+  for (const name of files.keys()) page = page.replaceAll(`{${name.replace(/-[0-9a-f]+\./, '.')}}`, name);
   return files.set('index.html', page);
 }
 

@@ -28,6 +28,7 @@ export type QueryKind =
   | 'event_names'
   | 'event_sample'
   | 'activity'
+  | 'overview'
   | 'sql'
   | 'webhook_replay';
 

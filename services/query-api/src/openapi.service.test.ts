@@ -153,6 +153,7 @@ test.each([
   ['GET /events/values', '/events/values?property=event&endDate=2026-12-31'],
   ['GET /users/{foreignId}/activity', '/users/jane/activity'],
   ['GET /organizations/{foreignUserGroupId}/activity', '/organizations/jane/activity'],
+  ['GET /overview', '/overview?timeZone=Europe/Berlin'],
   ['GET /events/series', '/events/series?startDate=2026-02-27&endDate=2026-03-02'],
   ['GET /events/series', '/events/series?startDate=2026-03-01&groupBy=event,properties.plan&groups=1&compare=previous'],
   [
@@ -170,6 +171,7 @@ test.each([
   ['invalid_request', 'GET /events/values', '/events/values', 'a'],
   ['not_found', 'GET /users/{foreignId}/activity', '/users/nobody/activity', 'a'],
   ['invalid_request', 'GET /events/series', '/events/series', 'a'],
+  ['invalid_request', 'GET /overview', '/overview?timeZone=Mars', 'a'],
   ['invalid_request', 'GET /users/{foreignId}', '/users/jane?colour=1', 'a'],
   ['unauthorized', 'GET /events', '/events', 'nope'],
   ['missing_scope', 'GET /organizations', '/organizations', 'ingest-only'],

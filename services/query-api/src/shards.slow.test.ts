@@ -396,6 +396,7 @@ const EVERYTHING = [
   '/events/names',
   '/events/properties',
   '/events/series?startDate=2026-02-01',
+  '/overview',
 ];
 
 async function expectStatus(urls: readonly string[], status: number): Promise<void> {

@@ -57,6 +57,14 @@ export async function expectAccessible(page: Page, name: string, suffix = ''): P
   }
 }
 
+/** Opens what else can be done with the only chart of a page, by keyboard, unless it is open. */
+export async function openMore(page: Page): Promise<void> {
+  const more = page.locator('summary', { hasText: 'More of the chart' });
+  await more.focus();
+  if (!(await more.evaluate(({ parentElement }) => parentElement?.hasAttribute('open'))))
+    await page.keyboard.press('Enter');
+}
+
 /** Keeps a picture of a page in the colors of either scheme, named as {@link expectAccessible} does. */
 export async function takePictures(page: Page, name: string, suffix = ''): Promise<void> {
   for (const colorScheme of SCHEMES) {

@@ -378,6 +378,7 @@ export const QUERY_DOORS: Doors = {
   'GET /events/values': menu('/events/values', (random) => [
     ['property', pick(random, ['event', 'userId', groupOf(random)])],
   ]),
+  'GET /overview': fixed('/overview'),
   'GET /events/stream': stream,
   'GET /events/export': exported,
   'GET /users': entities('/users'),

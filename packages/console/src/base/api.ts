@@ -11,6 +11,7 @@ export type OrganizationPage = components['schemas']['OrganizationPage'];
 export type UserOrganizationPage = components['schemas']['UserOrganizationPage'];
 export type OrganizationUserPage = components['schemas']['OrganizationUserPage'];
 export type EventSeries = components['schemas']['EventSeries'];
+export type Overview = components['schemas']['Overview'];
 export type EventNames = components['schemas']['EventNames'];
 export type EventProperties = components['schemas']['EventProperties'];
 export type EventValues = components['schemas']['EventValues'];

@@ -1,15 +1,57 @@
 import { expect, test } from 'vitest';
-import { formatBytes, formatChange, formatCount, formatDuration } from './format.ts';
+import {
+  formatAgo,
+  formatBytes,
+  formatChange,
+  formatCount,
+  formatDuration,
+  formatExact,
+  formatNumber,
+} from './format.ts';
 
 test.each([
   [150, 100, '+50%'],
-  [50, 100, '-50%'],
+  [50, 100, '−50%'],
   [5, 0, 'new'],
   [0, 0, '–'],
   [null, 100, '–'],
   [100, null, '–'],
 ])('the change of %s from %s is %s', (value, before, change) => {
   expect(formatChange(value, before)).toBe(change);
+});
+
+test.each([
+  [-1234.5, '−1,234.5'],
+  [0, '0'],
+  [null, '–'],
+])('%s is written as %s', (value, text) => {
+  expect(formatNumber(value)).toBe(text);
+});
+
+test.each([
+  ['9007199254740993', '9,007,199,254,740,993'],
+  ['-12345.600000000000000000001', '-12,345.600000000000000000001'],
+  ['2026', '2026'],
+  ['1e300', '1e300'],
+])('%s in JSON is written as %s', (json, text) => {
+  expect(formatExact(json)).toBe(text);
+});
+
+const NOW = Date.parse('2026-03-10T12:00:00Z');
+
+test.each([
+  ['2026-03-10T12:00:00Z', 'now'],
+  ['2026-03-10T12:00:30Z', 'now'],
+  ['2026-03-10T11:59:20Z', '40 sec. ago'],
+  ['2026-03-10T11:48:00Z', '12 min. ago'],
+  ['2026-03-10T10:01:00Z', '1 hr. ago'],
+  ['2026-03-09T11:59:00Z', 'yesterday'],
+  ['2026-03-04T12:00:00Z', '6 days ago'],
+  ['2026-03-03T12:00:00Z', undefined],
+  ['2026-03-10T12:02:00Z', undefined],
+  ['never', undefined],
+])('%s was %s', (time, text) => {
+  expect(formatAgo(Date.parse(time), NOW)).toBe(text);
 });
 
 test.each([

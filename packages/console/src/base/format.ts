@@ -7,7 +7,19 @@ const PERCENT = new Intl.NumberFormat(undefined, {
 
 /** A number as a person reads it; a dash where there is none. */
 export function formatNumber(value: number | null): string {
-  return value === null ? '–' : NUMBER.format(value);
+  return value === null ? '–' : withMinus(NUMBER.format(value));
+}
+
+/** Returns a formatted number with a minus that is as wide as a plus, in place of a hyphen. */
+function withMinus(text: string): string {
+  return text.replace('-', '\u2212');
+}
+
+const EXACT = new Intl.NumberFormat(undefined, { useGrouping: 'min2', maximumFractionDigits: 100 });
+
+/** A number of JSON with all of its digits, in groups from five digits on: 2026 may be a year. */
+export function formatExact(json: string): string {
+  return /^-?\d+(\.\d+)?$/.test(json) ? EXACT.format(json as `${number}`) : json;
 }
 
 /** A number of things, as `2 events`. @param noun its plural ends with s */
@@ -26,7 +38,7 @@ export function formatShare(share: number | null): string {
 export function formatChange(value: number | null, before: number | null): string {
   if (value === null || before === null) return '–';
   if (before === 0) return value > 0 ? 'new' : '–';
-  return PERCENT.format(value / before - 1);
+  return withMinus(PERCENT.format(value / before - 1));
 }
 
 /** Short names of points in time on an axis. */
@@ -66,6 +78,27 @@ export function formatDuration(seconds: number | null): string {
   if (seconds === null) return '–';
   const [unit, length] = UNITS.find(([, each]) => seconds >= 2 * each) ?? ['second', 1];
   return inUnit(seconds / length, unit, 'long');
+}
+
+const AGO = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto', style: 'short' });
+
+/** A time is said by how long ago it was for so many seconds. */
+const AGO_MAX = 7 * 86_400;
+
+const AGO_UNITS: readonly (readonly [unit: Intl.RelativeTimeFormatUnit, seconds: number])[] = [
+  ['day', 86_400],
+  ['hour', 3_600],
+  ['minute', 60],
+  ['second', 1],
+];
+
+/** How long ago a time was, as `12 min ago`; `undefined` for one of more than a week ago, or to come. In milliseconds since 1970. */
+export function formatAgo(time: number, now: number): string | undefined {
+  const seconds = (now - time) / 1_000;
+  // The clock of whoever sent the time may be a little ahead.
+  if (!(seconds > -60) || seconds >= AGO_MAX) return undefined;
+  const [unit, length] = AGO_UNITS.find(([, each]) => seconds >= each) ?? ['second', 1];
+  return AGO.format(-Math.max(0, Math.floor(seconds / length)), unit);
 }
 
 const BYTE_UNITS = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte'];

@@ -1,28 +1,8 @@
 import { expect, test } from 'vitest';
 import { ApiError } from './api.ts';
-import { patiently, Slots } from './patience.ts';
+import { patiently } from './patience.ts';
 
 const busy = () => new ApiError(503, 'The service is busy; try again.', [], 0);
-
-test('so many tasks run at once, the others in their order, also after one that fails', async () => {
-  const slots = new Slots(2);
-  const begun: number[] = [];
-  const ends = Array.from({ length: 4 }, () => Promise.withResolvers<number>());
-  const results = ends.map(({ promise }, index) =>
-    slots.run(() => {
-      begun.push(index);
-      return promise;
-    }),
-  );
-  const outcome = Promise.allSettled(results);
-  expect(begun).toEqual([0, 1]);
-  ends[1]?.reject(new Error('failed'));
-  await expect(results[1]).rejects.toThrow('failed');
-  expect(begun).toEqual([0, 1, 2]);
-  for (const [index, { resolve }] of ends.entries()) resolve(index);
-  expect((await outcome).map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled', 'fulfilled']);
-  expect(begun).toEqual([0, 1, 2, 3]);
-});
 
 test('a request that finds query-api busy is sent again, and not for ever', async () => {
   const { signal } = new AbortController();
@@ -32,7 +12,12 @@ test('a request that finds query-api busy is sent again, and not for ever', asyn
     if (sent <= busyTimes) throw busy();
     return sent;
   };
-  expect(await patiently(() => send(3), signal)).toBe(4);
+  let busyTimes = 0;
+  const onBusy = () => {
+    busyTimes += 1;
+  };
+  expect(await patiently(() => send(3), signal, onBusy)).toBe(4);
+  expect(busyTimes).toBe(3);
   sent = 0;
   await expect(patiently(() => send(99), signal)).rejects.toThrow('busy');
   expect(sent).toBe(5);

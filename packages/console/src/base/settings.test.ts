@@ -1,15 +1,18 @@
 import { expect, test } from 'vitest';
 import { isTimeZone, parseSettings } from './settings.ts';
 
-const DEFAULTS = { timeZone: '', weekStart: 'monday', shortcuts: true };
+const DEFAULTS = { timeZone: '', weekStart: 'monday', theme: 'system', shortcuts: true, pinned: [] };
 
 test.each([
   [null, {}],
   ['', {}],
   ['null', {}],
-  ['{"timeZone":"Mars/Olympus","weekStart":"friday","shortcuts":"no","theme":"dark"}', {}],
+  ['{"timeZone":"Mars/Olympus","weekStart":"friday","shortcuts":"no","theme":"pink"}', {}],
+  ['{"pinned":"all"}', {}],
+  ['{"pinned":["a",1,"b","c","d"]}', { pinned: ['b', 'c', 'd'] }],
   ['{"timeZone":"Asia/Tokyo"}', { timeZone: 'Asia/Tokyo' }],
   ['{"weekStart":"sunday","shortcuts":false}', { weekStart: 'sunday', shortcuts: false }],
+  ['{"theme":"dark"}', { theme: 'dark' }],
 ])('%j is read as far as it is valid', (text, valid) => {
   expect(parseSettings(text)).toEqual({ ...DEFAULTS, ...valid });
 });

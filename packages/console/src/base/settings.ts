@@ -1,17 +1,26 @@
-import { computed, signal } from '@preact/signals';
+import { computed, effect, signal } from '@preact/signals';
 
 export const WEEK_STARTS = ['monday', 'saturday', 'sunday'] as const;
 
-/** How a person wants times and keys to be. They belong to the browser, and count in all its tabs and keys. */
+export const THEMES = ['system', 'light', 'dark'] as const;
+
+/** How a person wants times, colors and keys to be. They belong to the browser, and count in all its tabs and keys. */
 export interface Settings {
   /** An IANA name; `''` for the time zone of the browser. */
   readonly timeZone: string;
   readonly weekStart: (typeof WEEK_STARTS)[number];
+  /** The colors of the page; `system` for those that the browser prefers. */
+  readonly theme: (typeof THEMES)[number];
   /** Whether keys without Ctrl or Alt open pages; somebody who dictates may not want them. */
   readonly shortcuts: boolean;
+  /** The ids of dashboards that Home shows: a key sees those of its workspace. */
+  readonly pinned: readonly string[];
 }
 
-const DEFAULTS: Settings = { timeZone: '', weekStart: 'monday', shortcuts: true };
+/** Home shows so many dashboards at most. */
+const PINNED_MAX = 3;
+
+const DEFAULTS: Settings = { timeZone: '', weekStart: 'monday', theme: 'system', shortcuts: true, pinned: [] };
 
 /** What days and weeks of reports are by. */
 export type Calendar = Pick<Settings, 'timeZone' | 'weekStart'>;
@@ -30,11 +39,13 @@ export function parseSettings(text: string | null): Settings {
   } catch {
     return DEFAULTS;
   }
-  const { timeZone, weekStart, shortcuts } = stored;
+  const { timeZone, weekStart, theme, shortcuts, pinned } = stored;
   return {
     timeZone: typeof timeZone === 'string' && isTimeZone(timeZone) ? timeZone : DEFAULTS.timeZone,
     weekStart: WEEK_STARTS.find((day) => day === weekStart) ?? DEFAULTS.weekStart,
+    theme: THEMES.find((one) => one === theme) ?? DEFAULTS.theme,
     shortcuts: typeof shortcuts === 'boolean' ? shortcuts : DEFAULTS.shortcuts,
+    pinned: Array.isArray(pinned) ? pinned.filter((id) => typeof id === 'string').slice(-PINNED_MAX) : DEFAULTS.pinned,
   };
 }
 
@@ -62,15 +73,27 @@ export const timeZone = computed(() => settings.value.timeZone || BROWSER_ZONE);
 /** What days and weeks of reports are by. */
 export const calendar = computed<Calendar>(() => ({ timeZone: timeZone.value, weekStart: settings.value.weekStart }));
 
+/** The colors that the page has. */
+export const theme = computed(() => settings.value.theme);
+
 /** Changes settings, and keeps them. */
 export function changeSettings(change: Partial<Settings>): void {
   settings.value = { ...settings.value, ...change };
   localStorage.setItem(ITEM, JSON.stringify(settings.value));
 }
 
-/** Reads the stored settings, and takes over what another tab changes from now on. */
+/** Lets Home show a dashboard, or no longer. The one that was pinned first gives way to more than {@link PINNED_MAX}. */
+export function pinDashboard(id: string, isPinned: boolean): void {
+  const others = settings.value.pinned.filter((other) => other !== id);
+  changeSettings({ pinned: isPinned ? [...others, id].slice(-PINNED_MAX) : others });
+}
+
+/** Reads the stored settings, takes over what another tab changes from now on, and gives the page its colors. */
 export function followSettings(): void {
   settings.value = parseSettings(localStorage.getItem(ITEM));
+  effect(() => {
+    document.documentElement.style.colorScheme = theme.value === 'system' ? '' : theme.value;
+  });
   addEventListener('storage', ({ key, newValue }) => {
     if (key === ITEM) settings.value = parseSettings(newValue);
   });

@@ -13,6 +13,7 @@ function drawn(values: readonly (number | null)[][], given: Partial<Drawn> = {})
     interval: 'day',
     timeZone: 'UTC',
     form: 'line',
+    hidden: new Set(),
     partial: new Set(),
     markers: [],
     lines,
@@ -22,7 +23,7 @@ function drawn(values: readonly (number | null)[][], given: Partial<Drawn> = {})
 
 /** Returns the paths of a color, which stand for a line. */
 function pathsOf(svg: string, color: string): string[] {
-  return [...svg.matchAll(/<path d="([^"]*)" [^>]*?(?:stroke|fill)="(--[^"]*)"/g)]
+  return [...svg.matchAll(/<path d="([^"]*)" [^>]*?(?:stroke|fill)="((?:--|url)[^"]*)"/g)]
     .filter(([, d, found]) => found === color && d !== undefined && !d.startsWith('M12 '))
     .map(([, d = '']) => d);
 }
@@ -59,7 +60,7 @@ test('a zero is on the axis and the highest value at the top, of negative ones t
   expect(below).toBe('M70 194L287.5 340L505 194L722.5 48L940 194');
 });
 
-test('bars stand beside each other or, stacked, on top of each other; a partial one is pale', () => {
+test('bars stand beside each other or, stacked, on top of each other; a partial one is hatched', () => {
   const values = [
     [1, 2, 3, 4, 5],
     [5, 4, 3, 2, null],
@@ -71,11 +72,46 @@ test('bars stand beside each other or, stacked, on top of each other; a partial 
   expect([first.length, second.length]).toEqual([5, 4]);
   expect(second[0]).toBeGreaterThan(first[0] ?? 0);
   const stacked = svgOf(drawn(values, { form: 'stacked', partial: new Set(DAYS.slice(4)) }), '', colorOf);
-  const [lower = '', pale = ''] = pathsOf(stacked, '--series-0');
-  const [upper = ''] = pathsOf(stacked, '--series-1');
+  const [stripes = '', lower = ''] = pathsOf(stacked, '--series-0');
+  const [hatched = ''] = pathsOf(stacked, 'url(#hatch-0)');
+  const [, upper = ''] = pathsOf(stacked, '--series-1');
   expect(/V([\d.]+)/.exec(lower)?.[1]).toBe(/M[\d.]+ ([\d.]+)/.exec(upper)?.[1]);
-  expect([...lower.matchAll(/M/g), ...pale.matchAll(/M/g)].length).toBe(5);
-  expect(stacked).toContain('fill-opacity="0.4"');
+  expect([lower, hatched].map((path) => [...path.matchAll(/M/g)].length)).toEqual([4, 1]);
+  expect(stripes).not.toBe('');
+});
+
+test('no line leads to a partial bucket: it is a ring', () => {
+  const svg = svgOf(drawn([[8, 8, 8, 8, 1]], { partial: new Set(DAYS.slice(4)) }), '', colorOf);
+  expect(pathsOf(svg, '--series-0')).toEqual(['M70 48L287.5 48L505 48L722.5 48']);
+  expect(svg.match(/<circle cx="940" cy="303.5"/g)).toHaveLength(1);
+});
+
+test('a hidden line is not drawn or named, the others keep their colors, and the axis is theirs', () => {
+  const svg = svgOf(
+    drawn(
+      [
+        [1000, 0, 0, 0, 0],
+        [0, 8, 0, 8, 0],
+      ],
+      { hidden: new Set([0]) },
+    ),
+    '',
+    colorOf,
+  );
+  expect(pathsOf(svg, '--series-0')).toEqual([]);
+  expect(pathsOf(svg, '--series-1')).toEqual(['M70 340L287.5 48L505 340L722.5 48L940 340']);
+  expect([svg.includes('line 0'), svg.includes('line 1')]).toEqual([false, true]);
+});
+
+test('the time before is drawn beside few lines', () => {
+  const values = [1, 2, 3, 4, 5];
+  const previous = { total: null, values };
+  const withBefore = (count: number) => {
+    const { lines } = drawn(Array.from({ length: count }, () => values));
+    return svgOf(drawn([], { lines: lines.map((line) => ({ ...line, previous })) }), '', colorOf);
+  };
+  expect(pathsOf(withBefore(3), '--series-0')).toHaveLength(2);
+  expect(pathsOf(withBefore(4), '--series-0')).toHaveLength(1);
 });
 
 test('a chart without numbers, with one bucket, or with huge ones has only finite places', () => {

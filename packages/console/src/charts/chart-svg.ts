@@ -1,7 +1,7 @@
 import { axisFormat, formatNumber } from '../base/base.ts';
 import { endsOf, ticksOf } from './buckets.ts';
 import { DASHES, strokeOf } from './legend.tsx';
-import { type Drawn, partialOf, stack, wholeOf } from './plot-series.ts';
+import { type Drawn, drawnBefore, partialOf, shownLines, stack, wholeOf } from './plot-series.ts';
 
 type Values = readonly (number | null)[];
 
@@ -31,8 +31,9 @@ interface Scales {
  * @param colorOf returns a color of the style sheet by its name, such as `--text`
  */
 export function svgOf(drawn: Drawn, title: string, colorOf: (name: string) => string): string {
-  const { lines, form } = drawn;
-  const height = NAMES_TOP + NAME_HEIGHT * lines.length;
+  const { form } = drawn;
+  const shown = shownLines(drawn);
+  const height = NAMES_TOP + NAME_HEIGHT * shown.length;
   const numbers = numbersOf(drawn);
   const scales = scalesOf(drawn, numbers);
   const text = `fill="${escaped(colorOf('--text'))}"`;
@@ -41,15 +42,15 @@ export function svgOf(drawn: Drawn, title: string, colorOf: (name: string) => st
     ` role="img" font-family="system-ui, sans-serif" font-size="13"><title>${escaped(title)}</title>`,
     `<rect width="${WIDTH}" height="${height}" fill="${escaped(colorOf('--ground'))}"/>`,
     `<text x="12" y="26" font-size="15" font-weight="600" ${text}>${isolated(title)}</text>`,
-    ...shadesOf(drawn, scales, colorOf),
+    ...hatchesOf(drawn, colorOf),
     ...axesOf(drawn, scales, numbers, colorOf),
     ...(form === 'line' ? linesOf(drawn, scales, colorOf) : barsOf(drawn, scales, colorOf)),
     ...drawn.markers
       .map(scales.x)
       .filter((x) => x >= LEFT && x <= RIGHT)
       .map((x) => `<path d="M${x} ${TOP}V${BOTTOM}" stroke="${escaped(colorOf('--text'))}"/>`),
-    ...lines.flatMap(({ label, total }, index) => {
-      const y = NAMES_TOP + NAME_HEIGHT * index;
+    ...shown.flatMap(([{ label, total }, index], place) => {
+      const y = NAMES_TOP + NAME_HEIGHT * place;
       const { color, dash } = strokeOf(index);
       return [
         `<path d="M12 ${y - 4}H36" ${strokeAttributes(colorOf(`--series-${color}`), DASHES[dash] ?? [], form === 'line' ? 2 : 6)}/>`,
@@ -61,11 +62,12 @@ export function svgOf(drawn: Drawn, title: string, colorOf: (name: string) => st
 }
 
 /** Returns the numbers that the axis names, among them the lowest and the highest that is drawn, with round steps. */
-function numbersOf({ lines, form }: Drawn): number[] {
-  const values = lines.map(({ values }) => values);
+function numbersOf(chart: Drawn): number[] {
+  const shown = shownLines(chart);
+  const values = shown.map(([{ values }]) => values);
   const drawn = [
-    ...(form === 'stacked' ? stack(values).map(({ tops }) => tops) : values),
-    ...(form === 'stacked' ? [] : lines.map(({ previous }) => previous?.values ?? [])),
+    ...(chart.form === 'stacked' ? stack(values).map(({ tops }) => tops) : values),
+    ...(chart.form === 'stacked' ? [] : shown.map(([line]) => drawnBefore(line, shown)?.values ?? [])),
   ].flat();
   const [low, high] = drawn.reduce(
     ([least, most]: readonly [number, number], value) => [Math.min(least, value ?? 0), Math.max(most, value ?? 0)],
@@ -110,34 +112,33 @@ function axesOf(drawn: Drawn, { x, y, starts }: Scales, numbers: readonly number
   ];
 }
 
-/** Shades the buckets that are only partly in the range, so that they do not look like a drop. */
-function shadesOf(
-  { buckets, partial, form }: Drawn,
-  { x, starts, ends }: Scales,
-  colorOf: (name: string) => string,
-): string[] {
-  return buckets.flatMap((bucket, index) => {
-    if (!partial.has(bucket)) return [];
-    // The stretch of a line that leads to a point belongs to the point's bucket.
-    const [from, to] =
-      form === 'line' ? [starts[index === 0 ? 1 : index - 1], starts[index]] : [starts[index], ends[index]];
-    if (from === undefined || to === undefined) return [];
-    const [left = 0, right = 0] = [x(from), x(to)].toSorted((a, b) => a - b);
-    const fill = escaped(colorOf('--raised'));
-    return [`<rect x="${left}" y="${TOP}" width="${right - left}" height="${BOTTOM - TOP}" fill="${fill}"/>`];
+/** Returns the stripes of bars that are only partly in the range, so that they do not look like a drop. */
+function hatchesOf(drawn: Drawn, colorOf: (name: string) => string): string[] {
+  if (drawn.form === 'line' || drawn.partial.size === 0) return [];
+  return shownLines(drawn).map(([, index]) => {
+    const stroke = `stroke="${escaped(colorOf(`--series-${strokeOf(index).color}`))}" stroke-width="2"`;
+    const pattern = `id="hatch-${index}" width="6" height="6" patternUnits="userSpaceOnUse"`;
+    return `<pattern ${pattern}><path d="M-3 3L3 -3M0 6L6 0M3 9L9 3" ${stroke}/></pattern>`;
   });
 }
 
-function linesOf({ buckets, lines, partial }: Drawn, scales: Scales, colorOf: (name: string) => string): string[] {
-  return lines.flatMap(({ values, previous }, index) => {
+function linesOf(drawn: Drawn, scales: Scales, colorOf: (name: string) => string): string[] {
+  const { buckets, partial } = drawn;
+  const shown = shownLines(drawn);
+  return shown.flatMap(([line, index]) => {
     const { color, dash } = strokeOf(index);
     const stroke = colorOf(`--series-${color}`);
     const path = (of: Values, dashes: readonly number[], width: number) =>
       `<path d="${lineThrough(of, scales)}" ${strokeAttributes(stroke, dashes, width)}/>`;
+    const before = drawnBefore(line, shown);
+    const ring = `r="4" fill="${escaped(colorOf('--ground'))}" stroke="${escaped(stroke)}" stroke-width="2"`;
     return [
-      path(wholeOf(buckets, values, partial), DASHES[dash] ?? [], 2),
-      ...(partial.size > 0 ? [path(partialOf(buckets, values, partial), [1, 4], 2)] : []),
-      ...(previous ? [path(previous.values.slice(0, buckets.length), [3, 5], 1)] : []),
+      path(wholeOf(buckets, line.values, partial), DASHES[dash] ?? [], 2),
+      // No line leads to a number that is not all there: it would look like a drop.
+      ...partialOf(buckets, line.values, partial).map((value, at) =>
+        value === null ? '' : `<circle cx="${scales.x(scales.starts[at] ?? 0)}" cy="${scales.y(value)}" ${ring}/>`,
+      ),
+      ...(before ? [path(before.values.slice(0, buckets.length), [3, 5], 1)] : []),
     ];
   });
 }
@@ -155,12 +156,16 @@ function lineThrough(values: Values, { x, y, starts }: Scales): string {
     .join('');
 }
 
-function barsOf({ buckets, lines, partial, form }: Drawn, scales: Scales, colorOf: (name: string) => string): string[] {
+function barsOf(drawn: Drawn, scales: Scales, colorOf: (name: string) => string): string[] {
+  const { buckets, partial, form } = drawn;
   const { x, y, starts, ends } = scales;
   const isStacked = form === 'stacked';
-  const all = lines.map(({ values }) => values);
-  const count = isStacked ? 1 : lines.length;
-  return (isStacked ? stack(all) : all.map((tops) => ({ tops, bases: [] }))).flatMap(({ tops, bases = [] }, index) => {
+  const shown = shownLines(drawn);
+  const all = shown.map(([{ values }]) => values);
+  const count = isStacked ? 1 : shown.length;
+  const bars = isStacked ? stack(all) : all.map((tops) => ({ tops, bases: [] }));
+  return shown.flatMap(([line, index], place) => {
+    const { tops, bases = [] } = bars[place] ?? { tops: [] };
     const color = colorOf(`--series-${strokeOf(index).color}`);
     const bar = (at: number) => {
       const value = tops[at] ?? null;
@@ -169,19 +174,19 @@ function barsOf({ buckets, lines, partial, form }: Drawn, scales: Scales, colorO
       const room = x(ends[at] ?? 0) - left;
       const width = Math.max(1, (0.84 * room) / count);
       const [from, to] = [y(bases[at] ?? 0), y(value)];
-      const begin = left + 0.08 * room + (isStacked ? 0 : index * width);
+      const begin = left + 0.08 * room + (isStacked ? 0 : place * width);
       return `M${begin.toFixed(1)} ${from}h${width.toFixed(1)}V${to}h${(-width).toFixed(1)}z`;
     };
     const paths = (isPartial: boolean) =>
       buckets.map((bucket, at) => (partial.has(bucket) === isPartial ? bar(at) : '')).join('');
-    const before = isStacked ? undefined : lines[index]?.previous;
+    const before = isStacked ? undefined : drawnBefore(line, shown);
     const steps = buckets.map((_, at) => {
       const value = before?.values[at] ?? null;
       return value === null ? '' : `M${x(starts[at] ?? 0)} ${y(value)}H${x(ends[at] ?? 0)}`;
     });
     return [
       `<path d="${paths(false)}" fill="${escaped(color)}"/>`,
-      ...(partial.size > 0 ? [`<path d="${paths(true)}" fill="${escaped(color)}" fill-opacity="0.4"/>`] : []),
+      ...(partial.size > 0 ? [`<path d="${paths(true)}" fill="url(#hatch-${index})"/>`] : []),
       ...(before ? [`<path d="${steps.join('')}" ${strokeAttributes(color, [3, 5], 1)}/>`] : []),
     ];
   });

@@ -1,7 +1,7 @@
 // Series of numbers over time, drawn and as tables.
 
 export { partialBuckets, timeOfBuckets } from './buckets.ts';
-export { Legend, Swatch } from './legend.tsx';
-export { comparison, type GroupKey, type Line, labelOfKey, linesOf, seriesParams } from './series.ts';
+export { Swatch, strokeOf } from './legend.tsx';
+export { type GroupKey, type Line, labelOfKey, linesOf, seriesParams } from './series.ts';
 export { SeriesChart } from './series-chart.tsx';
 export { SeriesTable } from './series-table.tsx';

@@ -1,4 +1,3 @@
-import { formatNumber } from '../base/base.ts';
 import type { Line } from './series.ts';
 
 /** A chart has ten groups unless the address says otherwise, and a line for all others. */
@@ -12,14 +11,36 @@ export function strokeOf(index: number): { readonly color: number; readonly dash
   return { color: index % COLORS, dash: Math.floor(index / COLORS) % DASHES.length };
 }
 
-/** Which line of a chart is which, each with its total if it has one. */
-export function Legend({ lines }: { readonly lines: readonly Line[] }) {
+interface LegendProps {
+  readonly lines: readonly Line[];
+  /** The lines that are not drawn, by index. */
+  readonly hidden: ReadonlySet<number>;
+  /** Hides the lines of a name, or shows them again. */
+  readonly onToggle: (name: string) => void;
+  /** Somebody points at the name of a line, or at none any more. */
+  readonly onPoint: (index: number | undefined) => void;
+}
+
+/** Which line of a chart is which. Pointing at a name fades the other lines, a click hides its own. */
+export function Legend({ lines, hidden, onToggle, onPoint }: LegendProps) {
   return (
-    <ul class="legend">
-      {lines.map(({ label, total }, index) => (
+    <ul class="legend" aria-label="Lines of the chart">
+      {lines.map(({ label }, index) => (
         <li key={index}>
-          <Swatch index={index} />
-          <bdi>{label}</bdi> {total !== null && formatNumber(total)}
+          <button
+            type="button"
+            class="quiet"
+            aria-pressed={!hidden.has(index)}
+            title={hidden.has(index) ? 'Show this line' : 'Hide this line'}
+            onClick={() => onToggle(label)}
+            onPointerEnter={() => onPoint(index)}
+            onPointerLeave={() => onPoint(undefined)}
+            onFocus={() => onPoint(index)}
+            onBlur={() => onPoint(undefined)}
+          >
+            <Swatch index={index} />
+            <bdi>{label}</bdi>
+          </button>
         </li>
       ))}
     </ul>

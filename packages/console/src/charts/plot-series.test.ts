@@ -1,13 +1,16 @@
 import { expect, test } from 'vitest';
-import { partialOf, stack, wholeOf } from './plot-series.ts';
+import { lonely, partialOf, stack, wholeOf } from './plot-series.ts';
 
 const BUCKETS = ['a', 'b', 'c', 'd'];
 
-test('a line leads to its partial buckets in another stroke', () => {
+test('what a line shows of its partial buckets is apart from the others', () => {
   const partial = new Set(['d']);
   expect(wholeOf(BUCKETS, [1, 2, 3, 4], partial)).toEqual([1, 2, 3, null]);
-  expect(partialOf(BUCKETS, [1, 2, 3, 4], partial)).toEqual([null, null, 3, 4]);
-  expect(partialOf(BUCKETS, [1, 2, 3, 4], new Set(['a']))).toEqual([1, 2, null, null]);
+  expect(partialOf(BUCKETS, [1, 2, 3, 4], partial)).toEqual([null, null, null, 4]);
+});
+
+test('a number between two gaps is lonely', () => {
+  expect(lonely([1, null, 2, 3, null, 4])).toEqual([0, 5]);
 });
 
 test('values are stacked in the order of the lines; one without a number leaves the others where they are', () => {

@@ -1,21 +1,36 @@
 import uPlot from 'uplot';
-import { axisFormat, formatNumber } from '../base/base.ts';
+import { axisFormat, formatNumber, theme } from '../base/base.ts';
 import { endsOf, ticksOf } from './buckets.ts';
 import { strokeOf } from './legend.tsx';
-import { type Drawn, drawnSeries } from './plot-series.ts';
-import type { Line } from './series.ts';
+import { type Drawn, drawnSeries, type Palette, shownLines } from './plot-series.ts';
 
 const HEIGHT = 320;
+
+const AXIS_FONT = '12px system-ui, sans-serif';
 
 /** Names on the time axis are so many pixels apart, so that they do not touch. */
 const TICK_WIDTH = 100;
 
+/** How much is seen of what is faded. */
+const FADED = 0.15;
+
 /** A drag of fewer pixels is a click. */
 const DRAG_MIN = 5;
 
+/** A bucket that is pointed at. */
+export interface Pointed {
+  readonly index: number;
+  /** How far it is from the left, in CSS pixels. */
+  readonly left: number;
+  /** Whether it is in the right half. */
+  readonly isRight: boolean;
+}
+
 interface Listener {
-  /** Somebody points at a bucket. */
-  onPoint(index: number): void;
+  /** Somebody points at a bucket, or at none any more. */
+  onPoint(pointed: Pointed | undefined): void;
+  /** Somebody clicks on a bucket. */
+  onChoose(index: number): void;
   /** Somebody has dragged from one bucket to another. */
   onZoom?: ((first: number, last: number) => void) | undefined;
 }
@@ -23,6 +38,8 @@ interface Listener {
 export interface Plot {
   /** Points at a bucket. */
   point(index: number): void;
+  /** Fades all lines but one; `undefined`: none. */
+  highlight(line: number | undefined): void;
   /** Returns a picture with a title and the names of the lines. */
   toPng(title: string): Promise<Blob>;
   /** Returns the same picture as SVG. */
@@ -32,8 +49,10 @@ export interface Plot {
 
 /** Draws lines or bars into an element, and draws them again when its width or the color scheme changes. */
 export function drawPlot(element: HTMLElement, drawn: Drawn, listener: Listener): Plot {
+  let owners: readonly number[] = [];
   const create = () => {
-    const { options, data } = plotOf(element, drawn, listener);
+    const { options, data, owners: own } = plotOf(element, drawn, listener);
+    owners = own;
     return new uPlot(options, data, element);
   };
   let plot = create();
@@ -45,6 +64,11 @@ export function drawPlot(element: HTMLElement, drawn: Drawn, listener: Listener)
   resized.observe(element);
   const dark = matchMedia('(prefers-color-scheme: dark)');
   dark.addEventListener('change', draw);
+  let colors = theme.value;
+  const stopTheme = theme.subscribe((chosen) => {
+    if (chosen !== colors) draw();
+    colors = chosen;
+  });
   return {
     point(index) {
       const start = plot.data[0][index];
@@ -53,12 +77,20 @@ export function drawPlot(element: HTMLElement, drawn: Drawn, listener: Listener)
       const end = drawn.form === 'line' ? start : (endsOf(drawn.buckets, drawn.interval)[index] ?? 0) / 1_000;
       plot.setCursor({ left: plot.valToPos((start + end) / 2, 'x'), top: 0 });
     },
-    toPng: (title) => pictureOf(element, plot.ctx.canvas, title, drawn.lines),
+    highlight(line) {
+      for (const [index, owner] of owners.entries()) {
+        const series = plot.series[index + 1];
+        if (series) series.alpha = line === undefined || owner === line ? 1 : FADED;
+      }
+      plot.redraw(false);
+    },
+    toPng: (title) => pictureOf(element, plot.ctx.canvas, title, drawn),
     async toSvg(title) {
       const { svgOf } = await import('./chart-svg.ts');
       return new Blob([svgOf(drawn, title, (name) => cssColor(element, name))], { type: 'image/svg+xml' });
     },
     remove() {
+      stopTheme();
       dark.removeEventListener('change', draw);
       resized.disconnect();
       plot.destroy();
@@ -66,30 +98,32 @@ export function drawPlot(element: HTMLElement, drawn: Drawn, listener: Listener)
   };
 }
 
-function plotOf(element: HTMLElement, drawn: Drawn, { onPoint, onZoom }: Listener) {
+function plotOf(element: HTMLElement, drawn: Drawn, { onPoint, onChoose, onZoom }: Listener) {
   const { buckets, interval, timeZone, form } = drawn;
   const colorOf = (name: string) => cssColor(element, name);
-  const axis = { stroke: colorOf('--muted'), grid: { stroke: colorOf('--line'), width: 1 } };
+  const palette: Palette = { colorOf, hatchOf: (name) => hatched(colorOf(name)) };
+  const axis = { stroke: colorOf('--muted'), font: AXIS_FONT, ticks: { show: false } };
   const nameOf = axisFormat(interval, timeZone);
   const starts = buckets.map((bucket) => Date.parse(bucket) / 1_000);
   const ends = endsOf(buckets, interval).map((ms) => ms / 1_000);
-  const { series, data } = drawnSeries(drawn, ends, colorOf);
+  const { series, data, owners } = drawnSeries(drawn, ends, palette);
   const options: uPlot.Options = {
     width: element.clientWidth,
     height: HEIGHT,
     legend: { show: false },
-    cursor: { drag: { x: onZoom !== undefined, y: false, setScale: false } },
+    cursor: { y: false, drag: { x: onZoom !== undefined, y: false, setScale: false } },
     axes: [
       {
         ...axis,
+        grid: { show: false },
         splits: ({ width }) =>
           ticksOf(buckets, interval, timeZone, width / TICK_WIDTH).map((index) => starts[index] ?? 0),
         values: (_plot, seconds) => seconds.map((second) => nameOf(new Date(second * 1_000))),
       },
       {
         ...axis,
-        size: 70,
-        ticks: { show: false },
+        size: 60,
+        grid: { stroke: colorOf('--line'), width: 1 },
         values: (_plot, values) => values.map((value) => formatNumber(value)),
       },
     ],
@@ -99,11 +133,9 @@ function plotOf(element: HTMLElement, drawn: Drawn, { onPoint, onZoom }: Listene
     },
     series: [{}, ...series],
     hooks: {
-      drawClear: [(plot) => shadePartial(plot, drawn, ends, colorOf)],
       draw: [(plot) => drawMarkers(plot, drawn.markers, colorOf('--text'))],
-      setCursor: [
-        (plot) => typeof plot.cursor.idx === 'number' && onPoint(bucketAt(plot, plot.cursor.left ?? 0, form)),
-      ],
+      ready: [(plot) => followClicks(plot, form, onChoose)],
+      setCursor: [(plot) => onPoint(typeof plot.cursor.idx === 'number' ? pointedOf(plot, form) : undefined)],
       setSelect: [
         (plot) => {
           const { left, width } = plot.select;
@@ -114,7 +146,27 @@ function plotOf(element: HTMLElement, drawn: Drawn, { onPoint, onZoom }: Listene
       ],
     },
   };
-  return { options, data: [starts, ...data] as uPlot.AlignedData };
+  return { options, data: [starts, ...data] as uPlot.AlignedData, owners };
+}
+
+function pointedOf(plot: uPlot, form: Drawn['form']): Pointed {
+  const left = plot.cursor.left ?? 0;
+  return {
+    index: bucketAt(plot, left, form),
+    left: left + plot.bbox.left / devicePixelRatio,
+    isRight: left > plot.bbox.width / devicePixelRatio / 2,
+  };
+}
+
+function followClicks(plot: uPlot, form: Drawn['form'], onChoose: (index: number) => void): void {
+  let pressedAt = 0;
+  plot.over.addEventListener('mousedown', ({ clientX }) => {
+    pressedAt = clientX;
+  });
+  plot.over.addEventListener('click', ({ clientX }) => {
+    // Whoever has dragged has zoomed.
+    if (Math.abs(clientX - pressedAt) < DRAG_MIN) onChoose(bucketAt(plot, plot.cursor.left ?? 0, form));
+  });
 }
 
 /** Returns the bucket at a place: of a line the nearest point, otherwise the one whose bars are there. */
@@ -132,27 +184,20 @@ function endOfAxis(starts: readonly number[], ends: readonly number[]): number {
   return (starts.length > 1 ? starts.at(-1) : ends.at(-1)) ?? 1;
 }
 
-/** Shows that a bucket is only partly in the range, so that it does not look like a drop. */
-function shadePartial(
-  plot: uPlot,
-  { buckets, partial, form }: Drawn,
-  ends: readonly number[],
-  colorOf: (name: string) => string,
-): void {
-  const { ctx, bbox } = plot;
-  ctx.save();
-  for (const [index, bucket] of buckets.entries()) {
-    if (!partial.has(bucket)) continue;
-    // A line draws a bucket as a point, and the stretch that leads to the point belongs to it.
-    const neighbor = index === 0 ? index + 1 : index - 1;
-    const [from, to] =
-      form === 'line' ? [plot.data[0][neighbor], plot.data[0][index]] : [plot.data[0][index], ends[index]];
-    if (from === undefined || to === undefined) continue;
-    const [left, right] = [plot.valToPos(from, 'x', true), plot.valToPos(to, 'x', true)].toSorted((a, b) => a - b);
-    ctx.fillStyle = colorOf('--raised');
-    ctx.fillRect(left ?? 0, bbox.top, (right ?? 0) - (left ?? 0), bbox.height);
+/** Returns a fill of stripes in a color, for bars that are only partly in the range: they are no drop. */
+function hatched(color: string): CanvasPattern | string {
+  const size = Math.round(6 * devicePixelRatio);
+  const tile = new OffscreenCanvas(size, size);
+  const ctx = tile.getContext('2d');
+  if (!ctx) return color;
+  ctx.strokeStyle = color;
+  ctx.lineWidth = size / 4;
+  for (const shift of [-size, 0, size]) {
+    ctx.moveTo(shift, size);
+    ctx.lineTo(shift + size, 0);
   }
-  ctx.restore();
+  ctx.stroke();
+  return ctx.createPattern(tile, 'repeat') ?? color;
 }
 
 function drawMarkers(plot: uPlot, markers: readonly number[], color: string): void {
@@ -181,12 +226,8 @@ const NAME_HEIGHT = 22;
 /** A name in a picture has so many characters at most. */
 const NAME_MAX = 80;
 
-function pictureOf(
-  element: HTMLElement,
-  chart: HTMLCanvasElement,
-  title: string,
-  lines: readonly Line[],
-): Promise<Blob> {
+function pictureOf(element: HTMLElement, chart: HTMLCanvasElement, title: string, drawn: Drawn): Promise<Blob> {
+  const lines = shownLines(drawn);
   const scale = devicePixelRatio;
   const canvas = document.createElement('canvas');
   canvas.width = chart.width;
@@ -202,8 +243,8 @@ function pictureOf(
   ctx.fillText(title, 12, TITLE_HEIGHT / 2);
   ctx.font = '13px system-ui, sans-serif';
   const top = TITLE_HEIGHT + chart.height / scale;
-  for (const [index, { label, total }] of lines.entries()) {
-    const y = top + NAME_HEIGHT * (index + 0.5);
+  for (const [place, [{ label, total }, index]] of lines.entries()) {
+    const y = top + NAME_HEIGHT * (place + 0.5);
     ctx.fillStyle = cssColor(element, `--series-${strokeOf(index).color}`);
     ctx.fillRect(12, y - 2, 24, 4);
     ctx.fillStyle = cssColor(element, '--text');

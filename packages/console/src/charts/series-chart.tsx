@@ -1,9 +1,12 @@
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { formatBucket, formatNumber } from '../base/base.ts';
-import { saveFile } from '../parts/parts.ts';
-import type { Plot } from './plot.ts';
+import { Ellipsis } from 'lucide';
+import type { ComponentChildren } from 'preact';
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { formatBucket, formatChange, formatNumber } from '../base/base.ts';
+import { Icon, saveFile } from '../parts/parts.ts';
+import { Legend, Swatch } from './legend.tsx';
+import type { Plot, Pointed } from './plot.ts';
 import type { Drawn, Form } from './plot-series.ts';
-import type { Line } from './series.ts';
+import { type Line, readingOf } from './series.ts';
 
 interface SeriesChartProps {
   /** When each bucket begins. */
@@ -23,6 +26,8 @@ interface SeriesChartProps {
   readonly hrefOf?: (index: number) => string;
   /** Shows only some buckets. Default: it cannot be zoomed. */
   readonly onZoom?: (first: number, last: number) => void;
+  /** The table of its numbers. */
+  readonly children?: ComponentChildren;
 }
 
 /** A screen reader reads the numbers of so many lines at once; the table has all. */
@@ -35,55 +40,130 @@ const NONE: ReadonlySet<string> = new Set();
 export function SeriesChart(props: SeriesChartProps) {
   const { buckets, interval, timeZone, lines, partial = NONE, form = 'line', markers = NOTHING, label } = props;
   const place = useRef<HTMLDivElement>(null);
-  const [pointed, setPointed] = useState<number>();
-  const drawn: Drawn = { buckets, interval, timeZone, lines, partial, form, markers };
-  const { plot, isMissing } = usePlot(place, drawn, setPointed, props.onZoom);
-  const bucket = pointed === undefined ? undefined : buckets[pointed];
-  const name = bucket && `${formatBucket(bucket, interval, timeZone)}${partial.has(bucket) ? ' (partial)' : ''}`;
+  const [pointed, setPointed] = useState<Pointed>();
+  const [chosen, setChosen] = useState<number>();
+  const [hiddenNames, setHiddenNames] = useState<readonly string[]>([]);
+  // By name: numbers that are read again are other lines.
+  const hidden = useMemo(
+    () => new Set(lines.flatMap(({ label }, index) => (hiddenNames.includes(label) ? [index] : []))),
+    [lines, hiddenNames],
+  );
+  const drawn: Drawn = { buckets, interval, timeZone, lines, hidden, partial, form, markers };
+  const { plot, isMissing } = usePlot(place, drawn, { onPoint: setPointed, onChoose: setChosen, onZoom: props.onZoom });
+  const nameOf = (index: number) => nameOfBucket(buckets[index], { interval, timeZone, partial });
   return (
-    <figure>
-      <div class="chart" role="img" aria-label={label} ref={place} />
+    <figure class="series">
+      {lines.length > 1 && (
+        <Legend
+          {...{ lines, hidden }}
+          onToggle={(name) =>
+            setHiddenNames(
+              hiddenNames.includes(name) ? hiddenNames.filter((one) => one !== name) : [...hiddenNames, name],
+            )
+          }
+          onPoint={(index) => void plot.current?.then((drawn) => drawn?.highlight(index))}
+        />
+      )}
+      <div class="plot">
+        <div class="chart" role="img" aria-label={label} ref={place} />
+        {pointed && <Tip {...{ lines, hidden, pointed }} name={nameOf(pointed.index)} />}
+      </div>
       <figcaption>
         {isMissing && 'The chart could not be loaded: load the page again. '}
-        <label class="reader">
-          Read a time{' '}
-          <input
-            type="range"
-            min={0}
+        {chosen !== undefined && chosen < buckets.length && (
+          <Reading {...props} name={nameOf(chosen)} index={chosen} hidden={hidden} />
+        )}
+        <details class="more">
+          <summary title="Read by keyboard, save, all numbers">
+            <Icon of={Ellipsis} />
+            <span class="hidden">More of the chart</span>
+          </summary>
+          <Slider
             max={buckets.length - 1}
-            value={pointed ?? buckets.length - 1}
-            aria-valuetext={
-              name === undefined || pointed === undefined
-                ? 'none'
-                : `${name}: ${readingOf(lines.slice(0, SPOKEN_MAX), pointed)}`
-            }
-            onInput={({ currentTarget }) => {
-              setPointed(currentTarget.valueAsNumber);
-              void plot.current?.then((drawn) => drawn?.point(currentTarget.valueAsNumber));
+            value={chosen}
+            textOf={(index) => `${nameOf(index)}: ${textOf(readingOf(lines, hidden, index).slice(0, SPOKEN_MAX))}`}
+            onChoose={(index) => {
+              setChosen(index);
+              void plot.current?.then((drawn) => drawn?.point(index));
             }}
           />
-        </label>
-        {name === undefined || pointed === undefined ? (
-          <p>Point at the chart or move the slider to read a time; the table below has all numbers.</p>
-        ) : (
-          <Reading {...props} name={name} index={pointed} />
-        )}
-        <PictureButtons plot={plot} label={label} />
+          <PictureButtons plot={plot} label={label} />
+          {props.children}
+        </details>
       </figcaption>
     </figure>
+  );
+}
+
+interface Naming {
+  readonly interval: string;
+  readonly timeZone: string;
+  readonly partial: ReadonlySet<string>;
+}
+
+function nameOfBucket(bucket: string | undefined, { interval, timeZone, partial }: Naming): string {
+  if (bucket === undefined) return '';
+  return `${formatBucket(bucket, interval, timeZone)}${partial.has(bucket) ? ' (partial)' : ''}`;
+}
+
+type Readings = ReturnType<typeof readingOf>;
+
+function textOf(readings: Readings): string {
+  return readings.map(({ label, value }) => `${label} ${formatNumber(value)}`).join(', ');
+}
+
+/** The box at the pointer has so many lines. */
+const TIP_MAX = 12;
+
+interface TipProps {
+  readonly name: string;
+  readonly lines: readonly Line[];
+  readonly hidden: ReadonlySet<number>;
+  readonly pointed: Pointed;
+}
+
+/** The numbers of the time that is pointed at, beside the pointer. The slider reads them to those who do not see it. */
+function Tip({ name, lines, hidden, pointed: { index, left, isRight } }: TipProps) {
+  const readings = readingOf(lines, hidden, index);
+  const isCompared = readings.some(({ before }) => before !== null);
+  return (
+    <div class={isRight ? 'tip right' : 'tip'} style={{ left: `${left}px` }} aria-hidden="true">
+      <strong>{name}</strong>
+      <table>
+        <tbody>
+          {readings.slice(0, TIP_MAX).map(({ index, label, value, before }) => (
+            <tr key={index}>
+              <td>
+                <Swatch index={index} />
+                <bdi>{label}</bdi>
+              </td>
+              <td class="number">{formatNumber(value)}</td>
+              {isCompared && (
+                <>
+                  <td class="number muted">{formatNumber(before)}</td>
+                  <td class="number muted">{formatChange(value, before)}</td>
+                </>
+              )}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {readings.length > TIP_MAX && <span class="muted">and {readings.length - TIP_MAX} more</span>}
+    </div>
   );
 }
 
 interface ReadingProps extends SeriesChartProps {
   readonly name: string;
   readonly index: number;
+  readonly hidden: ReadonlySet<number>;
 }
 
-/** The numbers of one bucket. */
-function Reading({ name, index, lines, interval, hrefOf, onZoom }: ReadingProps) {
+/** The numbers of the bucket that was chosen, and what can be done with it. */
+function Reading({ name, index, lines, hidden, interval, hrefOf, onZoom }: ReadingProps) {
   return (
     <p>
-      <strong>{name}:</strong> {readingOf(lines, index)}{' '}
+      <strong>{name}:</strong> {textOf(readingOf(lines, hidden, index))}{' '}
       {hrefOf && <a href={hrefOf(index)}>Events of this {interval}</a>}{' '}
       {onZoom && interval !== 'minute' && (
         <button type="button" onClick={() => onZoom(index, index)}>
@@ -94,31 +174,54 @@ function Reading({ name, index, lines, interval, hrefOf, onZoom }: ReadingProps)
   );
 }
 
-function readingOf(lines: readonly Line[], index: number): string {
-  return lines.map(({ label, values }) => `${label} ${formatNumber(values[index] ?? null)}`).join(', ');
+interface SliderProps {
+  readonly max: number;
+  readonly value: number | undefined;
+  /** Returns what is read at a place. */
+  readonly textOf: (index: number) => string;
+  readonly onChoose: (index: number) => void;
+}
+
+function Slider({ max, value, textOf, onChoose }: SliderProps) {
+  return (
+    <label class="reader">
+      Read a time{' '}
+      <input
+        type="range"
+        min={0}
+        max={max}
+        value={value ?? max}
+        aria-valuetext={value === undefined ? 'none' : textOf(value)}
+        onInput={({ currentTarget }) => onChoose(currentTarget.valueAsNumber)}
+      />
+    </label>
+  );
+}
+
+interface Listeners {
+  readonly onPoint: (pointed: Pointed | undefined) => void;
+  readonly onChoose: (index: number | undefined) => void;
+  readonly onZoom: SeriesChartProps['onZoom'];
 }
 
 /** Draws into a place while it is shown. */
-function usePlot(
-  place: { readonly current: HTMLDivElement | null },
-  drawn: Drawn,
-  onPoint: (index: number | undefined) => void,
-  onZoom: SeriesChartProps['onZoom'],
-) {
+function usePlot(place: { readonly current: HTMLDivElement | null }, drawn: Drawn, listeners: Listeners) {
   const plot = useRef<Promise<Plot | undefined>>(undefined);
   const [isMissing, setIsMissing] = useState(false);
-  const { buckets, lines, interval, timeZone, partial, form, markers } = drawn;
+  const { buckets, lines, hidden, interval, timeZone, partial, form, markers } = drawn;
+  // What was chosen of other numbers is gone; of the same ones, it stays while lines are hidden.
+  useLayoutEffect(() => listeners.onChoose(undefined), [buckets, lines, interval, timeZone]);
   // At once: until a later effect, the chart of the numbers before would be under new ones.
   useLayoutEffect(() => {
     const element = place.current;
     if (!element) return;
-    onPoint(undefined);
+    listeners.onPoint(undefined);
     let isGone = false;
     let own: Plot | undefined;
     // Loaded with the first chart: it is as large as the rest of the console.
     plot.current = import('./plot.ts').then(
       ({ drawPlot }) => {
-        if (!isGone) own = drawPlot(element, drawn, { onPoint, onZoom });
+        if (!isGone) own = drawPlot(element, drawn, listeners);
         return own;
       },
       // Another version was installed meanwhile, or query-api is away.
@@ -131,7 +234,7 @@ function usePlot(
       isGone = true;
       own?.remove();
     };
-  }, [buckets, lines, interval, timeZone, partial, form, markers]);
+  }, [buckets, lines, hidden, interval, timeZone, partial, form, markers]);
   return { plot, isMissing };
 }
 

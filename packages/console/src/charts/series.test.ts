@@ -1,7 +1,7 @@
 import { REPORT_RANGES } from '@sluice/shared/testing/report-ranges';
 import { expect, test } from 'vitest';
 import type { EventSeries } from '../base/base.ts';
-import { linesOf, seriesParams } from './series.ts';
+import { linesOf, readingOf, seriesParams } from './series.ts';
 
 const NOW = new Date('2026-03-15T02:30:00Z');
 
@@ -56,4 +56,19 @@ test('groups have the names of their values, the others come last, each with the
   ]);
   const alone = { measure: 'users', series: [{ group: [], total: 3, values: [3] }], other: null };
   expect(linesOf(alone as unknown as EventSeries)).toMatchObject([{ label: 'Distinct users', total: 3 }]);
+});
+
+function line(label: string, value: number | null, before?: number) {
+  const previous = before === undefined ? undefined : { total: before, values: [before] };
+  return { label, total: value, values: [value], previous };
+}
+
+test('what is read of a time is its numbers, the largest first, those without one last, and none of a hidden line', () => {
+  const lines = [line('a', 1), line('b', null), line('c', 30, 20), line('d', 4), line('e', -2)];
+  expect(readingOf(lines, new Set([3]), 0)).toEqual([
+    { index: 2, label: 'c', value: 30, before: 20 },
+    { index: 0, label: 'a', value: 1, before: null },
+    { index: 4, label: 'e', value: -2, before: null },
+    { index: 1, label: 'b', value: null, before: null },
+  ]);
 });

@@ -38,6 +38,31 @@ export function labelOfKey(key: GroupKey): string {
   return typeof key === 'string' ? key : JSON.stringify(key);
 }
 
+/** A number of a line at one time. */
+interface Read {
+  /** The place of the line among all. */
+  readonly index: number;
+  readonly label: string;
+  readonly value: number | null;
+  /** The number of the time before; `null` where there is none. */
+  readonly before: number | null;
+}
+
+/**
+ * Returns the numbers of one bucket, the largest first.
+ *
+ * @param hidden the lines that are left out, by index
+ */
+export function readingOf(lines: readonly Line[], hidden: ReadonlySet<number>, bucket: number): Read[] {
+  return lines
+    .map(({ label, values, previous }, index) => ({
+      ...{ index, label },
+      ...{ value: values[bucket] ?? null, before: previous?.values[bucket] ?? null },
+    }))
+    .filter(({ index }) => !hidden.has(index))
+    .toSorted((one, other) => (other.value ?? Number.NEGATIVE_INFINITY) - (one.value ?? Number.NEGATIVE_INFINITY));
+}
+
 /**
  * Returns the parameters of `GET /events/series` for those of the page. The interval follows from the range when the page
  * has none.
@@ -49,11 +74,6 @@ export function seriesParams(params: URLSearchParams, calendar: Calendar, now: D
   for (const [name, value] of Object.entries(calendar)) if (!query.has(name)) query.set(name, value);
   if (!query.has('interval')) query.set('interval', intervalOf(hoursOf(query, now)));
   return query;
-}
-
-/** Returns the parameters of `GET /events/series` that count a range that ends now beside as much time before. */
-export function comparison(range: string, calendar: Calendar, now: Date): URLSearchParams {
-  return seriesParams(new URLSearchParams({ range, interval: 'none', compare: 'previous' }), calendar, now);
 }
 
 function intervalOf(hours: number): string {

@@ -12,11 +12,11 @@ import {
 } from '../base/base.ts';
 import { type FieldDescription, FilterForm } from '../filters/filters.ts';
 import {
-  Beginning,
   CsvButton,
   EntityLink,
   LoadState,
   PageLinks,
+  PropertyLine,
   Scrollable,
   Time,
   tableOf,
@@ -149,8 +149,8 @@ function EntityTable({ path, title, results }: EntityTableProps) {
                 <td>
                   <Time value={entity.firstSeenAt} />
                 </td>
-                <td class="json">
-                  <Beginning value={entity.properties} />
+                <td class="line">
+                  <PropertyLine properties={entity.properties} />
                 </td>
               </tr>
             );

@@ -56,8 +56,9 @@ function Days({ path, id, response, total }: DaysProps) {
       <p class="muted">
         {formatCount(total, 'event')} in the last {drawn.buckets.length} days, of which today is not over.
       </p>
-      <SeriesChart {...drawn} label="Chart of events by day" />
-      <SeriesTable {...drawn} />
+      <SeriesChart {...drawn} label="Chart of events by day">
+        <SeriesTable {...drawn} />
+      </SeriesChart>
       <table class="totals">
         <caption>Most frequent events</caption>
         <thead>

@@ -2,7 +2,7 @@ import { useMemo, useRef, useState } from 'preact/hooks';
 import { type Event, type EventPage, formatCount, formatDuration, getRecords, hrefOf, without } from '../base/base.ts';
 import { EventLink, EventList } from '../events/events.ts';
 import { Combobox, suggestEvents } from '../filters/filters.ts';
-import { Beginning, clocks, EntityLink, LoadState, useLoad } from '../parts/parts.ts';
+import { clocks, EntityLink, LoadState, PropertyLine, useLoad } from '../parts/parts.ts';
 import { ENTITY_KINDS, type EntityProps } from './entity-kinds.ts';
 import { type SessionPart, type TimelineDay, timelineOf } from './timeline.ts';
 
@@ -150,8 +150,8 @@ function TimelineRow({ path, event, shown, addressOf }: TimelineRowProps) {
       </time>
       <EventLink {...{ event, shown, addressOf }} />
       {other !== null && <EntityLink path={members} id={other} />}
-      <span class="json">
-        <Beginning value={event.properties} />
+      <span class="line">
+        <PropertyLine properties={event.properties} />
       </span>
     </li>
   );

@@ -1,7 +1,8 @@
+import { CircleAlert } from 'lucide';
 import type { ComponentChildren } from 'preact';
 import { useRef } from 'preact/hooks';
 import { type Event, hrefOf } from '../base/base.ts';
-import { Beginning, deferred, EntityLink, Scrollable, Time } from '../parts/parts.ts';
+import { deferred, EntityLink, Icon, PropertyLine, Scrollable, Time } from '../parts/parts.ts';
 
 const EventPanel = deferred(() => import('./event-panel.tsx').then(({ EventPanel }) => EventPanel));
 
@@ -43,16 +44,30 @@ interface EventLinkProps {
   readonly addressOf: (uuid?: string) => string;
 }
 
-/** The name of an event, which opens it. */
+/** What is said of something that went wrong. */
+const ERROR_NAME = /error|exception|fail|crash/i;
+
+/** The name of an event, which opens it; that of an error is marked. */
 export function EventLink({ event, shown, addressOf }: EventLinkProps) {
   return (
     <a href={addressOf(event.uuid)} data-event={event.uuid} aria-current={event.uuid === shown ? 'true' : undefined}>
+      {ERROR_NAME.test(event.event) && <Icon of={CircleAlert} />}
       <bdi>{event.event}</bdi>
     </a>
   );
 }
 
-const COLUMNS = ['Time', 'Event', 'Type', 'User', 'Organization', 'Properties'] as const;
+/** Most events are of this type, which is said where others are among them. */
+const USUAL_TYPE = 'track';
+
+/** Returns which columns say something that is not the same in each row. */
+function columnsOf(events: readonly Event[]) {
+  return {
+    type: events.some(({ type }) => type !== USUAL_TYPE),
+    user: events.some(({ userId }) => userId !== null),
+    organization: events.some(({ groupId }) => groupId !== null),
+  };
+}
 
 interface EventTableProps {
   readonly events: readonly Event[];
@@ -65,13 +80,21 @@ interface EventTableProps {
 
 /** Events, one a row. The name of each opens it. */
 export function EventTable({ events, caption, shown = null, addressOf = besideAll }: EventTableProps) {
+  const columns = columnsOf(events);
+  const titles = [
+    ...['Time', 'Event'],
+    ...(columns.type ? ['Type'] : []),
+    ...(columns.user ? ['User'] : []),
+    ...(columns.organization ? ['Organization'] : []),
+    'Properties',
+  ];
   return (
     <Scrollable label={caption}>
       <table class="events">
         <caption>{caption}</caption>
         <thead>
           <tr>
-            {COLUMNS.map((column) => (
+            {titles.map((column) => (
               <th key={column} scope="col">
                 {column}
               </th>
@@ -87,11 +110,13 @@ export function EventTable({ events, caption, shown = null, addressOf = besideAl
               <th scope="row">
                 <EventLink event={event} shown={shown} addressOf={addressOf} />
               </th>
-              <td>{event.type}</td>
-              <td>{event.userId !== null && <EntityLink path="users" id={event.userId} />}</td>
-              <td>{event.groupId !== null && <EntityLink path="organizations" id={event.groupId} />}</td>
-              <td class="json">
-                <Beginning value={event.properties} />
+              {columns.type && <td>{event.type}</td>}
+              {columns.user && <td>{event.userId !== null && <EntityLink path="users" id={event.userId} />}</td>}
+              {columns.organization && (
+                <td>{event.groupId !== null && <EntityLink path="organizations" id={event.groupId} />}</td>
+              )}
+              <td class="line">
+                <PropertyLine properties={event.properties} />
               </td>
             </tr>
           ))}

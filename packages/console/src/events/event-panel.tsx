@@ -84,11 +84,11 @@ function EventDetails({ event, filters }: { readonly event: Event; readonly filt
       <dl class="facts">
         <dt>Time</dt>
         <dd>
-          <Time value={timestamp} />
+          <Time value={timestamp} full />
         </dd>
         <dt>Received</dt>
         <dd>
-          <Time value={receivedAt} />
+          <Time value={receivedAt} full />
         </dd>
         <dt>Type</dt>
         <dd>{type}</dd>

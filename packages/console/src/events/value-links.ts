@@ -25,13 +25,20 @@ const LIST_PARAMS = ['cursor', 'offset', 'limit', 'orderByField', 'orderByDirect
  * it.
  */
 export function filterHref(filters: URLSearchParams, place: Place, value: unknown): string | undefined {
+  const filter = filterOf(place, value);
+  if (!filter) return undefined;
+  const params = without(filters, ...LIST_PARAMS);
+  params.set(...filter);
+  return hrefOf(['events'], params);
+}
+
+/** Returns the parameter that filters events by a value; `undefined` where no filter can say it. */
+export function filterOf(place: Place, value: unknown): [name: string, text: string] | undefined {
   const path = pathOf(place);
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   if (path === undefined || text.length > VALUE_CHARACTERS_MAX) return undefined;
-  const params = without(filters, ...LIST_PARAMS);
   // The `[lt]` of a name that ends so would be its operator, and nothing after a name is no filter.
-  params.set(/\[[A-Za-z]+\]$/.test(path) || text === '' ? `${path}[eq]` : path, text);
-  return hrefOf(['events'], params);
+  return [/\[[A-Za-z]+\]$/.test(path) || text === '' ? `${path}[eq]` : path, text];
 }
 
 /** Returns the address of a chart of a property of an event: the average of a number, otherwise how often each value occurs. */

@@ -47,6 +47,13 @@ export function ChartDrawing({ response, params, title, form: chosen, hasTotals,
     if (!one || (response.other && one.group === undefined)) return undefined;
     return eventsHref(params, timeOfBuckets(response, bucket), valuesOf(one));
   };
+  const numbers = (
+    <SeriesTable
+      {...{ buckets, interval, timeZone, lines, partial }}
+      label={partName('All numbers', title)}
+      hrefOf={hrefOfNumber}
+    />
+  );
   return (
     <>
       {chosen === 'stacked' && !isStacked && <p class="notice">{labelOfMeasure(measure)} of groups do not add up.</p>}
@@ -54,27 +61,25 @@ export function ChartDrawing({ response, params, title, form: chosen, hasTotals,
       {form === 'number' && (
         <ChartNumbers lines={lines} total={total} previous={toDouble(response.previous?.total ?? null)} />
       )}
-      {isTimed && form !== 'number' && (
-        <SeriesChart
-          {...{ buckets, interval, timeZone, lines, partial, form }}
-          markers={marked.times}
-          label={`Chart of ${title ?? `${subject} by ${interval}`}`}
-          {...(params && {
-            hrefOf: (index: number) => eventsHref(params, timeOfBuckets(response, index)) ?? '',
-            onZoom: (first: number, last: number) => zoomTo(params, timeOfBuckets(response, first, last)),
-          })}
-        />
-      )}
+      <div class="drawing">
+        {isTimed && form !== 'number' && (
+          <SeriesChart
+            {...{ buckets, interval, timeZone, lines, partial, form }}
+            markers={marked.times}
+            label={`Chart of ${title ?? `${subject} by ${interval}`}`}
+            {...(params && {
+              hrefOf: (index: number) => eventsHref(params, timeOfBuckets(response, index)) ?? '',
+              onZoom: (first: number, last: number) => zoomTo(params, timeOfBuckets(response, first, last)),
+            })}
+          >
+            {numbers}
+          </SeriesChart>
+        )}
+        {hasTotals && <ChartTotals {...{ response, lines, subject, params, title, valuesOf }} hasBars={!isTimed} />}
+      </div>
       <Markers {...marked} range={{ startDate, endDate }} />
-      {hasTotals && <ChartTotals {...{ response, lines, subject, params, title, valuesOf }} hasBars={!isTimed} />}
       {children}
-      {isTimed && (
-        <SeriesTable
-          {...{ buckets, interval, timeZone, lines, partial }}
-          label={partName('All numbers', title)}
-          hrefOf={hrefOfNumber}
-        />
-      )}
+      {isTimed && form === 'number' && numbers}
     </>
   );
 }
@@ -150,7 +155,7 @@ function Markers({ event, events, error, range }: Marked & { readonly range: Ran
       <ul>
         {events.map(({ uuid, timestamp }) => (
           <li key={uuid}>
-            <Time value={timestamp} />
+            <Time value={timestamp} full />
           </li>
         ))}
       </ul>

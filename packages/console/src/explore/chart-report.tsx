@@ -23,9 +23,7 @@ export function ChartReport({ response, params }: ChartReportProps) {
       <ReportNotes
         {...response}
         note={
-          partialBuckets(response).size > 0
-            ? `; a ${interval} that is only partly in it is dotted or pale, on a shaded ground`
-            : ''
+          partialBuckets(response).size > 0 ? `; a ${interval} that is only partly in it is an open dot or hatched` : ''
         }
       />
       <ChartDrawing {...{ response, params }} form={formOf(params.get('form'))} hasTotals>

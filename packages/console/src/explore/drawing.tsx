@@ -44,7 +44,8 @@ export function ReportNotes({ startDate, endDate, timeZone, complete, exact, not
   return (
     <>
       <p class="muted">
-        {startDate !== null && <Time value={startDate} />} to {endDate === null ? 'now' : <Time value={endDate} />}
+        {startDate !== null && <Time value={startDate} full />} to{' '}
+        {endDate === null ? 'now' : <Time value={endDate} full />}
         {timeZone && `, ${timeZone}`}
         {note}
       </p>

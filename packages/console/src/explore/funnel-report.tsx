@@ -12,6 +12,7 @@ import { stepOf } from '../filters/filters.ts';
 import { CsvButton, NumberLink, Scrollable, type Table } from '../parts/parts.ts';
 import { type DrawingProps, EmptyHint, partName, ReportNotes, ShareBar } from './drawing.tsx';
 import { eventsHref, narrowedHref } from './drill-down.ts';
+import { FunnelColumns } from './funnel-columns.tsx';
 import { peopleHref, whoOf } from './people.ts';
 
 type Step = Funnel['steps'][number];
@@ -48,6 +49,7 @@ export function FunnelDrawing(props: DrawingProps<Funnel>) {
   return (
     <>
       {first?.count === 0 && <EmptyHint params={params && paramsOfStep(params, 1, first.event)} />}
+      {first?.count ? <FunnelColumns {...{ response, who }} title={props.title} /> : null}
       <StepTable {...props} who={who} />
       {response.groupBy.length > 0 && <GroupTable {...props} who={who} />}
     </>

@@ -30,6 +30,7 @@ test.each([
 
 test.each([
   ['7d', 'day'],
+  ['30d', 'week'],
   ['90d', 'week'],
   ['12m', 'month'],
 ])('cohorts of the range %s are of a %s', (range, interval) => {

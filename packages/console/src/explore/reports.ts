@@ -59,7 +59,7 @@ export function reportParams(report: Report, params: URLSearchParams, calendar: 
 }
 
 function cohortOf(hours: number): string {
-  if (hours <= 31 * 24) return 'day';
+  if (hours <= 10 * 24) return 'day';
   return hours <= 200 * 24 ? 'week' : 'month';
 }
 

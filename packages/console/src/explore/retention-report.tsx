@@ -13,6 +13,7 @@ import { CsvButton, NumberLink, Scrollable, type Table } from '../parts/parts.ts
 import { type DrawingProps, EmptyHint, partName, ReportNotes } from './drawing.tsx';
 import { eventsHref, narrowedHref } from './drill-down.ts';
 import { peopleHref, whoOf } from './people.ts';
+import { RetentionCurve } from './retention-curve.tsx';
 
 interface RetentionReportProps {
   readonly response: Retention;
@@ -67,10 +68,21 @@ export function RetentionDrawing(props: DrawingProps<Retention>) {
   if (countOf(cohorts) === 0) return complete ? <EmptyHint params={params} /> : null;
   return (
     <>
+      <RetentionCurve curves={curvesOf(response)} interval={response.interval} title={props.title} />
       {groups && <GroupTable {...props} groups={groups} />}
       <CohortTable {...props} cohorts={cohorts} />
     </>
   );
+}
+
+/** Returns the curve of each group, or that of all. */
+function curvesOf({ cohorts, periods, groups }: Retention) {
+  const columns = Math.min(periods, cohorts.length);
+  if (!groups) return [{ label: 'All', shares: sharesOf(cohorts, columns) }];
+  return groups.map(({ group: [key], cohorts: own }) => ({
+    label: labelOfKey(key as GroupKey),
+    shares: sharesOf(own, columns),
+  }));
 }
 
 /**
@@ -219,6 +231,17 @@ function CohortTable({ response, params, title, cohorts, group }: CohortTablePro
             </tr>
           ))}
         </tbody>
+        <tfoot>
+          <tr>
+            <th scope="row">Mean</th>
+            <td class="number">{formatNumber(countOf(cohorts))}</td>
+            {sharesOf(cohorts, columns).map((share, period) => (
+              <td key={period} class={`number ${shadeOf(share ?? 0, 1)}`}>
+                {share !== null && formatShare(share)}
+              </td>
+            ))}
+          </tr>
+        </tfoot>
       </table>
     </Scrollable>
   );

@@ -33,7 +33,7 @@ export function NewestHint({ filters }: { readonly filters: URLSearchParams }) {
   if (newest === null) return <p class="muted">There are none of another time either.</p>;
   return (
     <p class="notice">
-      The newest event is of <Time value={newest.timestamp} />: <a href={hrefOf(['events'], others)}>show it</a>.
+      The newest event is of <Time value={newest.timestamp} full />: <a href={hrefOf(['events'], others)}>show it</a>.
     </p>
   );
 }

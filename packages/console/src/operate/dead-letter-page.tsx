@@ -53,7 +53,7 @@ function Description({ kind, client, reason, recordedAt, replayedAt, bytes, ...s
       </dd>
       <dt>Recorded</dt>
       <dd>
-        <Time value={recordedAt} />
+        <Time value={recordedAt} full />
       </dd>
       <dt>Replayed</dt>
       <dd>{replayedAt === null ? 'not since it failed' : <Time value={replayedAt} />}</dd>

@@ -35,7 +35,8 @@ export function HealthPage() {
       {data && (
         <>
           <p class="muted">
-            Read at <Time value={new Date(data.at).toISOString()} />, and again every {READ_EVERY_MS / 1_000} seconds.
+            Read at <Time value={new Date(data.at).toISOString()} full />, and again every {READ_EVERY_MS / 1_000}{' '}
+            seconds.
           </p>
           <Attention sentences={data.attention} isWhole={data.pipeline.missing.length === 0} />
           {data.pipeline.missing.map((sentence) => (
@@ -114,8 +115,9 @@ function Charts({ samples }: { readonly samples: readonly Sample[] }) {
   return charts.map(({ label, props }) => (
     <section key={label} aria-label={label}>
       <h3>{label}</h3>
-      <SeriesChart {...props} label={`${label}, of all workspaces, each minute of the last hour`} />
-      <SeriesTable {...props} />
+      <SeriesChart {...props} label={`${label}, of all workspaces, each minute of the last hour`}>
+        <SeriesTable {...props} />
+      </SeriesChart>
     </section>
   ));
 }

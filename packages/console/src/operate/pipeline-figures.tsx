@@ -90,7 +90,7 @@ function DeadLetters({ deadLetters }: Pick<Pipeline, 'deadLetters'>) {
       of this workspace in 30 days not replayed; {formatNumber(deadLetters.lastDay)} in the last 24 hours
       {deadLetters.newestAt !== null && (
         <>
-          , the newest at <Time value={deadLetters.newestAt} />
+          , the newest at <Time value={deadLetters.newestAt} full />
         </>
       )}
       . <a href={hrefOf(['dead-letters'])}>Dead letters</a>
@@ -109,7 +109,7 @@ function WriterFigures({ writers }: Pick<Pipeline, 'writers'>) {
         attempts that were retried, since the writers started
         {lastStoredAt !== null && (
           <>
-            ; the last batch was stored at <Time value={lastStoredAt} />
+            ; the last batch was stored at <Time value={lastStoredAt} full />
           </>
         )}
       </Figure>

@@ -1,161 +1,149 @@
-import { useMemo, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import {
   calendar,
   type EventPage,
-  type EventSeries,
-  formatChange,
   formatNumber,
-  getJson,
   getRecords,
   hrefOf,
-  idOf,
   ingestUrl,
   key,
-  type OrganizationPage,
+  type Overview,
   patiently,
-  Slots,
+  settings,
   timeZone,
-  type UserPage,
 } from '../base/base.ts';
-import { comparison, linesOf, partialBuckets, SeriesChart, SeriesTable, seriesParams } from '../charts/charts.ts';
 import { EventTable, useLiveTail, withStored } from '../events/events.ts';
 import { NewestHint } from '../filters/filters.ts';
 import { PipelineState } from '../operate/operate.ts';
-import { Figure, LoadState, Problem, Scrollable, Snippet, Time, useLoad } from '../parts/parts.ts';
+import { LoadState, Problem, Scrollable, Snippet, useLoad } from '../parts/parts.ts';
+import { PinnedDashboards } from '../views/views.ts';
+import { ChangeOf, datesOf, nameOfDay, Sparkline, WhatChanged } from './what-changed.tsx';
 
-/** Numbers of the home page are read again so often. */
-const READ_EVERY_MS = 60_000;
+/** The page is read again so often: its days are over, and only what comes late changes them. */
+const READ_EVERY_MS = 300_000;
 
-/** The numbers of the page are asked for so many at once: they share the slots of the workspace with everybody else. */
-const slots = new Slots(3);
-
-/** Returns a number of the page, or a list, when it has a slot; throws as `getJson` does. */
-function loadInSlot<Body>(path: string, signal: AbortSignal): Promise<Body> {
-  return slots.run(() => patiently(() => getJson<Body>(path, signal), signal));
-}
-
-/** What has changed: numbers beside those of the time before, what happens most, who is new, and whether all of it is stored. */
+/** What the morning asks: the numbers of yesterday, what was unusual about them, and the dashboards that were pinned. */
 export function HomePage() {
   const [hasBegun, setHasBegun] = useState(false);
-  const loaded = useLoad(`home ${hasBegun}`, (signal) => getRecords<EventPage>('events?limit=1&total=none', signal));
-  const { data } = loaded;
+  const [isBusy, setIsBusy] = useState(false);
+  const loaded = useLoad(
+    `overview ${timeZone.value} ${hasBegun}`,
+    async (signal) => {
+      setIsBusy(false);
+      const path = `overview?timeZone=${encodeURIComponent(calendar.value.timeZone)}`;
+      return await patiently(
+        () => getRecords<Overview>(path, signal),
+        signal,
+        () => setIsBusy(true),
+      );
+    },
+    READ_EVERY_MS,
+  );
+  const { data, isLoading } = loaded;
   return (
     <>
       <h1>Home</h1>
+      {isBusy && isLoading && <p class="notice">query-api is busy. Trying again …</p>}
       <LoadState loaded={loaded} />
       {data && <PipelineState />}
-      {data && (data.results.length > 0 ? <Overview /> : <FirstVisit onBegin={() => setHasBegun(true)} />)}
+      {data && (isEmpty(data) ? <NothingLately onBegin={() => setHasBegun(true)} /> : <Morning overview={data} />)}
+      {data && settings.value.pinned.length > 0 && <PinnedDashboards />}
     </>
   );
 }
 
-function Overview() {
+function isEmpty({ figures: [events] }: Overview): boolean {
+  return events !== undefined && [...events.values, events.today].every((count) => count === 0);
+}
+
+/** Nothing happened in four weeks: either there was never an event, or the newest one is older. */
+function NothingLately({ onBegin }: { readonly onBegin: () => void }) {
+  const loaded = useLoad('any event', (signal) => getRecords<EventPage>('events?limit=1&total=none', signal));
+  const { data } = loaded;
+  if (!data) return <LoadState loaded={loaded} />;
+  return data.results.length > 0 ? <NewestHint filters={new URLSearchParams()} /> : <FirstVisit onBegin={onBegin} />;
+}
+
+interface OverviewProps {
+  readonly overview: Overview;
+}
+
+function Morning({ overview }: OverviewProps) {
+  const { days, complete, exact, figures } = overview;
+  const [yesterday, weekBefore] = [days.at(-1) ?? '', days.at(-8) ?? ''].map((day) => nameOfDay(day, true));
   return (
     <>
-      <dl class="figures">
-        <Compared term="Events, last 24 hours" range="24h" measure="count" />
-        <Compared term="Events, last 7 days" range="7d" measure="count" />
-        <Compared term="Events, last 30 days" range="30d" measure="count" />
-        <Compared term="Users, last 24 hours" range="24h" measure="users" />
-        <Compared term="Users, last 7 days" range="7d" measure="users" />
-        <Compared term="Users, last 30 days" range="30d" measure="users" />
+      <p class="muted">
+        {yesterday}, beside {weekBefore}. Days are of {overview.timeZone}.
+        {!exact && ' Large numbers of users are estimates.'}
+      </p>
+      {!complete && <p class="notice">Not everything could be computed in time.</p>}
+      <dl class="morning">
+        {figures.map((figure) => (
+          <MorningFigure key={`${figure.measure} ${figure.days}`} {...{ figure, overview }} />
+        ))}
       </dl>
-      <Trend />
-      <TopEvents />
-      <NewestEntities path="users" title="Newest users" />
-      <NewestEntities path="organizations" title="Newest organizations" />
+      <WhatChanged overview={overview} />
+      <TopEvents overview={overview} />
     </>
   );
 }
 
-interface ComparedProps {
-  readonly term: string;
-  /** The range, which ends now, as Explore names it. */
-  readonly range: string;
-  readonly measure: 'count' | 'users';
+type FigureOf = Overview['figures'][number];
+
+const FIGURE_NAMES: Readonly<Record<FigureOf['measure'], string>> = {
+  count: 'Events',
+  users: 'Users',
+  organizations: 'Organizations',
+};
+
+interface MorningFigureProps extends OverviewProps {
+  readonly figure: FigureOf;
 }
 
-/** A number of a range beside that of as much time before. */
-function Compared({ term, range, measure }: ComparedProps) {
-  const { data, error, retry } = useLoad<EventSeries>(
-    `${measure} ${range} ${timeZone.value}`,
-    (signal) => loadInSlot(`events/series?${comparison(range, calendar.value, new Date())}&measure=${measure}`, signal),
-    READ_EVERY_MS,
-  );
-  const before = data?.previous?.total ?? null;
-  const href = hrefOf(['explore'], new URLSearchParams({ range, measure }));
+/** A number of yesterday, or of seven days, beside that of a week before. It leads to the chart of its own time. */
+function MorningFigure({ figure, overview }: MorningFigureProps) {
+  const { measure, days, value, previous, values, today } = figure;
+  const isDay = days === 1;
+  const own = new URLSearchParams({ measure, ...datesOf(overview, days), interval: isDay ? 'hour' : 'day' });
+  const all = new URLSearchParams({ measure, ...datesOf(overview, overview.days.length), interval: 'day' });
+  const term = isDay ? FIGURE_NAMES[measure] : `${FIGURE_NAMES[measure]} in ${days} days`;
   return (
-    <Figure term={term} value={data ? formatNumber(data.total) : error ? '–' : '…'}>
-      {error ? (
-        <>
-          {error.message}{' '}
-          <button type="button" onClick={retry}>
-            Try again
-          </button>
-        </>
-      ) : (
-        <>
-          {data && `${formatChange(data.total, before)}, before: ${formatNumber(before)}`} <a href={href}>Chart</a>
-        </>
-      )}
-    </Figure>
+    <div>
+      <dt>{term}</dt>
+      <dd class="figure">
+        <a href={hrefOf(['explore'], own)}>{formatNumber(value)}</a>
+      </dd>
+      <dd>
+        <ChangeOf value={value} before={previous} />{' '}
+        <span class="muted">· a week before: {formatNumber(previous)}</span>
+      </dd>
+      <dd>
+        <Sparkline values={isDay ? values.slice(1) : values} />
+      </dd>
+      <dd class="muted">
+        <a href={hrefOf(['explore'], all)}>
+          {isDay ? '28 days' : '4 weeks'}
+          <span class="hidden"> of {term}</span>
+        </a>
+        {today !== null && ` · today so far: ${formatNumber(today)}`}
+      </dd>
+    </div>
   );
 }
 
-/** The events of each of the last 30 days, beside those of the 30 days before. */
-function Trend() {
-  const loaded = useLoad<EventSeries>(
-    `trend ${timeZone.value}`,
-    (signal) => {
-      const params = new URLSearchParams({ range: '30d', interval: 'day', compare: 'previous' });
-      return loadInSlot(`events/series?${seriesParams(params, calendar.value, new Date())}`, signal);
-    },
-    READ_EVERY_MS,
-  );
-  const { data } = loaded;
-  const drawn = useMemo(() => {
-    if (!data) return undefined;
-    const { buckets, interval, timeZone } = data;
-    const lines = linesOf(data).map((line) => ({ ...line, label: 'Events' }));
-    return { buckets, interval, timeZone, lines, partial: partialBuckets(data) };
-  }, [data]);
-  return (
-    <section aria-labelledby="trend">
-      <h2 id="trend">Events by day</h2>
-      <LoadState loaded={loaded} />
-      {drawn && (
-        <>
-          <p class="muted">The dashed line is the 30 days before.</p>
-          {data?.total === 0 && <NewestHint filters={new URLSearchParams()} />}
-          <SeriesChart {...drawn} label="Chart of events by day, beside the 30 days before" />
-          <SeriesTable {...drawn} />
-        </>
-      )}
-    </section>
-  );
-}
-
-const TOP_EVENTS = 10;
-
-/** What happened most in the last 7 days. */
-function TopEvents() {
-  const loaded = useLoad<EventSeries>(
-    `top ${timeZone.value}`,
-    (signal) => {
-      const query = comparison('7d', calendar.value, new Date());
-      return loadInSlot(`events/series?${query}&groupBy=event&groups=${TOP_EVENTS}`, signal);
-    },
-    READ_EVERY_MS,
-  );
-  const { data } = loaded;
+function TopEvents({ overview }: OverviewProps) {
+  const { topEvents } = overview;
+  const dates = datesOf(overview, 1);
   return (
     <section aria-labelledby="top">
       <h2 id="top">Most frequent events</h2>
-      <LoadState loaded={loaded} />
-      {data && (
+      {topEvents.length === 0 ? (
+        <p class="muted">Nothing happened yesterday.</p>
+      ) : (
         <Scrollable label="Counts of the most frequent events">
-          <table class="totals">
-            <caption>In the last 7 days, beside the 7 days before</caption>
+          <table class="top-events">
+            <caption>Yesterday, beside a week before</caption>
             <thead>
               <tr>
                 <th scope="col">Event</th>
@@ -165,71 +153,32 @@ function TopEvents() {
                 <th scope="col" class="number">
                   Before
                 </th>
-                <th scope="col" class="number">
-                  Change
-                </th>
+                <th scope="col">Change</th>
+                <th scope="col">28 days</th>
               </tr>
             </thead>
             <tbody>
-              {linesOf(data)
-                .slice(0, data.series.length)
-                .map(({ label, total, previous }) => (
-                  <tr key={label}>
-                    <th scope="row">
-                      <a href={hrefOf(['explore'], new URLSearchParams({ event: label, range: '7d' }))}>{label}</a>
-                    </th>
-                    <td class="number">{formatNumber(total)}</td>
-                    <td class="number">{formatNumber(previous?.total ?? null)}</td>
-                    <td class="number">{formatChange(total, previous?.total ?? null)}</td>
-                  </tr>
-                ))}
+              {topEvents.map(({ event, count, values }) => (
+                <tr key={event}>
+                  <th scope="row">
+                    <a href={hrefOf(['explore'], new URLSearchParams({ event, ...dates, interval: 'hour' }))}>
+                      {event}
+                    </a>
+                  </th>
+                  <td class="number">{formatNumber(count)}</td>
+                  <td class="number">{formatNumber(values.at(-8) ?? null)}</td>
+                  <td>
+                    <ChangeOf value={count} before={values.at(-8) ?? null} />
+                  </td>
+                  <td>
+                    <Sparkline values={values.slice(1)} />
+                  </td>
+                </tr>
+              ))}
             </tbody>
           </table>
         </Scrollable>
       )}
-      {data?.series.length === 0 && <p class="muted">Nothing happened in the last 7 days.</p>}
-    </section>
-  );
-}
-
-const NEWEST = 5;
-
-interface NewestProps {
-  readonly path: 'users' | 'organizations';
-  readonly title: string;
-}
-
-/** The users or organizations that were seen first lately. */
-function NewestEntities({ path, title }: NewestProps) {
-  const loaded = useLoad(
-    path,
-    (signal) =>
-      loadInSlot<UserPage | OrganizationPage>(
-        `${path}?orderByField=firstSeenAt&orderByDirection=DESC&limit=${NEWEST}`,
-        signal,
-      ),
-    READ_EVERY_MS,
-  );
-  const { data } = loaded;
-  return (
-    <section aria-labelledby={`newest-${path}`}>
-      <h2 id={`newest-${path}`}>{title}</h2>
-      <LoadState loaded={loaded} />
-      {data?.results.length === 0 && <p class="muted">None.</p>}
-      <ul class="members">
-        {data?.results.map((entity) => {
-          const id = idOf(entity);
-          return (
-            <li key={id}>
-              <a href={hrefOf([path, id])}>{id}</a>
-              <span class="muted">
-                {' '}
-                first seen <Time value={entity.firstSeenAt} />
-              </span>
-            </li>
-          );
-        })}
-      </ul>
     </section>
   );
 }

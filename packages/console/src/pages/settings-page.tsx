@@ -1,5 +1,13 @@
 import { useState } from 'preact/hooks';
-import { BROWSER_ZONE, changeSettings, isTimeZone, type Settings, settings, WEEK_STARTS } from '../base/base.ts';
+import {
+  BROWSER_ZONE,
+  changeSettings,
+  isTimeZone,
+  type Settings,
+  settings,
+  THEMES,
+  WEEK_STARTS,
+} from '../base/base.ts';
 import { Time } from '../parts/parts.ts';
 
 /** What the day of the week is called. */
@@ -9,31 +17,35 @@ const WEEK_START_NAMES: Readonly<Record<Settings['weekStart'], string>> = {
   sunday: 'Sunday',
 };
 
+const THEME_NAMES: Readonly<Record<Settings['theme'], string>> = {
+  system: 'As the system',
+  light: 'Light',
+  dark: 'Dark',
+};
+
 /** The settings of this browser. */
 export function SettingsPage() {
-  const { weekStart, shortcuts } = settings.value;
+  const { weekStart, theme, shortcuts } = settings.value;
   return (
     <>
       <h1>Settings</h1>
       <p class="muted">They are kept in this browser, for every key.</p>
       <form class="settings" onSubmit={(event) => event.preventDefault()} aria-label="Settings">
         <TimeZoneField />
-        <label>
-          Weeks begin on
-          <select
-            value={weekStart}
-            onChange={({ currentTarget }) => {
-              const chosen = WEEK_STARTS.find((day) => day === currentTarget.value);
-              if (chosen) changeSettings({ weekStart: chosen });
-            }}
-          >
-            {WEEK_STARTS.map((day) => (
-              <option key={day} value={day}>
-                {WEEK_START_NAMES[day]}
-              </option>
-            ))}
-          </select>
-        </label>
+        <Choice
+          label="Weeks begin on"
+          names={WEEK_START_NAMES}
+          choices={WEEK_STARTS}
+          chosen={weekStart}
+          onChoose={(chosen) => changeSettings({ weekStart: chosen })}
+        />
+        <Choice
+          label="Colors"
+          names={THEME_NAMES}
+          choices={THEMES}
+          chosen={theme}
+          onChoose={(chosen) => changeSettings({ theme: chosen })}
+        />
         <label class="choice">
           <input
             type="checkbox"
@@ -44,6 +56,35 @@ export function SettingsPage() {
         </label>
       </form>
     </>
+  );
+}
+
+interface ChoiceProps<Value extends string> {
+  readonly label: string;
+  readonly choices: readonly Value[];
+  readonly names: Readonly<Record<Value, string>>;
+  readonly chosen: Value;
+  readonly onChoose: (value: Value) => void;
+}
+
+function Choice<Value extends string>({ label, choices, names, chosen, onChoose }: ChoiceProps<Value>) {
+  return (
+    <label>
+      {label}
+      <select
+        value={chosen}
+        onChange={({ currentTarget }) => {
+          const value = choices.find((one) => one === currentTarget.value);
+          if (value) onChoose(value);
+        }}
+      >
+        {choices.map((value) => (
+          <option key={value} value={value}>
+            {names[value]}
+          </option>
+        ))}
+      </select>
+    </label>
   );
 }
 
@@ -75,7 +116,7 @@ function TimeZoneField() {
       <p id="time-zone-state" class="muted" role="status">
         {isKnown ? (
           <>
-            Now it is <Time value={new Date().toISOString()} />.
+            Now it is <Time value={new Date().toISOString()} full />.
           </>
         ) : (
           `"${text}" is not the name of a time zone; write one such as Europe/Berlin.`

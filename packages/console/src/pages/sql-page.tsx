@@ -1,5 +1,5 @@
 import { useLayoutEffect, useState } from 'preact/hooks';
-import { formatCount, hrefOf, isNumber, request } from '../base/base.ts';
+import { formatCount, formatExact, hrefOf, isNumber, request } from '../base/base.ts';
 import { beginningOf, LoadState, Problem, Scrollable, saveFile, useLoad, withoutFormulas } from '../parts/parts.ts';
 import { type Rows, readRows } from './rows.ts';
 
@@ -137,5 +137,6 @@ function classOf(value: unknown): string | undefined {
 }
 
 function textOf(value: unknown): string {
+  if (isNumber(value)) return formatExact(JSON.stringify(value));
   return beginningOf(typeof value === 'string' ? value : JSON.stringify(value));
 }

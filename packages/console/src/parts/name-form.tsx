@@ -6,13 +6,15 @@ interface NameFormProps {
   readonly action: string;
   /** The name that the field begins with. Default: none. */
   readonly value?: string;
+  /** Whether it is what its page is for. Default: no; a page has one such button. */
+  readonly isMain?: boolean;
   readonly onName: (name: string) => Promise<void>;
   /** Closes the form, as Escape does. Default: the form stays. */
   readonly onCancel?: () => void;
 }
 
 /** Asks for a name. One that opens in place of a button gets the focus. */
-export function NameForm({ label, action, value = '', onName, onCancel }: NameFormProps) {
+export function NameForm({ label, action, value = '', isMain = false, onName, onCancel }: NameFormProps) {
   const id = useId();
   const input = useRef<HTMLInputElement>(null);
   // At once: what somebody types next belongs to it.
@@ -36,7 +38,7 @@ export function NameForm({ label, action, value = '', onName, onCancel }: NameFo
     >
       <label for={id}>{label}</label>
       <input id={id} ref={input} defaultValue={value} maxLength={200} autocomplete="off" dir="auto" required />
-      <button type="submit" class="primary">
+      <button type="submit" class={isMain ? 'primary' : undefined}>
         {action}
       </button>
       {onCancel && (

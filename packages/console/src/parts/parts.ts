@@ -3,19 +3,21 @@
 export { ConfirmButton, CopyButton, Snippet } from './buttons.tsx';
 export { CsvButton, saveFile, type Table, tableOf, withoutFormulas } from './csv.tsx';
 export { deferred } from './deferred.tsx';
+export { Icon } from './icon.tsx';
 export { LoadState, useLoad } from './load.tsx';
 export { NameForm } from './name-form.tsx';
 export { PageLinks } from './page-links.tsx';
 export { ErrorBoundary, Problem } from './problem.tsx';
 export { type Actions, useAction } from './use-action.ts';
 export {
-  Beginning,
   beginningOf,
   clocks,
   DocumentTable,
   EntityLink,
   Figure,
+  followTime,
   NumberLink,
+  PropertyLine,
   Scrollable,
   Time,
 } from './values.tsx';

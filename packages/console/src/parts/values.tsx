@@ -1,7 +1,7 @@
-import { computed } from '@preact/signals';
+import { computed, signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { formatNumber, hrefOf, timeZone } from '../base/base.ts';
+import { formatAgo, formatNumber, hrefOf, timeZone } from '../base/base.ts';
 
 /** What a time is called in the time zone of the settings: with its date, its date alone in full, and its time alone. */
 export const clocks = computed(() => {
@@ -13,11 +13,32 @@ export const clocks = computed(() => {
   };
 });
 
-/** A time in the time zone of the settings; its title is UTC. */
-export function Time({ value }: { readonly value: string }) {
+/** What was ago is said anew so often, in milliseconds. */
+const AGO_EVERY_MS = 30_000;
+
+const ticks = signal(0);
+
+/** Lets times that are said by how long ago they were grow older. */
+export function followTime(): void {
+  setInterval(() => {
+    ticks.value += 1;
+  }, AGO_EVERY_MS);
+}
+
+interface TimeProps {
+  readonly value: string;
+  /** Whether a time of the last week is said in full, too, in place of how long ago it was. Default: no. */
+  readonly full?: boolean;
+}
+
+/** A time in the time zone of the settings, one of the last week by how long ago it was; its title is the time in full, and in UTC. */
+export function Time({ value, full = false }: TimeProps) {
+  void ticks.value;
+  const time = new Date(value);
+  const text = clocks.value.both.format(time);
   return (
-    <time dateTime={value} title={value}>
-      {clocks.value.both.format(new Date(value))}
+    <time dateTime={value} title={`${text} (${value})`}>
+      {(!full && formatAgo(time.getTime(), Date.now())) || text}
     </time>
   );
 }
@@ -120,9 +141,32 @@ export function EntityLink({ path, id }: EntityLinkProps) {
   );
 }
 
-/** The beginning of a value as JSON. */
-export function Beginning({ value }: { readonly value: unknown }) {
-  return <>{useMemo(() => beginningOf(JSON.stringify(value)), [value])}</>;
+/** The beginning of some properties in a line: each with its name. */
+export function PropertyLine({ properties }: { readonly properties: Readonly<Record<string, unknown>> }) {
+  const shown = useMemo(() => propertyLine(properties), [properties]);
+  return (
+    <>
+      {shown.map(([name, text], index) => (
+        <span key={name}>
+          {index > 0 && ' · '}
+          <span class="muted">{name}</span> <bdi>{text}</bdi>
+        </span>
+      ))}
+    </>
+  );
+}
+
+/** Returns the names of the first properties and the beginnings of their values: a text as it is, anything else as JSON. */
+export function propertyLine(properties: Readonly<Record<string, unknown>>): [name: string, text: string][] {
+  const line: [name: string, text: string][] = [];
+  let length = 0;
+  for (const [name, value] of Object.entries(properties)) {
+    const text = beginningOf(typeof value === 'string' ? value : JSON.stringify(value));
+    line.push([beginningOf(name), text]);
+    length += name.length + text.length;
+    if (length > SHOWN_MAX) break;
+  }
+  return line;
 }
 
 /** How much of a value a cell shows, in characters. */

@@ -72,6 +72,9 @@ function pageOf({ path: [name = 'home', id = ''], params }: Route): PageDescript
   return { title: 'Not found', content: <h1>There is no such page</h1> };
 }
 
+/** The page names it by its content. */
+const MARK = document.querySelector<HTMLLinkElement>('link[rel="icon"]')?.href ?? '';
+
 /** The whole console, or the dashboard alone that a link of it has opened. */
 export function App() {
   const link = linkOf(route.value);
@@ -106,6 +109,7 @@ function Console() {
           Skip to the content
         </button>
         <a class="brand" href="#/home">
+          <img src={MARK} alt="" width="22" height="22" />
           Sluice
         </a>
         {isOpen && <Navigation />}

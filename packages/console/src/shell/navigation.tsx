@@ -1,5 +1,7 @@
-import { useEffect, useRef } from 'preact/hooks';
-import { access, hrefOf, key, route, useKey } from '../base/base.ts';
+import { BookOpen, LogIn, LogOut, Menu as MenuIcon, Monitor, Moon, Settings, Sun } from 'lucide';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { access, changeSettings, hrefOf, key, route, settings, THEMES, useKey } from '../base/base.ts';
+import { Icon } from '../parts/parts.ts';
 
 type Link = readonly [name: string, title: string];
 
@@ -32,31 +34,88 @@ const GROUPS: readonly (readonly [title: string, links: readonly Link[]])[] = [
 /** Pages that belong to another one, and addresses of older links, which go on working. */
 const ALIASES: Readonly<Record<string, string>> = { chart: 'explore', people: 'explore' };
 
-/** The links to all pages, and the button that signs out. */
+/** The links to all pages, which a phone shows behind a button, and what belongs to the person. */
 export function Navigation() {
   const { path } = route.value;
   const [first = 'home'] = path;
   const current = ALIASES[first] ?? first;
+  const page = path.join('/');
+  const [isOpen, setIsOpen] = useState(false);
+  const opener = useRef<HTMLButtonElement>(null);
+  useEffect(() => setIsOpen(false), [page]);
   return (
     <>
-      <nav aria-label="Pages">
-        <ul>
+      <nav
+        aria-label="Pages"
+        class={isOpen ? 'open' : undefined}
+        onKeyDown={(event) => {
+          if (event.key !== 'Escape' || event.defaultPrevented || !isOpen) return;
+          setIsOpen(false);
+          opener.current?.focus();
+        }}
+        onFocusOut={({ relatedTarget, currentTarget }) => {
+          if (relatedTarget instanceof Node && !currentTarget.contains(relatedTarget)) setIsOpen(false);
+        }}
+      >
+        <button
+          type="button"
+          class="quiet pages"
+          ref={opener}
+          aria-expanded={isOpen}
+          aria-controls="pages"
+          onClick={() => setIsOpen(!isOpen)}
+        >
+          <Icon of={MenuIcon} /> Menu
+        </button>
+        <ul id="pages">
           <Links links={LINKS} current={current} />
           {GROUPS.map(([title, links]) => (
             <li key={title}>
-              <Menu title={title} links={links} current={current} page={path.join('/')} />
+              <Menu title={title} links={links} current={current} page={page} />
             </li>
           ))}
         </ul>
       </nav>
-      <a href={hrefOf(['settings'])} aria-current={current === 'settings' ? 'page' : undefined}>
-        Settings
-      </a>
-      <a href="../docs">API reference</a>
-      <button type="button" onClick={() => signOut()}>
-        {key.value === '' ? 'Use a key' : 'Sign out'}
-      </button>
+      <div class="tools">
+        <ThemeButton />
+        <a
+          class="quiet"
+          href={hrefOf(['settings'])}
+          aria-label="Settings"
+          title="Settings"
+          aria-current={current === 'settings' ? 'page' : undefined}
+        >
+          <Icon of={Settings} />
+        </a>
+        <a class="quiet" href="../docs" aria-label="API reference" title="API reference">
+          <Icon of={BookOpen} />
+        </a>
+        <SignOutButton />
+      </div>
     </>
+  );
+}
+
+function SignOutButton() {
+  const name = key.value === '' ? 'Use a key' : 'Sign out';
+  return (
+    <button type="button" class="quiet" aria-label={name} title={name} onClick={() => signOut()}>
+      <Icon of={key.value === '' ? LogIn : LogOut} />
+    </button>
+  );
+}
+
+const THEME_ICONS = { system: Monitor, light: Sun, dark: Moon };
+
+/** Goes to the next of the themes. */
+function ThemeButton() {
+  const { theme } = settings.value;
+  const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length] ?? 'system';
+  const name = `Theme: ${theme}. Change to ${next}`;
+  return (
+    <button type="button" class="quiet" aria-label={name} title={name} onClick={() => changeSettings({ theme: next })}>
+      <Icon of={THEME_ICONS[theme]} />
+    </button>
   );
 }
 
@@ -92,6 +151,8 @@ function Menu({ title, links, current, page }: MenuProps) {
       ref={menu}
       onKeyDown={(event) => {
         if (event.key !== 'Escape' || !menu.current?.open) return;
+        // The pages of a phone stay open around it.
+        event.preventDefault();
         close();
         menu.current.querySelector('summary')?.focus();
       }}

@@ -33,6 +33,7 @@ export function Shortcuts() {
       lastPage = event.key === 'g' ? event.timeStamp : Number.NEGATIVE_INFINITY;
       if (page) location.hash = hrefOf([page[0]]);
       else if (event.key === '?') dialog.current?.showModal();
+      else if (event.key === 'j' || event.key === 'k') moveRow(event.key === 'j' ? 1 : -1);
       else if (event.key === '/') document.querySelector<HTMLElement>('main form input, main form select')?.focus();
       else return;
       event.preventDefault();
@@ -46,6 +47,7 @@ export function Shortcuts() {
       <dl>
         <Keys keys={['?']} meaning="These keys" />
         <Keys keys={['/']} meaning="The first field of the page" />
+        <Keys keys={['j', 'k']} meaning="The next or the previous row" />
         {Object.entries(PAGES).map(([key, [, title]]) => (
           <Keys key={key} keys={['g', key]} meaning={title} />
         ))}
@@ -78,6 +80,16 @@ function Keys({ keys, meaning }: { readonly keys: readonly string[]; readonly me
       <dd>{meaning}</dd>
     </div>
   );
+}
+
+/** Puts the focus on the link that a row of a list begins with: of the next row or the one before, at first of the first row. */
+function moveRow(by: 1 | -1): void {
+  const links = [...document.querySelectorAll<HTMLElement>('main tbody th[scope="row"] a')];
+  const current = document.activeElement?.closest('tr');
+  const at = current ? links.findIndex((link) => current.contains(link)) : -1;
+  const next = at < 0 ? links[0] : links[at + by];
+  next?.focus();
+  next?.scrollIntoView({ block: 'nearest' });
 }
 
 /** Whether a key is text for a field, a command of the browser, or for a dialog that is open. */

@@ -7,9 +7,11 @@ import {
   getJson,
   getRecords,
   hrefOf,
+  pinDashboard,
   request,
   type StoredDashboard,
   sendJson,
+  settings,
   type View,
 } from '../base/base.ts';
 import { ConfirmButton, DocumentTable, LoadState, NameForm, Problem, Time, useLoad } from '../parts/parts.ts';
@@ -42,7 +44,7 @@ export function DashboardsPage() {
         </p>
       )}
       {data && data.dashboards.length > 0 && <DashboardTable dashboards={data.dashboards} />}
-      {data && <NameForm label="Name of a new dashboard" action="Make it" onName={create} />}
+      {data && <NameForm label="Name of a new dashboard" action="Make it" isMain onName={create} />}
       {failure && <Problem error={failure} />}
     </>
   );
@@ -99,6 +101,13 @@ function OpenDashboard({ path, loaded }: OpenDashboardProps) {
           <bdi>{name}</bdi>
         </h1>
         {isSaving && <span class="muted">Saving …</span>}
+        <button
+          type="button"
+          aria-pressed={settings.value.pinned.includes(id)}
+          onClick={() => pinDashboard(id, !settings.value.pinned.includes(id))}
+        >
+          Pin to Home
+        </button>
         <button type="button" aria-pressed={isEdited} onClick={() => setIsEdited(!isEdited)}>
           Edit
         </button>
@@ -147,6 +156,36 @@ function DeleteDashboard({ path }: Pick<OpenDashboardProps, 'path'>) {
       />
       {failure && <Problem error={failure} />}
     </>
+  );
+}
+
+/** The dashboards of the workspace that were pinned in this browser. */
+export function PinnedDashboards() {
+  return settings.value.pinned.map((id) => <PinnedDashboard key={id} id={id} />);
+}
+
+function PinnedDashboard({ id }: { readonly id: string }) {
+  const path = `dashboards/${encodeURIComponent(id)}`;
+  const { data, error, retry } = useLoad(path, (signal) => getJson<Dashboard>(path, signal), READ_EVERY_MS);
+  const { data: saved } = useLoad('views', (signal) => getAll<'views', View>('views', signal), READ_EVERY_MS);
+  // It was deleted, or is of another workspace.
+  if (error && isRefused(error)) return null;
+  if (error) return <Problem error={error} onRetry={retry} />;
+  if (!data) return null;
+  const { name, tiles } = data;
+  return (
+    <section aria-labelledby={`pinned-${id}`}>
+      <h2 id={`pinned-${id}`}>
+        <a href={hrefOf(['dashboards', id])}>
+          <bdi>{name}</bdi>
+        </a>
+      </h2>
+      {tiles.length === 0 && <p class="muted">There is nothing on this dashboard yet.</p>}
+      <Tiles
+        {...{ dashboard: id, tiles, stored: tiles, views: saved?.views ?? [], isEdited: false }}
+        onChange={() => undefined}
+      />
+    </section>
   );
 }
 

@@ -95,7 +95,7 @@ function NewLink({ link, dashboard }: NewLinkProps) {
     <div class="name-form">
       <label for={id}>The link, shown only now</label>
       <input id={id} ref={input} class="address" value={addressOf({ dashboard, key: link.key })} readOnly />
-      <button type="button" class="primary" onClick={() => void copy()}>
+      <button type="button" onClick={() => void copy()}>
         Copy
       </button>
       <span role="status">{copied}</span>

@@ -8,4 +8,5 @@ export { ViewsPage } from './views-page.tsx';
 const loadPages = () => import('./dashboard-pages.tsx');
 export const DashboardPage = deferred(() => loadPages().then((pages) => pages.DashboardPage));
 export const DashboardsPage = deferred(() => loadPages().then((pages) => pages.DashboardsPage));
+export const PinnedDashboards = deferred(() => loadPages().then((pages) => pages.PinnedDashboards));
 export const WallPage = deferred(() => loadPages().then((pages) => pages.WallPage));

@@ -4,6 +4,7 @@ import { registerActivities } from './activity/activity.ts';
 import { registerExport } from './export/export.ts';
 import { funnelRead, registerFunnelPeople } from './funnel/funnel.ts';
 import { registerMenus, valuesRead } from './menus/menus.ts';
+import { overviewRead } from './overview/overview.ts';
 import { registerRetentionPeople, retentionRead } from './retention/retention.ts';
 import { seriesRead } from './series/series.ts';
 
@@ -24,5 +25,6 @@ export function registerReports(app: FastifyInstance, deps: ReadDependencies): v
   registerMenus(app, deps);
   registerQueryRead(app, valuesRead(deps));
   registerActivities(app, deps);
+  registerQueryRead(app, overviewRead(deps));
   registerExport(app, deps);
 }

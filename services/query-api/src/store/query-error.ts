@@ -84,6 +84,13 @@ export function isOutOfSpace(error: unknown): boolean {
   return isOutOfMemory(error) || (error instanceof ClickHouseException && TOO_MANY_GROUPS.has(error.code));
 }
 
+const OUT_OF_BYTES = new ErrorCodes('TOO_MANY_BYTES');
+
+/** Whether a query has read more than it may. Rows of other workspaces that lie beside those of its own count as well. */
+export function isOutOfBytes(error: unknown): boolean {
+  return error instanceof ClickHouseException && OUT_OF_BYTES.has(error.code);
+}
+
 const OUT_OF_MEMORY = new ErrorCodes('MEMORY_LIMIT_EXCEEDED');
 
 /** Whether a query needed more memory than it may have, rather than the server more than it has. */

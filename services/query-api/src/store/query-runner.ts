@@ -6,8 +6,14 @@ import { RETRY_AFTER_SECONDS, reserve } from '../http/http.ts';
 import type { QueryKind, QueryMetrics, QueryOutcome, QueryPool } from '../metrics.ts';
 import type { ReadRequest, Row, RowBatches } from './clickhouse-reader.ts';
 import type { ExportQuery, Query, QueryContext, QueryOptions } from './query.ts';
-import { isOutOfMemory, isOutOfTime, isTimeout, outcomeOf, queryProblem } from './query-error.ts';
-import { POOL_SETTINGS, type QuerySettings, SMALL_BLOCKS_SETTINGS, timeLimit } from './query-settings.ts';
+import { isOutOfBytes, isOutOfMemory, isOutOfTime, isTimeout, outcomeOf, queryProblem } from './query-error.ts';
+import {
+  ALL_WORKSPACES_SETTINGS,
+  POOL_SETTINGS,
+  type QuerySettings,
+  SMALL_BLOCKS_SETTINGS,
+  timeLimit,
+} from './query-settings.ts';
 import { QuerySlots } from './query-slots.ts';
 import { AHEAD_BYTES_MAX } from './read-ahead.ts';
 import { ClickHouseException, ConnectionFailure } from './read-failures.ts';
@@ -23,8 +29,8 @@ import type { TimeBudget } from './time-budget.ts';
 //   measured            how long it takes and how it ends; its failure becomes a problem. Waiting for a slot counts.
 //   rowsInSlot          it waits for a slot of its pool, and keeps it in whatever store and however often it runs
 //   withFailover        it runs again in another store when its store fails before the first row
-//   rowsOf              its statement is written for the store, and says what is hidden now
-//   retryInSmallBlocks  it runs again within the same time when it ran out of memory
+//   rowsOf              its statement is written for the store, and says what is hidden now; it runs again within the same
+//                       time when it ran out of memory, or read too many bytes
 //   rowsInTime          it ends when its time is up or its client leaves
 //   reader.read         it is sent, and its rows arrive (clickhouse-reader.ts)
 
@@ -341,19 +347,40 @@ export async function untilStoreAnswers<Result>(
   }
 }
 
+/**
+ * Runs a query, and again in small blocks within the same time when it ran out of memory, or read too many bytes, before its
+ * first row: blocks of large events may have been too large, and rows of other workspaces may have been read with its own
+ * (docs/design/decisions/0039-blocks-of-large-events.md, 0094-what-others-stored.md).
+ *
+ * @param timeLeftMs returns how long both may take together, in milliseconds
+ */
 async function* rowsOf(
   query: Query,
   store: Store,
   timeLeftMs: () => number,
   slot: StatementSlot | undefined,
 ): RowBatches {
-  let decided: Sql | undefined = await statementOf(query, store);
-  yield* retryInSmallBlocks(query, timeLeftMs(), (one, leftMs) => {
-    // The first run may have taken seconds: for the second one it is decided again what is hidden.
-    const statement = decided ?? statementOf(query, store);
-    decided = undefined;
-    return rowsInTime(one, store, statement, leftMs, slot);
-  });
+  const statement = await statementOf(query, store);
+  const timeoutMs = timeLeftMs();
+  const startedAt = performance.now();
+  let hasRows = false;
+  try {
+    for await (const batch of rowsInTime(query, store, statement, timeoutMs, slot)) {
+      hasRows = true;
+      yield batch;
+    }
+  } catch (error) {
+    if (hasRows || !isForSmallBlocks(error, query)) throw error;
+    const leftMs = Math.max(1, Math.floor(timeoutMs - (performance.now() - startedAt)));
+    const settings = { ...query.settings, ...SMALL_BLOCKS_SETTINGS };
+    // The first run may have taken seconds: it is decided again what is hidden.
+    const again = statementOf(query, { ...store, tables: store.tables.comparingWorkspaceFirst() });
+    yield* rowsInTime({ ...query, settings }, store, again, leftMs, slot);
+  }
+}
+
+function isForSmallBlocks(error: unknown, { isFollowed }: QueryOptions): boolean {
+  return isOutOfBytes(error) || (isOutOfMemory(error) && !isFollowed);
 }
 
 /** Writes the statement of a query for a store. @throws {Problem} when it is not known what may be returned */
@@ -373,31 +400,6 @@ async function readableTables(workspace: string, tables: Tables, visibility: Vis
   const kept = keptFromMs === undefined ? tables : tables.keptFrom(keptFromMs);
   const elsewhere = visibility.deletionsElsewhere?.(workspace) ?? [];
   return elsewhere.length === 0 ? kept : kept.withDeletions(elsewhere);
-}
-
-/**
- * Runs a query, and again in small blocks within the same time when it ran out of memory before its first row: blocks of
- * large events may have been too large (docs/design/decisions/0039-blocks-of-large-events.md).
- *
- * @param timeoutMs how long both may take together, in milliseconds
- */
-async function* retryInSmallBlocks<Query extends Pick<QueryOptions, 'settings' | 'isFollowed'>>(
-  query: Query,
-  timeoutMs: number,
-  run: (query: Query, timeoutMs: number) => RowBatches,
-): RowBatches {
-  const startedAt = performance.now();
-  let hasRows = false;
-  try {
-    for await (const batch of run(query, timeoutMs)) {
-      hasRows = true;
-      yield batch;
-    }
-  } catch (error) {
-    if (hasRows || query.isFollowed || !isOutOfMemory(error)) throw error;
-    const leftMs = Math.max(1, Math.floor(timeoutMs - (performance.now() - startedAt)));
-    yield* run({ ...query, settings: { ...query.settings, ...SMALL_BLOCKS_SETTINGS } }, leftMs);
-  }
 }
 
 /** @param slot is released when the time is up or the client leaves */
@@ -439,6 +441,7 @@ function requestOf(
     settings: {
       ...limits,
       ...POOL_SETTINGS[pool],
+      ...(workspace === '' && ALL_WORKSPACES_SETTINGS),
       ...query.settings,
       ...(requestId && { log_comment: requestId }),
     },

@@ -55,6 +55,11 @@ export interface Tables {
   readonly storingProgress: string;
   /** Returns the same tables, restricted to the workspace in another parameter. */
   ofWorkspaceIn(parameter: string): Tables;
+  /**
+   * Returns the same tables, of which ClickHouse compares the workspace of a row before it reads any other column. The rows of
+   * other workspaces that lie beside those of one then cost a statement little, and ClickHouse moves no other condition to PREWHERE.
+   */
+  comparingWorkspaceFirst(): Tables;
   /** Returns the same tables without the events before a time, in milliseconds: the start of a UTC day. */
   keptFrom(ms: number): Tables;
   /** Returns the same tables with deletions that another server has, and this one perhaps not yet. */
@@ -142,12 +147,17 @@ interface DeletionParameters {
   readonly versions: string;
 }
 
-function createTables(source: Source, params: Sql['params'], workspace = 'workspace'): Tables {
+function createTables(
+  source: Source,
+  params: Sql['params'],
+  workspace = 'workspace',
+  where: 'WHERE' | 'PREWHERE' = 'WHERE',
+): Tables {
   const deleted = { users: `${workspace}_deleted_users`, versions: `${workspace}_deleted_versions` };
   const ofWorkspace =
     (table: string, columns = '*', more = ''): Select =>
     (database) =>
-      `SELECT ${columns} FROM ${database}${table} WHERE workspace_id = {${workspace}:String}${more}`;
+      `SELECT ${columns} FROM ${database}${table} ${where} workspace_id = {${workspace}:String}${more}`;
   const deletions = (table: string) =>
     withGiven(source(ofWorkspace(table, 'workspace_id, user_id, version')), workspace, params, deleted);
   const kept = (columns?: string, time?: string) =>
@@ -174,12 +184,18 @@ function createTables(source: Source, params: Sql['params'], workspace = 'worksp
     eventsOfAllWorkspaces: source(selectEventsWithBlocks),
     newestBlocks: source(selectNewestBlocks),
     storingProgress: source(selectProgress),
-    ofWorkspaceIn: (parameter) => createTables(source, params, parameter),
-    keptFrom: (ms) => createTables(source, { ...params, [KEPT_FROM]: ms }, workspace),
+    ofWorkspaceIn: (parameter) => createTables(source, params, parameter, where),
+    comparingWorkspaceFirst: () => createTables(source, params, workspace, 'PREWHERE'),
+    keptFrom: (ms) => createTables(source, { ...params, [KEPT_FROM]: ms }, workspace, where),
     withDeletions: (deletions) => {
       const users = deletions.map(({ user }) => user);
       const versions = deletions.map(({ version }) => version);
-      return createTables(source, { ...params, [deleted.users]: users, [deleted.versions]: versions }, workspace);
+      return createTables(
+        source,
+        { ...params, [deleted.users]: users, [deleted.versions]: versions },
+        workspace,
+        where,
+      );
     },
   };
 }

@@ -17,7 +17,7 @@ let query: QueryService;
 let streams: TestStreams;
 
 beforeEach(async () => {
-  const env = { STREAM_INTERVAL_MS: '50', QUERY_BYTES_READ_MAX: String(1_024 * 1_024) };
+  const env = { STREAM_INTERVAL_MS: '50', QUERY_RESULT_BYTES_MAX: String(1_024 * 1_024) };
   query = await startQuery(inject('clickhouseUrl'), env, undefined, createDatabase);
   streams = await listenTo(query);
 });
@@ -38,7 +38,7 @@ async function untilLookedAgain(): Promise<void> {
 
 const isIdle = async () => (await metric(query, 'sluice_stream_listeners')) === 0;
 
-test('a client whose events cannot be read within the budget is disconnected; the others of the same query go on', async () => {
+test('a client whose own events are too much for the budget is disconnected; the others of the same query go on', async () => {
   const [costly, other] = [await streams.open(), await streams.open('', { workspace: 'b' })];
   const text = randomBytes(75_000).toString('base64');
   await query.store('a', someEvents(20, { properties: JSON.stringify({ text }) }));

@@ -104,8 +104,9 @@ export class StreamReader {
   /**
    * Sends listeners their events of a range, or the first ones of many, the first listener before all others. All of them
    * must be at `from` at least. Some listeners stay where they are when it takes long, and those of a query that fails
-   * while ClickHouse answers others. A listener for which a query needs more than its budget of memory or bytes is ended. Time
-   * is no such budget: others may have used it. Those that a query ran out of time for are {@link isApart}.
+   * while ClickHouse answers others. A listener for which a query over one insert needs more than its budget of
+   * memory, or returns more bytes than it may, is ended. Time is no such budget, and neither is what the query reads: others may
+   * have used them. Those that a query ran out of time for are {@link isApart}.
    *
    * @throws {Problem} when ClickHouse is away: each listener is where it was, or further
    */

@@ -259,7 +259,8 @@ export function insertInto(clickHouse: ClickHouseClient): Pick<QueryService, 'in
   };
 }
 
-function eventRow(workspace: string, event: TestEvent): Record<string, unknown> {
+/** Returns the row of an event, for tests that store those of several workspaces at once. */
+export function eventRow(workspace: string, event: TestEvent): Record<string, unknown> {
   return {
     workspace_id: workspace,
     timestamp: event.timestampMs,

@@ -71,12 +71,16 @@ export async function createNewest(config: ClickHouseConfig): Promise<void> {
   const found = await server.query({ query, query_params: { database }, format: 'JSONCompactEachRow' });
   if ((await found.json<[number]>())[0]?.[0] !== 0) return;
   const [text, migrations] = await Promise.all([readFile(SCHEMA, 'utf8'), readMigrations()]);
-  await server.command({ query: `CREATE DATABASE ${database}` });
-  await using client = clientOf(config);
+  // It has its name once it is whole: a process that is killed meanwhile leaves no half of it to the next one.
+  const unfinished = `${database}_unfinished`;
+  await server.command({ query: `DROP DATABASE IF EXISTS ${unfinished} SYNC` });
+  await server.command({ query: `CREATE DATABASE ${unfinished}` });
+  await using client = clientOf({ ...config, CLICKHOUSE_DATABASE: unfinished });
   const statements = text.split(';\n').filter((statement) => statement.includes('CREATE TABLE'));
   await client.command({ query: statements.join('\nPARALLEL WITH\n') });
   const values = migrations.map(({ number, name, checksum }) => ({ number, name, checksum }));
   await client.insert({ table: 'schema_migrations', values, format: 'JSONEachRow' });
+  await server.command({ query: `RENAME DATABASE ${unfinished} TO ${database}` });
 }
 
 function configOf(url: string, name: string): ClickHouseConfig {

@@ -19,7 +19,8 @@ afterAll(() => query.stop());
 /** Returns the addresses of the files that the page loads. */
 async function filesOfPage(): Promise<string[]> {
   const { body } = await query.app.inject('/console/');
-  return [...body.matchAll(/(?:src|href)="([^".]+\.[^"]+)"/g)].map(([, file]) => `/console/${file}`);
+  const files = [...body.matchAll(/(?:src|href)="([^".]+\.[^"]+)"/g)].map(([, file]) => `/console/${file}`);
+  return [...new Set(files)];
 }
 
 test('GET / sends browsers to the console, and tells others what the service is', async () => {

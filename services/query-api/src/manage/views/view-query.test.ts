@@ -27,6 +27,7 @@ test('what only the console knows is not sent, and a time zone and a week only t
 
 test.each([
   ['7d', 'day'],
+  ['30d', 'week'],
   ['90d', 'week'],
   ['12m', 'month'],
 ])('cohorts of the range %s are of a %s', (range, interval) => {

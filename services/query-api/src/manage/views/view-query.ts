@@ -124,7 +124,7 @@ function hoursOf({ startDate = '', endDate }: Readonly<Record<string, string>>, 
 
 function intervalOf(report: View['report'], hours: number): string {
   if (report === 'retention') {
-    if (hours <= 31 * 24) return 'day';
+    if (hours <= 10 * 24) return 'day';
     return hours <= 200 * 24 ? 'week' : 'month';
   }
   if (hours <= 2) return 'minute';

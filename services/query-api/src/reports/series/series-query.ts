@@ -116,6 +116,16 @@ export function givenGroupsQuery(part: HidingPart, hashes: readonly string[]): S
   return placesQuery(cellsQuery(part, { place }, measure, parameters), measure, NO_GROUP);
 }
 
+/**
+ * Returns the query for the counts of a part by bucket and group: `bucket`, `key_0` and further keys, and `events`. They are of
+ * all groups, however many there are.
+ */
+export function countsQuery(part: HidingPart): Sql {
+  const parameters = new BoundParameters('s');
+  const measure = measureSql({ kind: 'count' }, parameters, false);
+  return cellsQuery(part, keysOf(part.request.groupBy, parameters), measure, parameters);
+}
+
 /** The cells of a range: `bucket`, the keys, `events`, and `state`. */
 function cellsQuery(
   part: HidingPart,
