@@ -34,18 +34,32 @@ beforeAll(async () => {
     await fill('b', (8 * SMALL_ROWS) / 3, 36, part);
     await fillEqualTimes(part);
   }
+  await addOrganizations('a', 300);
+  await addOrganizations('b', 100_000);
 });
 afterAll(() => query.stop());
 
 async function fill(workspace: string, rows: number, months: number, seed: number): Promise<void> {
   await query.clickHouse.command({
-    query: `INSERT INTO events (workspace_id, timestamp, uuid, event, user_id, received_at)
+    query: `INSERT INTO events (workspace_id, timestamp, uuid, event, user_id, group_id, received_at)
       SELECT {workspace:String},
         fromUnixTimestamp64Milli({end:Int64} - toInt64(cityHash64(number, {seed:UInt8}) % {span:UInt64})) AS time,
-        generateUUIDv4(number), if(number % 2 = 0, 'opened', 'closed'), toString(number % 1000), time
+        generateUUIDv4(number), if(number % 2 = 0, 'opened', 'closed'), toString(number % 1000),
+        toString(number % 300), time
       FROM numbers({rows:UInt64})`,
     query_params: { workspace, rows: Math.floor(rows), end: END_MS, span: months * MONTH_MS, seed },
     clickhouse_settings: { max_partitions_per_insert_block: '0' },
+  });
+}
+
+/** Every fourth organization has a plan. 300 have events. */
+async function addOrganizations(workspace: string, organizations: number): Promise<void> {
+  await query.clickHouse.command({
+    query: `INSERT INTO entity_properties (workspace_id, kind, id, property, register)
+      SELECT {workspace:String}, 'organization', concat(if(number < 300, '', 'without events '), toString(number)), 'plan',
+        (1, generateUUIDv4(number), 'set', if(number % 4 = 0, '"pro"', '"free"'))
+      FROM numbers({organizations:UInt64})`,
+    query_params: { workspace, organizations },
   });
 }
 
@@ -110,6 +124,8 @@ test.each([
   ['the oldest page', { orderByDirection: 'ASC' }],
   ['the newest page of an event name', { event: 'opened' }],
   ['the newest page without an event name', { 'event[ne]': 'opened' }],
+  ['the newest page of organizations with a property', { 'organization.properties.plan': 'pro' }],
+  ['the newest page without these', { 'organization.properties.plan[ne]': 'pro' }],
   ['a page that ends at a date', { endDate: new Date(END_MS - 86_400_000).toISOString() }],
 ])('%s reads no more of 36 months than of one, in any number of parts', async (_, parameters) => {
   // The first page of a list shows how its events lie in time.

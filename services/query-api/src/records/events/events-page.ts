@@ -2,13 +2,18 @@ import {
   type QueryContext,
   type QueryOptions,
   type QueryRunner,
+  type Row,
   type RowBatches,
   type Sql,
   type Tables,
   TimeBudget,
 } from '../../store/store.ts';
-import { asEventRow, EVENT_SELECT, type EventRow, sortKeyOf } from './event-record.ts';
-import type { PageRequest } from './events-parameters.ts';
+import { toPositive } from '../filters/property-filter.ts';
+import { matchingOwners } from '../owners/matching-owners.ts';
+import { isOwnerDocument, ownerOf } from '../owners/owners.ts';
+import { asEventRow, EVENT_SELECT, type EventRow, sortKeyOf, textOf } from './event-record.ts';
+import { isByOwners } from './event-selection.ts';
+import { listKeyOf, type PageRequest } from './events-parameters.ts';
 import { type PageSlice, pageQuery, wholePage } from './events-query.ts';
 import { type Density, type PageDensities, windowEnds } from './page-windows.ts';
 
@@ -45,17 +50,92 @@ export class PageReader {
    * @param select what to read of an event: {@link EVENT_SELECT}, or {@link selectOf} some fields and the timestamp
    */
   async *read(request: PageRequest, context: QueryContext, select = EVENT_SELECT): RowBatches {
+    const options = { budget: new TimeBudget(this.#timeoutMs), ...this.#query, ...context };
+    yield* this.#readList(request, options, select);
+  }
+
+  async *#readList(request: PageRequest, options: PageOptions, select: string): RowBatches {
     const seen = new SeenRows();
-    for await (const batch of this.#readSlices(request, context, select)) {
+    for await (const batch of this.#readPage(request, options, select)) {
       seen.add(batch.map(asEventRow));
       yield batch;
     }
     this.#learn(request, seen);
   }
 
+  async *#readPage(request: PageRequest, options: PageOptions, select: string): RowBatches {
+    const isLookedThrough = select === EVENT_SELECT && isOfAnyOwners(request);
+    const rest = isLookedThrough ? yield* this.#lookThrough(request, options) : request;
+    if (rest) yield* this.#readSlices(rest, options, select);
+  }
+
+  /**
+   * Reads events of all owners, and keeps those whose owners match: where many match, a page costs what its events and the few
+   * owners of these cost, whatever is stored. Returns what is left of the page; `undefined` when it is whole.
+   */
+  async *#lookThrough(
+    request: PageRequest,
+    options: PageOptions,
+  ): AsyncGenerator<readonly Row[], PageRequest | undefined, undefined> {
+    const ofAll = ofAllOwners(request);
+    let rest = request;
+    let looked = 0;
+    let kept = 0;
+    let share = this.#shareOf(request, ofAll);
+    for (;;) {
+      const count = Math.ceil((SPARE_EVENTS * (rest.limit + 1)) / share);
+      if (looked + count > LOOKED_THROUGH_MAX) return rest;
+      const read: EventRow[] = [];
+      for await (const batch of this.#readList(
+        { ...ofAll, after: rest.after, limit: count - 1 },
+        options,
+        EVENT_SELECT,
+      ))
+        read.push(...batch.map(asEventRow));
+      const found = (await this.#ofMatchingOwners(read, request, options)).slice(0, rest.limit + 1);
+      if (found.length > 0) yield found;
+      const last = read.at(-1);
+      if (found.length === rest.limit + 1 || read.length < count || !last) return undefined;
+      rest = { ...rest, after: sortKeyOf(last, 'timestamp'), limit: rest.limit - found.length };
+      looked += count;
+      kept += found.length;
+      share = kept / looked;
+    }
+  }
+
+  /** Returns how many of the events have owners that match, as far as is known. */
+  #shareOf({ listKey }: PageRequest, ofAll: PageRequest): number {
+    const [matching, all] = [listKey, ofAll.listKey].map((key) => this.#densities.of(key)?.msPerEvent);
+    if (matching === undefined || all === undefined) return SHARE_DEFAULT;
+    return matching > all ? all / matching : 1;
+  }
+
+  async #ofMatchingOwners(
+    events: readonly EventRow[],
+    { properties }: PageRequest,
+    options: PageOptions,
+  ): Promise<readonly EventRow[]> {
+    const find = async (statement: (tables: Tables) => Sql) => {
+      const rows: Row[] = [];
+      for await (const batch of this.#queryRunner.rows({ kind: 'events_page', ...options, statement }))
+        rows.push(...batch);
+      return rows;
+    };
+    let left = events;
+    for (const requested of properties) {
+      if (!isOwnerDocument(requested.document)) continue;
+      const owner = ownerOf(requested.document);
+      const idOf = (event: EventRow) => textOf(event, owner === 'user' ? 'userId' : 'groupId');
+      const { filter, negated } = toPositive(requested);
+      const ids = new Set(left.map(idOf).filter((id) => id !== ''));
+      const matching = await matchingOwners(find, owner, filter, [...ids]);
+      left = left.filter((event) => matching.has(idOf(event)) !== negated);
+    }
+    return left;
+  }
+
   /** Reads slices until the page is full. A slice that `offset` skips as a whole is read again with the next one. */
-  async *#readSlices(request: PageRequest, context: QueryContext, select: string): RowBatches {
-    const options = { budget: new TimeBudget(this.#timeoutMs), ...this.#query, ...context };
+  async *#readSlices(request: PageRequest, options: PageOptions, select: string): RowBatches {
     let { rows, offset } = wholePage(request);
     let undecided: PageSlice | undefined;
     for (const slice of this.#slicesOf(request)) {
@@ -104,6 +184,33 @@ export class PageReader {
     };
     this.#densities.learn(request.listKey, density);
   }
+}
+
+type PageOptions = Partial<QueryOptions> & QueryContext;
+
+/** How many more events are looked through than should be needed. */
+const SPARE_EVENTS = 1.25;
+
+/** How many events of all owners are looked through at most: more cost as much as an index or a fold of all owners. */
+const LOOKED_THROUGH_MAX = 2_000;
+
+/** How many of the events have owners that match, until something is known. */
+const SHARE_DEFAULT = 0.5;
+
+/** Whether events of all owners may be looked through: what is asked of these is cheap to find out of a few. */
+function isOfAnyOwners({ order, offset, fields, properties }: PageRequest): boolean {
+  return (
+    order.field === 'timestamp' &&
+    offset === 0 &&
+    properties.some(({ document }) => isOwnerDocument(document)) &&
+    !isByOwners({ fields, properties: [] })
+  );
+}
+
+/** The same page of events of all owners. */
+function ofAllOwners(request: PageRequest): PageRequest {
+  const properties = request.properties.filter(({ document }) => !isOwnerDocument(document));
+  return { ...request, properties, listKey: listKeyOf(request.workspace, { fields: request.fields, properties }) };
 }
 
 /** Of fewer rows an average means little. */

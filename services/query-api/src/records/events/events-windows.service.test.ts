@@ -1,7 +1,7 @@
 import fc from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest';
 import { MeasuredRunner } from '../../testing/measured-runner.ts';
-import { anEvent, type QueryService, startQuery, type TestEvent } from '../../testing/query-service.ts';
+import { anEvent, aRegister, type QueryService, startQuery, type TestEvent } from '../../testing/query-service.ts';
 import { inOrder } from '../../testing/reference.ts';
 import type { EventOrder } from './event-order.ts';
 import { PageReader } from './events-page.ts';
@@ -17,6 +17,15 @@ const NOW_MS = Date.UTC(2026, 2, 1, 12);
 beforeAll(async () => {
   query = await startQuery(inject('clickhouseUrl'));
   runner = new MeasuredRunner(query.clickHouse, query.config);
+  for (const [id, plan] of [
+    ['ada', '["team","pro"]'],
+    ['bob', '"free"'],
+    ['acme', '"pro"'],
+  ]) {
+    const register = aRegister(1, 'set', String(plan));
+    const kind = id === 'acme' ? 'organization' : 'user';
+    await query.insert('entity_properties', [{ workspace_id: 'a', kind, id, property: 'plan', register }]);
+  }
 });
 afterAll(() => query.stop());
 
@@ -38,6 +47,7 @@ const anyEvent: fc.Arbitrary<TestEvent> = fc
     timestampMs: time,
     event: fc.constantFrom('opened', 'closed'),
     userId: fc.constantFrom('', 'ada', 'bob'),
+    groupId: fc.constantFrom('', 'acme', 'bolt'),
     properties: fc.constantFrom('{}', '{"plan":"pro"}'),
   })
   .map(anEvent);
@@ -61,6 +71,9 @@ const FILTERS: Readonly<Record<string, (event: TestEvent) => boolean>> = {
   'event[ne]=opened': ({ event }) => event !== 'opened',
   'userId=ada': ({ userId }) => userId === 'ada',
   'properties.plan=pro': ({ properties }) => properties.includes('pro'),
+  'organization.properties.plan=pro': ({ groupId }) => groupId === 'acme',
+  'user.properties.plan=pro': ({ userId }) => userId === 'ada',
+  'user.properties.plan[ne]=pro': ({ userId }) => userId !== 'ada',
 };
 
 interface List {

@@ -100,6 +100,16 @@ export function candidateConditions(
   };
 }
 
+/**
+ * Returns texts of which every value that matches a positive filter contains one, and a value that is one of them does match.
+ * `undefined` where there are none, or too many.
+ */
+export function plainTexts({ name, condition }: PropertyFilter): readonly string[] | undefined {
+  const texts = equalTextsOf(condition);
+  const isOne = placesByProperty(name).size === 1;
+  return isOne && texts && !areTooMany(texts) ? texts : undefined;
+}
+
 /** For each property that a filter's name can begin with: its placeholder, and that `column` has a matching value. */
 function valueConditions(filter: PropertyFilter, column: string, parameters: BoundParameters) {
   return [...placesByProperty(filter.name)].map(([name, places]) => {

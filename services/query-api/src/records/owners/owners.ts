@@ -2,7 +2,13 @@ import { countsSql, DECIDING_VALUE } from '@sluice/shared/clickhouse/property-ve
 import { endOfDay } from '@sluice/shared/text/timestamp';
 import { z } from 'zod';
 import { BoundParameters, lastDeletionOf, type Sql, sightings, type Tables } from '../../store/store.ts';
-import { candidateConditions, entityCondition, placesByProperty, propertyIn } from '../filters/entity-condition.ts';
+import {
+  candidateConditions,
+  entityCondition,
+  placesByProperty,
+  plainTexts,
+  propertyIn,
+} from '../filters/entity-condition.ts';
 import { COMPARISONS, type Comparison, type OperandKind } from '../filters/operators.ts';
 import { timestampParameter } from '../filters/parameter-schemas.ts';
 import { COMPARISON_SQL } from '../filters/property-condition.ts';
@@ -166,6 +172,13 @@ function candidatesOf(
  * @param names placeholders of the names of the properties
  */
 function currentValues(tables: Tables, owner: Owner, names: readonly string[], candidates: Candidates): string {
+  const folded = foldedValues(tables, owner, names, candidates);
+  // Groups of one text are cheaper than groups of two.
+  return names.length === 1 ? `SELECT id, ${names[0]} AS property, value FROM (${folded})` : folded;
+}
+
+/** The same; of one property without its name. */
+function foldedValues(tables: Tables, owner: Owner, names: readonly string[], candidates: Candidates): string {
   const isOne = names.length === 1;
   const deleted = owner === 'user' ? [`${lastDeletionOf(tables, 'id', candidates.amongUsers)} AS deleted`] : [];
   const aliases = [...candidates.names, ...deleted];
@@ -175,15 +188,54 @@ function currentValues(tables: Tables, owner: Owner, names: readonly string[], c
     candidates.among,
     ...(owner === 'user' ? [countsSql('deleted')] : []),
   ];
-  const folded = `
+  return `
     ${aliases.length === 0 ? '' : `WITH ${aliases.join(',\n    ')}`}
     SELECT id,${isOne ? '' : ' property,'} ${DECIDING_VALUE} AS value
     FROM ${tables.entityProperties}
     WHERE ${conditions.join(' AND ')}
     GROUP BY id${isOne ? '' : ', property'}
   `;
-  // Groups of one text are cheaper than groups of two.
-  return isOne ? `SELECT id, ${names[0]} AS property, value FROM (${folded})` : folded;
+}
+
+/** How to find those of some owners whose property matches a filter in its positive form. */
+export interface OwnersAmong {
+  /**
+   * Returns the query for those that may match: each with whether it does. It costs much less than `matching`; `undefined` where the
+   * filter leaves nearly all open.
+   */
+  readonly likely: ((tables: Tables, ids: readonly string[]) => Sql) | undefined;
+  /** Returns the query for those that match. */
+  readonly matching: (tables: Tables, ids: readonly string[]) => Sql;
+}
+
+/** Returns the queries about some owners, of which there are as many as fit into one. */
+export function ownersAmong(owner: Owner, filter: PropertyFilter): OwnersAmong {
+  const among = (ids: readonly string[]): Candidates => ({
+    names: [],
+    among: 'id IN {ids:Array(String)}',
+    amongUsers: 'user_id IN {ids:Array(String)}',
+    searched: withoutIndex,
+    params: { ids },
+  });
+  const condition = entityCondition(filter, '');
+  const texts = plainTexts(filter);
+  return {
+    likely:
+      texts &&
+      ((tables, ids) => {
+        const parameters = new BoundParameters('l');
+        const folded = foldedValues(tables, owner, [parameters.text(filter.name)], among(ids));
+        const values = parameters.texts(texts);
+        return {
+          sql: `SELECT id, value IN ${values} FROM (${folded}) WHERE multiSearchAny(value, ${values})`,
+          params: { ...parameters.params, ids },
+        };
+      }),
+    matching: (tables, ids) => ({
+      sql: `SELECT id FROM (${currentValues(tables, owner, condition.names, among(ids))}) WHERE value != '' AND ${condition.matches}`,
+      params: { ...condition.params, ids },
+    }),
+  };
 }
 
 /** The columns of `entities` with the times of an owner, and how the rows of one are put together. */
