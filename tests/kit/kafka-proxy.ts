@@ -39,12 +39,12 @@ export interface KafkaProxy extends AsyncDisposable {
  *
  * @param decide called for each response, in the order of its connection, with the API key of the request, the size of
  *   the response in bytes, and the client's name
- * @param reaches called for each request; false drops it, so that it gets no response
+ * @param reaches called for each request, with its API key and the client's name; false drops it, so that it gets no response
  */
 export async function startKafkaProxy(
   brokerPort: number,
   decide: (api: number, bytes: number, clientId: string) => KafkaFate,
-  reaches: (api: number) => boolean = () => true,
+  reaches: (api: number, clientId: string) => boolean = () => true,
 ): Promise<KafkaProxy> {
   const proxy = await startTcpProxy({ host: '127.0.0.1', port: brokerPort }, (client, upstream) => {
     const pending = new Map<number, { api: number; clientId: string }>();
@@ -77,8 +77,9 @@ export async function startKafkaProxy(
       // Length, API key and version, correlation id, client id.
       for (const frame of requests(chunk)) {
         const api = frame.readInt16BE(4);
-        pending.set(frame.readInt32BE(8), { api, clientId: clientIdOf(frame) });
-        if (reaches(api)) upstream.write(frame);
+        const clientId = clientIdOf(frame);
+        pending.set(frame.readInt32BE(8), { api, clientId });
+        if (reaches(api, clientId)) upstream.write(frame);
       }
     });
     upstream.on('data', (chunk: Buffer) => {

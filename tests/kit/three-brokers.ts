@@ -14,7 +14,7 @@ export const BROKERS = [0, 1, 2] as const;
 /** What the proxies do with a response of a broker. Brokers count from 0. */
 type Decide = (broker: number, api: number, bytes: number, clientId: string) => KafkaFate;
 /** Whether a request gets to a broker. */
-type Reaches = (broker: number, api: number) => boolean;
+type Reaches = (broker: number, api: number, clientId: string) => boolean;
 
 const deliverAll: Decide = () => 'deliver';
 const reachAll: Reaches = () => true;
@@ -40,13 +40,17 @@ export class ThreeBrokers implements AsyncDisposable {
       const proxy = await startKafkaProxy(
         port,
         (...response) => (running?.decide ?? deliverAll)(broker, ...response),
-        (api) => (running?.reaches ?? reachAll)(broker, api),
+        (...request) => (running?.reaches ?? reachAll)(broker, ...request),
       );
       started.use(proxy);
       advertisedPorts.push(proxy.port);
     }
     // Kafka's default: what two brokers have to have, topics say themselves.
-    const settings = { 'min.insync.replicas': 1, 'replica.lag.time.max.ms': 5_000 };
+    const settings = {
+      ...{ 'min.insync.replicas': 1, 'replica.lag.time.max.ms': 5_000 },
+      // A replica whose request was dropped asks again after this time.
+      'replica.socket.timeout.ms': 5_000,
+    };
     const kafka = started.use(await ownKafka({ brokers: 3, ports, advertisedPorts, settings }));
     running = new ThreeBrokers(kafka, started.move());
     return running;
