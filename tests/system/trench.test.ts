@@ -169,6 +169,7 @@ describe('events', () => {
       { properties: '{"a[prefix]":"x"}' },
       { traits: '{"vip":true}' },
       { context: '{"page":{"path":"/home"}}' },
+      { 'properties.seats': '5', 'properties.plan[ne]': 'free' },
     ]) {
       const results = await found(keys.privateApiKey, { event: 'Updated', ...parameters });
       expect(results.map(({ uuid }) => uuid)).toEqual([created?.uuid]);
@@ -192,6 +193,10 @@ describe('events', () => {
     expect(user.body).toMatchObject({ properties: { plan: 'pro' } });
     const organization = await pipeline.get('/organizations/acme', privateApiKey);
     expect(organization.body).toMatchObject({ properties: { name: 'Acme' } });
+    const ofAcme = await found(privateApiKey, { 'organization.properties.name': 'Acme' });
+    expect(ofAcme.map(({ event }) => event)).toEqual(['group']);
+    const ofOthers = await found(privateApiKey, { 'user.properties.plan[ne]': 'pro' });
+    expect(ofOthers.map(({ event }) => event)).toEqual(['$pageview']);
   });
 
   test('numbers keep all of their digits', async () => {

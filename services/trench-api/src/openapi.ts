@@ -124,7 +124,8 @@ const EVENTS: PathDescriptions = {
       ...WITH_KEY,
       operationId: 'getEvents',
       summary: 'Read events',
-      description: 'Parameters that are empty or not known do nothing. The key is a private one.',
+      description:
+        'Parameters that are empty or not known do nothing. Beside these, filters of query-api by properties (`properties.plan[ne]=pro`), by users and organizations (`organization.properties.plan=pro`, `user.firstSeenAt[gte]=2026-03-01`) and by segments (`segment=paying`) are taken. The key is a private one.',
       tag: 'events',
       scope: 'query',
       requestParams: {

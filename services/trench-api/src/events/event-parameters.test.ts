@@ -26,6 +26,18 @@ test('each member of an object is a filter of equality, whatever its name', () =
   });
 });
 
+test("query-api's own filters are passed on as they are", () => {
+  const filters = {
+    'properties.plan[ne]': 'pro',
+    'traits.name': '',
+    'organization.properties.plan': 'pro',
+    'user.firstSeenAt[gte]': '2026-03-01',
+    segment: 'paying',
+    'segment[ne]': 'staff',
+  };
+  expect(parametersOf({ ...filters, user: 'jane', segments: 'x' })).toEqual({ limit: '1000', ...filters });
+});
+
 test("the order may be by Trench's columns", () => {
   expect(parametersOf({ orderByField: 'parsed_at', orderByDirection: 'asc' })).toMatchObject({
     orderByField: 'receivedAt',

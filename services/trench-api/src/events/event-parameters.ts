@@ -29,11 +29,14 @@ export const EVENT_PARAMETERS: readonly string[] = [
   ...['endDate', 'limit', 'orderByField', 'orderByDirection'],
 ];
 
+/** How the names of query-api's filters begin that have no place in Trench's parameters. */
+const FILTERS = [...OBJECTS.map((name) => `${name}.`), 'user.', 'organization.', 'segment['] as const;
+
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 
 /**
- * Returns the parameters of Trench's `GET /events` as query-api has them. As in Trench, empty and unknown parameters do
- * nothing.
+ * Returns the parameters of Trench's `GET /events` as query-api has them, and its filters by properties, by users and organizations, and
+ * by segments as they are. As in Trench, empty and unknown parameters do nothing.
  *
  * @throws {Problem} `invalid_request` naming every parameter that is no JSON object, or given twice
  */
@@ -53,6 +56,10 @@ export function queryParameters(given: QueryParameters): URLSearchParams {
   for (const name of OBJECTS) {
     const filters = filtersOf(name, textOf(name), errors);
     for (const [parameter, value] of filters) parameters.append(parameter, value);
+  }
+  for (const [name, values] of Object.entries(given)) {
+    if (name !== 'segment' && !FILTERS.some((beginning) => name.startsWith(beginning))) continue;
+    for (const value of values) parameters.append(name, value);
   }
   add('limit', textOf('limit') ?? String(LIMIT_MAX));
   const field = textOf('orderByField');
