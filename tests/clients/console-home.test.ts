@@ -36,6 +36,11 @@ test('a first visitor is told how to send an event, without violations', async (
   await shown(page.getByText(`Authorization: Bearer ${pipeline.key}`));
   await shown(page.getByText(`curl -X POST ${pipeline.services['ingest-api'].url}/v1/public/userGroups`));
   await expectAccessible(page, 'first-visit');
+  await page.getByRole('navigation', { name: 'Ways to send' }).getByRole('link', { name: 'Python' }).click();
+  await shown(page.getByText('python3 -m pip install segment-analytics-python'));
+  await shown(page.getByText(`Client('${pipeline.key}', host='${pipeline.services['ingest-api'].url}')`));
+  await page.getByRole('link', { name: 'Browser' }).click();
+  await expectAccessible(page, 'first-visit-browser');
   expect(faults).toEqual([]);
 });
 

@@ -29,10 +29,10 @@ export function RetentionCurve({ curves, interval, title }: RetentionCurveProps)
   const x = (period: number) => LEFT + ((RIGHT - LEFT) * period) / last;
   const y = (share: number) => BOTTOM - (BOTTOM - TOP) * share;
   const step = Math.ceil((last + 1) / NAMES_MAX);
-  const pathOf = (shares: Curve['shares']) =>
-    shares
-      .map((share, period) => (share === null ? '' : `${period === 0 ? 'M' : 'L'}${x(period)} ${y(share)}`))
-      .join('');
+  const pathOf = (shares: Curve['shares']) => {
+    const points = shares.flatMap((share, period) => (share === null ? [] : [`${x(period)} ${y(share)}`]));
+    return points.length === 0 ? '' : `M${points.join('L')}`;
+  };
   return (
     <figure class="retention-curve">
       {curves.length > 1 && (
