@@ -180,6 +180,26 @@ test('pages are the same wherever their windows end, whatever is believed of the
   expect(slices).toBeGreaterThan(pages * 1.2);
 });
 
+test.each([2, 7, 50, 401])('events whose owners match are once on a page, where one in %i does', async (every) => {
+  const events = Array.from({ length: 400 }, (_, index) =>
+    anEvent({ timestampMs: NOW_MS - index * 60_000, groupId: index % every === every - 1 ? 'acme' : 'bolt' }),
+  );
+  await query.store('a', events);
+  for (const direction of ['ASC', 'DESC'] as const) {
+    const list: List = {
+      filter: 'organization.properties.plan=pro',
+      order: { field: 'timestamp', direction },
+      range: {},
+    };
+    const densities = new PageDensities();
+    const reader = new PageReader({ queryRunner: runner, densities, timeoutMs: 60_000, now: () => NOW_MS });
+    const all = expected(list, events);
+    const found = await rowsOf(reader, parse(list, { limit: 10 }));
+    expect(found.map(({ uuid }) => uuid)).toEqual(all.slice(0, 11));
+    expect(await walk(reader, list, 10)).toEqual(all);
+  }
+});
+
 test.each(['ASC', 'DESC'] as const)('events at the very end of a window are once on a page (%s)', async (direction) => {
   const list: List = { filter: '', order: { field: 'timestamp', direction }, range: {} };
   // The smallest window is ten minutes wide.
