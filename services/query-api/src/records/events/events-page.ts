@@ -85,22 +85,31 @@ export class PageReader {
     for (;;) {
       const count = Math.ceil((SPARE_EVENTS * (rest.limit + 1)) / share);
       if (looked + count > LOOKED_THROUGH_MAX) return rest;
-      const read: EventRow[] = [];
-      for await (const batch of this.#readList(
-        { ...ofAll, after: rest.after, limit: count - 1 },
-        options,
-        EVENT_SELECT,
-      ))
-        read.push(...batch.map(asEventRow));
+      const { read, isCut } = await this.#readSome({ ...ofAll, after: rest.after, limit: count - 1 }, options);
       const found = (await this.#ofMatchingOwners(read, request, options)).slice(0, rest.limit + 1);
       if (found.length > 0) yield found;
       const last = read.at(-1);
-      if (found.length === rest.limit + 1 || read.length < count || !last) return undefined;
+      if (found.length === rest.limit + 1 || (read.length < count && !isCut) || !last) return undefined;
       rest = { ...rest, after: sortKeyOf(last, 'timestamp'), limit: rest.limit - found.length };
+      if (isCut) return rest;
       looked += count;
       kept += found.length;
       share = kept / looked;
     }
+  }
+
+  /** Reads the events of a page that may be held at once: `isCut` where these are not all. */
+  async #readSome(request: PageRequest, options: PageOptions) {
+    const read: EventRow[] = [];
+    let characters = 0;
+    for await (const batch of this.#readList(request, options, EVENT_SELECT)) {
+      for (const row of batch.map(asEventRow)) {
+        read.push(row);
+        characters += row.reduce((sum, cell) => sum + String(cell).length, 0);
+      }
+      if (characters > LOOKED_THROUGH_CHARACTERS_MAX) return { read, isCut: true };
+    }
+    return { read, isCut: false };
   }
 
   /** Returns how many of the events have owners that match, as far as is known. */
@@ -193,6 +202,9 @@ const SPARE_EVENTS = 1.25;
 
 /** How many events of all owners are looked through at most: more cost as much as an index or a fold of all owners. */
 const LOOKED_THROUGH_MAX = 2_000;
+
+/** How much of these is held while their owners are asked for, besides a batch of rows: other pages pass their rows on as they come. */
+const LOOKED_THROUGH_CHARACTERS_MAX = 1_024 * 1_024;
 
 /** How many of the events have owners that match, until something is known. */
 const SHARE_DEFAULT = 0.5;
