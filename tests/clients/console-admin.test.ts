@@ -60,6 +60,8 @@ test('a key is made, used and revoked by keyboard, and is refused then', async (
   await shown(page.getByRole('table', { name: 'Keys of the workspace' }));
   await tabTo(page, page.getByRole('checkbox', { name: /^query:/ }));
   await page.keyboard.press('Space');
+  await tabTo(page, page.getByLabel('What it is for'));
+  await page.keyboard.type('the till');
   await tabTo(page, page.getByLabel('Events or queries a second'));
   await page.keyboard.type('50');
   await page.keyboard.press('Enter');
@@ -68,11 +70,11 @@ test('a key is made, used and revoked by keyboard, and is refused then', async (
   const title = await page.getByRole('heading', { name: /^The new key/ }).textContent();
   const id = title?.split(' ').at(-1) ?? '';
   await until('the key to be accepted', async () => (await statusWith(text)) === 200);
-  await shown(page.getByRole('row', { name: new RegExp(`^${id} query 50`) }));
+  await shown(page.getByRole('row', { name: new RegExp(`^${id} the till query 50`) }));
   await takePicture(page, 'keys-created');
   // It is nowhere but on the page.
   await page.reload();
-  await shown(page.getByRole('row', { name: new RegExp(`^${id} query 50`) }));
+  await shown(page.getByRole('row', { name: new RegExp(`^${id} the till query 50`) }));
   expect(await page.content()).not.toContain(text);
   expect(await page.evaluate('JSON.stringify([{...sessionStorage}, {...localStorage}])')).not.toContain(text);
 
@@ -135,6 +137,60 @@ test('a rejected call is opened and replayed by keyboard, and its event appears'
   await page.getByRole('button', { name: 'Apply' }).click();
   await eventually(() => link.count()).toBe(1);
   expect(new URL(page.url()).hash).toBe('#/dead-letters?replayed=true');
+  expect(faults).toEqual([]);
+});
+
+test('dead letters are grouped by reason, and a call is changed and sent again by keyboard', async () => {
+  for (const event of ['wrong 1', 'wrong 2']) await reject(event);
+  await pipeline.drained();
+  const { page, faults } = await openSignedIn('#/dead-letters');
+  const reasons = page.getByRole('table', { name: /^Reasons/ });
+  await tabTo(
+    page,
+    reasons.getByRole('row', { name: /A call must be at most 2000 bytes/ }).getByRole('link', { name: '2' }),
+  );
+  await takePicture(page, 'dead-letters-reasons');
+  await page.keyboard.press('Enter');
+  await shown(page.getByRole('link', { name: 'All reasons' }));
+  await eventually(() =>
+    page
+      .getByRole('table', { name: /Dead letters/ })
+      .getByRole('link')
+      .count(),
+  ).toBe(2);
+  await page
+    .getByRole('table', { name: /Dead letters/ })
+    .getByRole('link')
+    .first()
+    .click();
+  const call = page.getByRole('textbox', { name: 'The call' });
+  await shown(call);
+  await takePicture(page, 'dead-letter-call');
+  await tabTo(page, call);
+  await page.keyboard.press('ControlOrMeta+A');
+  await page.keyboard.insertText('{"type":"track","event":"corrected"}');
+  await press(page, 'Send this call');
+  await eventually(() => page.getByRole('alert').textContent()).toMatch(/One of userId, anonymousId/);
+  // What was typed stays.
+  await tabTo(page, call);
+  await page.keyboard.press('ControlOrMeta+A');
+  await page.keyboard.insertText(
+    '{"type":"track","event":"corrected","userId":"ada","properties":{"id":12345678901234567890}}',
+  );
+  await press(page, 'Send this call');
+  await shown(page.getByText('It is replayed'));
+  const found = await until('the event', async () => {
+    const { results } = (await pipeline.get<EventPage>('/events?event=corrected')).body;
+    return results.length === 1 && results;
+  });
+  expect(found).toMatchObject([{ userId: 'ada' }]);
+  await page.goBack();
+  await eventually(() =>
+    page
+      .getByRole('table', { name: /Dead letters/ })
+      .getByRole('link')
+      .count(),
+  ).toBe(1);
   expect(faults).toEqual([]);
 });
 

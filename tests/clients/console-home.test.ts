@@ -10,6 +10,7 @@ import {
 } from '../kit/clients/console-page.ts';
 import { shown, tabTo } from '../kit/clients/pages.ts';
 import { sharedBrowser } from '../kit/clients/shared-browser.ts';
+import type { EventPage } from '../kit/records.ts';
 import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
 const DAY_MS = 86_400_000;
@@ -33,14 +34,71 @@ beforeAll(async () => {
 test('a first visitor is told how to send an event, without violations', async () => {
   const { page, faults } = await openSignedInConsole({ pipeline, browser });
   await shown(page.getByText('Waiting for the first event'));
-  await shown(page.getByText(`Authorization: Bearer ${pipeline.key}`));
+  await shown(page.getByText('Authorization: Bearer YOUR_KEY'));
   await shown(page.getByText(`curl -X POST ${pipeline.services['ingest-api'].url}/v1/public/userGroups`));
+  // The key that is signed in may do more than a program should.
+  expect(await page.getByRole('main').textContent()).not.toContain(pipeline.key);
+  await tabTo(page, page.getByRole('button', { name: 'Make a key' }));
+  await page.keyboard.press('Enter');
+  await shown(page.getByText('may send events, and nothing else'));
+  const key = /Bearer (sk_[\w-]{43})/.exec((await page.locator('.snippet').textContent()) ?? '')?.[1] ?? '';
   await expectAccessible(page, 'first-visit');
   await page.getByRole('navigation', { name: 'Ways to send' }).getByRole('link', { name: 'Python' }).click();
   await shown(page.getByText('python3 -m pip install segment-analytics-python'));
-  await shown(page.getByText(`Client('${pipeline.key}', host='${pipeline.services['ingest-api'].url}')`));
+  await shown(page.getByText(`Client('${key}', host='${pipeline.services['ingest-api'].url}')`));
   await page.getByRole('link', { name: 'Browser' }).click();
   await expectAccessible(page, 'first-visit-browser');
+  expect(faults).toEqual([]);
+});
+
+test('a reader cannot make a key, and is led to those who can', async () => {
+  const reader = await pipeline.addKey('reading', ['query']);
+  const { page } = await openConsole({ pipeline, browser });
+  await page.getByLabel('API key').fill(reader);
+  await page.keyboard.press('Enter');
+  await page.getByRole('button', { name: 'Make a key' }).click();
+  await shown(page.getByText('The API key lacks the scope "admin".'));
+  await page.getByRole('button', { name: 'Load example data' }).click();
+  await shown(page.getByText('The API key lacks the scope "ingest".'));
+  await page.getByRole('main').getByRole('link', { name: 'Keys' }).click();
+  await shown(page.getByRole('heading', { level: 1, name: 'Keys' }));
+});
+
+test('example data fill every report, once however often they are loaded, and are removed for good', async () => {
+  const key = await pipeline.addKey('example');
+  const { page, faults } = await openConsole({ pipeline, browser });
+  await page.getByLabel('API key').fill(key);
+  await page.keyboard.press('Enter');
+  await tabTo(page, page.getByRole('button', { name: 'Load example data' }));
+  await page.keyboard.press('Enter');
+  await shown(page.getByText(/events of 30 users are on their way/));
+  await shown(page.getByText('The first event has arrived.'));
+  const send = async (method: 'POST' | 'DELETE') => {
+    const url = `${pipeline.services['query-api'].url}/example-data`;
+    const response = await fetch(url, { method, headers: { authorization: `Bearer ${key}` } });
+    return { status: response.status, body: (await response.json()) as { events?: number } };
+  };
+  const again = await send('POST');
+  expect(again).toMatchObject({ status: 202, body: { users: 30 } });
+  await pipeline.drained();
+  const total = async () => (await pipeline.get<EventPage>('/events?limit=0&type=track', key)).body.total;
+  expect(await total()).toBe(again.body.events);
+  await page.getByRole('button', { name: 'Show the numbers' }).click();
+  await shown(page.getByRole('link', { name: /error_shown/ }).first());
+  await takePictures(page, 'home-example');
+  // Somebody else's events are neither joined nor removed.
+  await pipeline.submit({ foreignUserGroupId: 'acme', foreignUserId: 'jane', events: [{ event: 'own' }] }, { key });
+  await pipeline.drained();
+  expect(await send('POST')).toMatchObject({ status: 409, body: { code: 'workspace_not_empty' } });
+  await page.goto(`${pipeline.services['query-api'].url}/console/#/settings`);
+  await tabTo(page, page.getByRole('button', { name: 'Remove example data' }));
+  await page.keyboard.press('Enter');
+  await page.keyboard.press('Enter');
+  await shown(page.getByText('The example data are removed.'));
+  await pipeline.drained();
+  expect(await total()).toBe(1);
+  const { results } = (await pipeline.get<{ results: object[] }>('/users', key)).body;
+  expect(results).toMatchObject([{ foreignId: 'jane' }]);
   expect(faults).toEqual([]);
 });
 

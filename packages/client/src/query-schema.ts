@@ -589,10 +589,16 @@ export interface components {
             }[];
         };
         NewKey: {
+            /** @description What the key is for. Default: none. */
+            name?: string;
             /** @description What the key may do. A key can give only scopes that it has itself. */
             scopes: ("ingest" | "query" | "delete" | "sql" | "webhooks" | "admin")[];
             /** @description How many events a second the key may submit, and how many queries a second it may send. Not more than the key that creates it; default: as that one. */
             rateLimit?: number;
+        };
+        Replay: {
+            /** @description What is sent in place of the rejected call: the text of a JSON object, in the same format. */
+            call: string;
         };
         EventPage: {
             /** @description The limit that was applied. */
@@ -1385,6 +1391,8 @@ export interface components {
         };
         Key: {
             id: string;
+            /** @description What it is for. */
+            name: string | null;
             scopes: ("ingest" | "query" | "delete" | "sql" | "webhooks" | "admin")[];
             /** @description `null`: the one of the services, if they have one. */
             rateLimit: number | null;
@@ -1394,6 +1402,8 @@ export interface components {
         };
         CreatedKey: {
             id: string;
+            /** @description What it is for. */
+            name: string | null;
             scopes: ("ingest" | "query" | "delete" | "sql" | "webhooks" | "admin")[];
             /** @description `null`: the one of the services, if they have one. */
             rateLimit: number | null;
@@ -1433,6 +1443,28 @@ export interface components {
             /** @description The length of the row. */
             bytes: number;
         };
+        DeadLetterReasons: {
+            /** @description The limit that was applied. */
+            limit: number;
+            results: components["schemas"]["DeadLetterReason"][];
+            /** @description Whether all dead letters were counted. Otherwise those are that are among the newest 10000. */
+            isWhole: boolean;
+        };
+        DeadLetterReason: {
+            /** @description `events`, `changes` or `rejected`. */
+            kind: string;
+            /** @description The client library that sent a rejected call, `other` for one that is not known; `null` of anything else. */
+            client: string | null;
+            /** @description Why it could not be stored, or taken. */
+            reason: string;
+            count: number;
+            /**
+             * Format: date-time
+             * @description In UTC, with milliseconds.
+             */
+            newestAt: string;
+            newestId: string;
+        };
         DeadLetterWithRow: {
             id: string;
             /**
@@ -1457,6 +1489,13 @@ export interface components {
             bytes: number;
             /** @description As it came. Bytes that are no UTF-8 are shown as U+FFFD. */
             row: string;
+        };
+        LoadedExample: {
+            users: number;
+            events: number;
+        };
+        RemovedExample: {
+            users: number;
         };
         UserPage: {
             /** @description The limit that was applied. */

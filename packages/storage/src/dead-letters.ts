@@ -2,7 +2,7 @@ import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { KafkaConfig } from '@sluice/shared/config';
 import { sendMessages } from '@sluice/shared/kafka/send-messages';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
-import { parseRejectedCall } from '@sluice/submissions/calls/rejected-call';
+import { parseRejectedCall, type RejectedCall } from '@sluice/submissions/calls/rejected-call';
 import { type ReplayOptions, rowsOfRejectedCall } from '@sluice/submissions/calls/replay-call';
 import { packMessages } from '@sluice/submissions/rows/message-packing';
 import type { Kafka, TopicMessages } from 'kafkajs';
@@ -131,20 +131,25 @@ export class DeadLetters {
    * twice changes nothing. A row that fails again becomes the same dead letter again. A call that ingest-api rejected is
    * read again, with the present limits, and its rows are sent.
    *
+   * @param changedCall the text of the call that is sent in place of the rejected one
    * @returns false when there is no such dead letter
    * @throws {NotReplayable} when the call cannot be taken now either
    */
-  async replay(id: string): Promise<boolean> {
+  async replay(id: string, changedCall?: string): Promise<boolean> {
     const found = await this.read(id);
     if (!found) return false;
-    await this.send(found);
+    await this.send(found, changedCall);
     await this.markReplayed(found);
     return true;
   }
 
   /** Sends a row to Kafka, as {@link replay} does. @throws {NotReplayable} */
-  async send(found: WholeDeadLetter): Promise<void> {
-    await sendMessages(this.#kafka, await this.#messagesOf(found), `the dead letter ${found.deadLetter.id}`);
+  async send(found: WholeDeadLetter, changedCall?: string): Promise<void> {
+    await sendMessages(
+      this.#kafka,
+      await this.#messagesOf(found, changedCall),
+      `the dead letter ${found.deadLetter.id}`,
+    );
   }
 
   /** Records that a row was replayed. @param found as it was read before it was sent */
@@ -159,19 +164,26 @@ export class DeadLetters {
   }
 
   /** Returns what is to be sent, by topic. */
-  async #messagesOf({ deadLetter, row }: WholeDeadLetter): Promise<TopicMessages[]> {
+  async #messagesOf({ deadLetter, row }: WholeDeadLetter, changedCall: string | undefined): Promise<TopicMessages[]> {
     const { id, topic, partition, kind, format } = deadLetter;
     if (kind !== 'rejected') {
+      if (changedCall !== undefined) throw new NotReplayable('Only a rejected call can be changed.');
       // A message that could not be read is kept whole. With one more line feed, it would be another dead letter.
       const value = row.at(-1) === LINE_FEED[0] ? row : Buffer.concat([row, LINE_FEED]);
       return [{ topic, messages: [{ value, headers: { kind, format }, partition }] }];
     }
     const call = parseRejectedCall(row);
-    const rows = call ? await rowsOfRejectedCall(call, { ...this.#limits, id }) : 'The row is no rejected call.';
+    const sent = call && (changedCall === undefined ? call : changedTo(call, changedCall));
+    const rows = sent ? await rowsOfRejectedCall(sent, { ...this.#limits, id }) : 'The row is no rejected call.';
     if (typeof rows === 'string') throw new NotReplayable(rows);
     return rows.map((item) => ({
       topic: this.#topics[item.topic],
       messages: packMessages(item.partition, [item], this.#limits.partitionCount),
     }));
   }
+}
+
+/** Returns what another call in place of a rejected one is: whole, and of the same workspace, client, format and time. */
+function changedTo({ cut: _, ...rejected }: RejectedCall, call: string): RejectedCall {
+  return { ...rejected, call };
 }

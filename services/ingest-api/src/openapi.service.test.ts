@@ -50,6 +50,8 @@ test('it describes every code except those of queries', () => {
     'sql_not_available',
     'webhooks_not_available',
     'deletions_not_available',
+    'example_not_available',
+    'workspace_not_empty',
     'keys_read_only',
     'replay_not_available',
     'not_replayable',

@@ -23,6 +23,7 @@ import {
 import {
   registerConsole,
   registerDeadLetters,
+  registerExample,
   registerKeys,
   registerPipeline,
   registerSegments,
@@ -105,12 +106,8 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   const segments: KnownSegments = views?.segments ?? SEGMENTS_OFF;
   const sources = { open: streams.open.bind(streams), inQuery: segments.inQuery };
   const delivering = {
-    ...reads,
-    streams: sources,
-    memory: budget,
-    stores,
+    ...{ ...reads, streams: sources, memory: budget, stores, logger },
     metrics: new WebhookMetrics(registry),
-    logger,
   };
   const webhooks = deps.webhooks && new Webhooks({ ...delivering, client: deps.webhooks });
   const anonymousWorkspace = config.QUERY_ANONYMOUS_WORKSPACE;
@@ -151,7 +148,8 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
       (room) => registerSegments(room, reads, views?.segments),
       (room) => registerPipeline(room, reads, registry),
       (room) => registerKeys(room, config),
-      (room) => registerDeadLetters(room, reads),
+      (room) => registerDeadLetters(room, reads, keys),
+      (room) => registerExample(room, reads, keys),
       (room) => registerEntities(room, reads),
       (room) => registerDeleteUser(room, config.INGEST_URLS),
     ];

@@ -232,6 +232,7 @@ const REFUSED_METHODS: Readonly<
   '/webhooks/{id}/resume': ['POST', 'GET', 'POST'],
   '/webhooks/{id}/test': ['POST', 'GET', 'POST'],
   '/webhooks/{id}/replay': ['POST', 'GET', 'POST'],
+  '/example-data': ['POST', 'GET', 'POST, DELETE'],
 };
 
 test('the response with 405 is as documented on every path', async () => {

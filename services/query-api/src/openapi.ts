@@ -25,6 +25,7 @@ export function queryDocument(config: QueryConfig, routes: readonly DescribedRou
       { name: 'pipeline', description: 'What is accepted, stored and refused' },
       { name: 'keys', description: 'API keys of the workspace' },
       { name: 'dead-letters', description: 'Rows that could not be stored, and calls that could not be taken' },
+      { name: 'example-data', description: 'Something to look at before there are events' },
       OPERATIONAL_TAG,
     ],
     paths: { ...pathsOf(routes, config), ...OPERATIONAL_PATHS, ...consolePaths() },

@@ -66,6 +66,23 @@ test('what is not there, what cannot be taken, and what Kafka does not take get 
     [404, 'not_found'],
     [404, 'not_found'],
   ]);
+  // Of what is cut off, another call can be taken; one that cannot be says why, and a row has none.
+  await client.insert({
+    table: 'dead_letters',
+    values: [{ ...letter, id: 'row', kind: 'events', row: '{}' }],
+    format: 'JSONEachRow',
+  });
+  const changed = async (id: string, payload: object) => {
+    const response = await app.inject({ method: 'POST', url: `/dead-letters/${id}/replay`, payload });
+    return [response.statusCode, response.json().code, response.json().detail];
+  };
+  const good = '{"type":"track","event":"e","userId":"u"}';
+  expect((await changed('cut', { call: good })).slice(0, 2)).toEqual([503, 'event_log_unavailable']);
+  expect(await changed('whole', { call: '{"type":"track","event":"e"}' })).toEqual([
+    ...[409, 'not_replayable', expect.stringMatching(/userId/)],
+  ]);
+  expect((await changed('row', { call: good })).slice(0, 2)).toEqual([409, 'not_replayable']);
+  expect((await changed('whole', { call: 1 })).slice(0, 2)).toEqual([400, 'invalid_request']);
   const marked = await client.query({
     query: 'SELECT count() FROM dead_letters FINAL WHERE replayed_at IS NOT NULL',
     format: 'TabSeparated',

@@ -120,6 +120,14 @@ const keyDoor = bodyDoor({
   answered: CREATED,
 });
 
+/** A call that is rejected, too, so that the dead letter waits for the next request. */
+const replayDoor = bodyDoor({
+  request: { service: 'query-api', method: 'POST', path: '/dead-letters/{deadLetter}/replay' },
+  bodyLimit: 'replayBody',
+  body: (_, random) => ({ call: JSON.stringify({ type: 'track', text: textOfLength(random, ORDINARY_CHARACTERS) }) }),
+  answered: { statuses: [409], named: [['"not_replayable"']] },
+});
+
 /** The key of a link reads one dashboard. */
 const withLink = { authorization: 'Bearer {linkKey}' };
 
@@ -162,10 +170,14 @@ export const DOCUMENT_DOORS: Doors = {
   'POST /keys': keyDoor,
   'DELETE /keys/{id}': plainDoor({ service: 'query-api', method: 'DELETE', path: '/keys/{view}' }, [404]),
   'GET /dead-letters': plainDoor({ service: 'query-api', method: 'GET', path: '/dead-letters?limit=1000' }),
+  // The tenant has events of its own, and no example.
+  'POST /example-data': plainDoor({ service: 'query-api', method: 'POST', path: '/example-data' }, [409]),
+  'DELETE /example-data': plainDoor({ service: 'query-api', method: 'DELETE', path: '/example-data' }, [202]),
+  'GET /dead-letters/reasons': plainDoor({
+    service: 'query-api',
+    method: 'GET',
+    path: '/dead-letters/reasons?limit=1000',
+  }),
   'GET /dead-letters/{id}': plainDoor({ service: 'query-api', method: 'GET', path: '/dead-letters/{deadLetter}' }),
-  'POST /dead-letters/{id}/replay': plainDoor(
-    { service: 'query-api', method: 'POST', path: '/dead-letters/{deadLetter}/replay' },
-    // It was refused before Kafka had it, and is so again.
-    [204, 409],
-  ),
+  'POST /dead-letters/{id}/replay': replayDoor,
 };

@@ -37,6 +37,7 @@ import {
   WINDOWS_MAX,
   WITHIN_DAYS_MAX,
 } from '@sluice/query-api/http/limits';
+import { REPLAY_BODY_BYTES_MAX } from '@sluice/query-api/manage/dead-letters/dead-letters-route';
 import { KEY_BODY_BYTES_MAX } from '@sluice/query-api/manage/keys/keys-route';
 import { SEGMENT_BODY_BYTES_MAX } from '@sluice/query-api/manage/segments/segments-route';
 import {
@@ -409,6 +410,12 @@ const KEY_LIMITS = {
     max: KEYS_PER_WORKSPACE_MAX,
     unit: '',
     beyond: 'invalid_request',
+  },
+  replayBody: {
+    title: 'body of `POST /dead-letters/ID/replay`',
+    max: REPLAY_BODY_BYTES_MAX,
+    unit: 'bytes',
+    beyond: 'body_too_large',
   },
   keyBody: { title: 'body of `POST /keys`', max: KEY_BODY_BYTES_MAX, unit: 'bytes', beyond: 'body_too_large' },
 } as const satisfies Record<string, Limit>;

@@ -41,12 +41,12 @@ test('services know a new key, and the file does not hold it', async () => {
 test('list shows the ids that revoke needs, and revoke removes one key only', async () => {
   expect(await keys('list')).toEqual([`${file} has no keys.`]);
   await keys('create', '--workspace', 'acme', '--scopes', 'ingest', '--rate-limit', '50');
-  await keys('create', '--workspace', 'b', '--scopes', 'ingest,query,delete');
+  await keys('create', '--name', 'the café’s till', '--workspace', 'b', '--scopes', 'ingest,query,delete');
   const [first, second] = await readKeysFile(file);
   expect(await keys('list')).toEqual([
-    'ID            WORKSPACE  SCOPES               RATE LIMIT  CREATED',
+    'ID            WORKSPACE  SCOPES               RATE LIMIT  CREATED                   NAME',
     `${first?.id}  acme       ingest               50/s        2026-03-01T12:00:00.000Z`,
-    `${second?.id}  b          ingest,query,delete  -           2026-03-01T12:00:00.000Z`,
+    `${second?.id}  b          ingest,query,delete  -           2026-03-01T12:00:00.000Z  the café’s till`,
   ]);
   await keys('revoke', String(first?.id));
   expect(await readKeysFile(file)).toEqual([second]);
@@ -121,6 +121,7 @@ test.each([
   [['create', '--workspace', 'a', '--scopes', 'query', '--rate-limit', '0'], /--rate-limit must be/],
   [['create', '--workspace', 'a', '--scopes', 'query', '--rate-limit', '1e3'], /--rate-limit must be/],
   [['create', '--workspace', 'a', '--scopes', 'query', '--rate-limit', ''], /--rate-limit must be/],
+  [['create', '--workspace', 'a', '--scopes', 'query', '--name', 'a\u001b[2J'], /--name must be 1 to 100 characters/],
   [['list', '--rate-limit', '1'], /can only be used with create/],
   [['list', 'x'], /Unexpected argument "x"/],
   [['list', '--workspace', 'a'], /can only be used with create/],

@@ -5,6 +5,7 @@ import {
   createKey,
   type KeyEntry,
   KeysFileError,
+  keyName,
   rateLimit,
   readKeysFile,
   SCOPES,
@@ -34,14 +35,15 @@ export const keysCommand: Command = {
 function help(name: string): string {
   return `Usage: ${name} COMMAND [options]
 
-  create --workspace NAME --scopes LIST [--rate-limit N]
+  create --workspace NAME --scopes LIST [--name TEXT] [--rate-limit N]
                creates a key and prints it, once; the file keeps only its hash
-  list         shows the keys: id, workspace, scopes, rate limit, time of creation
+  list         shows the keys: id, workspace, scopes, rate limit, time of creation, name
   revoke ID    removes a key; services refuse it within a second
 
   --workspace NAME   the workspace that the key may write or read: 1 to 100 letters, digits, dots, underscores or hyphens
   --scopes LIST      some of ${SCOPES.join(', ')}, separated by commas; with sql a key may send SQL over its workspace, with
                      webhooks it manages webhooks, with admin the keys, dead letters and links to dashboards of its workspace
+  --name TEXT        what the key is for, in up to 100 characters
   --rate-limit N     how many events a second the key may submit, and how many queries a second it may send; a request
                      without events counts as one (default: RATE_LIMIT_DEFAULT of the services, else no limit)
   --file FILE        the keys file (default: API_KEYS_FILE, else keys.json in the data folder of npm start)
@@ -81,6 +83,7 @@ export async function runKeysCommand(args: readonly string[], context: KeysConte
     '--workspace': values.workspace,
     '--scopes': values.scopes,
     '--rate-limit': values['rate-limit'],
+    '--name': values.name,
   });
   const given = unused.filter(([, value]) => value !== undefined).map(([option]) => option);
   if (command !== 'create' && given.length > 0) {
@@ -118,14 +121,15 @@ async function create(file: string, fields: Omit<KeyEntry, 'id' | 'hash'>): Prom
 async function list(file: string): Promise<string[]> {
   const keys = await readKeysFile(file);
   if (keys.length === 0) return [`${file} has no keys.`];
-  const rows = keys.map(({ id, workspace, scopes, rateLimit: limit, createdAt }) => [
+  const rows = keys.map(({ id, workspace, scopes, rateLimit: limit, createdAt, name }) => [
     id,
     workspace,
     scopes.join(','),
     limit === undefined ? '-' : `${limit}/s`,
     createdAt ?? '',
+    name ?? '',
   ]);
-  return table([['ID', 'WORKSPACE', 'SCOPES', 'RATE LIMIT', 'CREATED'], ...rows]);
+  return table([['ID', 'WORKSPACE', 'SCOPES', 'RATE LIMIT', 'CREATED', 'NAME'], ...rows]);
 }
 
 async function revoke(file: string, ids: readonly string[]): Promise<string[]> {
@@ -147,21 +151,23 @@ function parse(args: readonly string[]) {
       workspace: { type: 'string' },
       scopes: { type: 'string' },
       'rate-limit': { type: 'string' },
+      name: { type: 'string' },
       file: { type: 'string' },
     },
   });
 }
 
 function parseEntry(
-  values: { workspace?: string | undefined; scopes?: string | undefined; 'rate-limit'?: string | undefined },
+  values: Partial<Record<'workspace' | 'scopes' | 'rate-limit' | 'name', string | undefined>>,
   now: Date,
 ): Omit<KeyEntry, 'id' | 'hash'> {
-  const { limit, ...entry } = readArguments({
+  const { limit, name, ...entry } = readArguments({
     workspace: () => parseWorkspace(values.workspace),
     scopes: () => parseScopes(values.scopes),
     limit: () => parseRateLimit(values['rate-limit']),
+    name: () => parseName(values.name),
   });
-  return { ...entry, createdAt: now.toISOString(), ...limit };
+  return { ...entry, createdAt: now.toISOString(), ...limit, ...name };
 }
 
 function parseWorkspace(text: string | undefined): string {
@@ -184,6 +190,13 @@ function parseRateLimit(text: string | undefined): Pick<KeyEntry, 'rateLimit'> {
   const result = rateLimit.safeParse(/^\d+$/.test(text) ? Number(text) : Number.NaN);
   if (result.success) return { rateLimit: result.data };
   throw new ArgumentsError('--rate-limit must be a whole number of at least 1.');
+}
+
+function parseName(text: string | undefined): Pick<KeyEntry, 'name'> {
+  if (text === undefined) return {};
+  const result = keyName.safeParse(text);
+  if (result.success) return { name: result.data };
+  throw new ArgumentsError(`--name ${result.error.issues.map(({ message }) => message).join(', ')}.`);
 }
 
 function table(rows: readonly (readonly string[])[]): string[] {

@@ -84,5 +84,14 @@ test.each<[Partial<Pipeline>, string]>([
     '1,200 calls were rejected in the last 24 hours; few clients say so.',
   ],
 ])('%j needs attention', (change, sentence) => {
-  expect(attentionOf({ ...WELL, ...change }, WELL)).toEqual([sentence]);
+  const found = attentionOf({ ...WELL, ...change }, WELL);
+  expect(found).toMatchObject([{ found: sentence, remedy: expect.stringMatching(/^[A-Z].*\.$/s) }]);
+});
+
+test('what is lost for ever comes first, with the command that keeps it', () => {
+  const found = attentionOf({ ...WELL, lag: { messages: 9, seconds: 180, headroomSeconds: 60 } }, WELL);
+  expect(found.map(({ command }) => command)).toEqual([
+    expect.stringContaining('retention.ms='),
+    'sluice writer status',
+  ]);
 });

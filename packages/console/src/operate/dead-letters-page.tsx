@@ -1,5 +1,23 @@
-import { type DeadLetter, type DeadLetterPage, formatBytes, getJson, hrefOf, without } from '../base/base.ts';
-import { beginningOf, CsvButton, LoadState, PageLinks, Scrollable, Time, tableOf, useLoad } from '../parts/parts.ts';
+import {
+  type DeadLetter,
+  type DeadLetterPage,
+  type DeadLetterReasons,
+  formatBytes,
+  getJson,
+  hrefOf,
+  without,
+} from '../base/base.ts';
+import {
+  beginningOf,
+  CsvButton,
+  LoadState,
+  NumberLink,
+  PageLinks,
+  Scrollable,
+  Time,
+  tableOf,
+  useLoad,
+} from '../parts/parts.ts';
 
 const LIMIT = '50';
 
@@ -16,22 +34,42 @@ export const KINDS: Readonly<Record<string, string>> = {
   rejected: 'rejected call',
 };
 
+interface Found extends DeadLetterPage {
+  /** Of the first page of all reasons. */
+  readonly reasons: DeadLetterReasons | undefined;
+}
+
 /** The dead letters that match the parameters of the address: those of `GET /dead-letters`, and `replayed=all`. */
 export function DeadLettersPage({ params }: { readonly params: URLSearchParams }) {
   const query = listParams(params);
-  const loaded = useLoad(`${query}`, (signal) => getJson<DeadLetterPage>(`dead-letters?${query}`, signal));
+  const loaded = useLoad<Found>(`${query}`, async (signal) => {
+    const isFirst = !query.has('cursor') && !query.has('reason');
+    const [page, reasons] = await Promise.all([
+      getJson<DeadLetterPage>(`dead-letters?${query}`, signal),
+      isFirst ? getJson<DeadLetterReasons>(`dead-letters/reasons?${query}`, signal) : undefined,
+    ]);
+    return { ...page, reasons };
+  });
   const { data } = loaded;
   const isDefault = [...params].length === 0;
   const nothing = isDefault ? 'No dead letter waits to be replayed.' : 'None match.';
+  const reason = params.get('reason');
   return (
     <>
       <h1>Dead letters</h1>
       <p class="muted">
         Rows of this workspace that could not be stored, and calls that could not be taken. They are kept as they came,
-        and can be replayed once the reason is gone.
+        and can be replayed once the reason is gone; a call can be changed and sent again.
       </p>
       <StateForm key={`${params}`} params={params} />
+      {reason !== null && (
+        <p class="notice">
+          <span class="verbatim">{beginningOf(reason)}</span>{' '}
+          <a href={hrefOf(['dead-letters'], without(params, 'reason', 'cursor'))}>All reasons</a>
+        </p>
+      )}
       <LoadState loaded={loaded} status={data?.results.length === 0 && nothing} scope="admin" />
+      {data?.reasons && data.reasons.results.length > 0 && <ReasonTable reasons={data.reasons} params={params} />}
       {data && data.results.length > 0 && <DeadLetterTable results={data.results} />}
       <PageLinks
         path="dead-letters"
@@ -41,6 +79,59 @@ export function DeadLettersPage({ params }: { readonly params: URLSearchParams }
       />
       {data && data.results.length > 0 && <CsvButton name="These dead letters" table={() => tableOf(data.results)} />}
     </>
+  );
+}
+
+interface ReasonTableProps {
+  readonly reasons: DeadLetterReasons;
+  /** Those of the address. */
+  readonly params: URLSearchParams;
+}
+
+/** How many dead letters have each reason; the number opens them, and the time the newest of them. */
+function ReasonTable({ reasons: { results, isWhole }, params }: ReasonTableProps) {
+  const hrefOfReason = (kind: string, reason: string) => {
+    const group = new URLSearchParams(params);
+    group.set('kind', kind);
+    group.set('reason', reason);
+    return hrefOf(['dead-letters'], group);
+  };
+  return (
+    <Scrollable label="Reasons">
+      <table class="numbers">
+        <caption>Reasons, the most frequent first{!isWhole && ', of the newest 10,000'}</caption>
+        <thead>
+          <tr>
+            <th scope="col">Reason</th>
+            <th scope="col">Kind</th>
+            <th scope="col">Client</th>
+            <th scope="col" class="number">
+              How many
+            </th>
+            <th scope="col">Newest</th>
+          </tr>
+        </thead>
+        <tbody>
+          {results.map(({ kind, client, reason, count, newestAt, newestId }) => (
+            <tr key={`${kind} ${client} ${reason}`}>
+              <th scope="row" class="verbatim">
+                {beginningOf(reason)}
+              </th>
+              <td>{KINDS[kind] ?? kind}</td>
+              <td>{client}</td>
+              <td class="number">
+                <NumberLink value={count} href={hrefOfReason(kind, reason)} opens="dead letters" />
+              </td>
+              <td>
+                <a href={hrefOf(['dead-letters', newestId])}>
+                  <Time value={newestAt} />
+                </a>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Scrollable>
   );
 }
 

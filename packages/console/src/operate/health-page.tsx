@@ -1,8 +1,8 @@
 import { useMemo, useRef } from 'preact/hooks';
 import { getJson, type Pipeline, type PipelineHistory, timeZone } from '../base/base.ts';
 import { type Line, SeriesChart, SeriesTable } from '../charts/charts.ts';
-import { LoadState, Time, useLoad } from '../parts/parts.ts';
-import { attentionOf } from './attention.ts';
+import { Command, LoadState, Time, useLoad } from '../parts/parts.ts';
+import { type Attention, attentionOf } from './attention.ts';
 import { PipelineFigures } from './pipeline-figures.tsx';
 
 const READ_EVERY_MS = 10_000;
@@ -12,8 +12,7 @@ interface Reading {
   readonly pipeline: Pipeline;
   /** Events accepted a second since the reading before; `null` when that cannot be said. */
   readonly rate: number | null;
-  /** What an operator has to look after, each as a sentence. */
-  readonly attention: readonly string[];
+  readonly attention: readonly Attention[];
 }
 
 /** What the pipeline has accepted, what it has not stored yet, what it could not store, and what keeps it from storing. */
@@ -34,11 +33,11 @@ export function HealthPage() {
       <LoadState loaded={loaded} />
       {data && (
         <>
+          <PipelineVerdict attention={data.attention} isWhole={data.pipeline.missing.length === 0} />
           <p class="muted">
             Read at <Time value={new Date(data.at).toISOString()} full />, and again every {READ_EVERY_MS / 1_000}{' '}
             seconds.
           </p>
-          <Attention sentences={data.attention} isWhole={data.pipeline.missing.length === 0} />
           {data.pipeline.missing.map((sentence) => (
             <p key={sentence} class="notice">
               {sentence}
@@ -59,17 +58,39 @@ function rateOf(at: number, { accepted }: Pipeline, last: Reading | undefined): 
   return (accepted.events - before.events) / ((at - last.at) / 1_000);
 }
 
-/** @param isWhole whether the state of everything is known */
-function Attention({ sentences, isWhole }: { readonly sentences: readonly string[]; readonly isWhole: boolean }) {
-  if (sentences.length === 0) return isWhole ? <p>Nothing needs attention.</p> : null;
+interface VerdictProps {
+  readonly attention: readonly Attention[];
+  /** Whether the state of everything is known. */
+  readonly isWhole: boolean;
+}
+
+/** Says in a line whether all is well, and below it what to do where it is not. */
+function PipelineVerdict({ attention, isWhole }: VerdictProps) {
+  if (attention.length === 0) {
+    return isWhole ? (
+      <p class="verdict good" role="status">
+        Everything works. Nothing needs attention.
+      </p>
+    ) : (
+      <p class="verdict" role="status">
+        Nothing that is known needs attention; not everything is known.
+      </p>
+    );
+  }
   return (
-    <div class="problem" role="alert">
-      <ul>
-        {sentences.map((sentence) => (
-          <li key={sentence}>{sentence}</li>
+    <>
+      <p class="verdict bad" role="alert">
+        {attention.length === 1 ? 'One thing needs attention.' : `${attention.length} things need attention.`}
+      </p>
+      <ul class="attention">
+        {attention.map(({ found, remedy, command }) => (
+          <li key={found}>
+            <strong>{found}</strong> {remedy}
+            {command && <Command text={command} />}
+          </li>
         ))}
       </ul>
-    </div>
+    </>
   );
 }
 

@@ -81,7 +81,12 @@ function NewKeyForm({ own, onCreate }: NewKeyFormProps) {
     event.preventDefault();
     const form = new FormData(event.currentTarget as HTMLFormElement);
     const rateLimit = String(form.get('rateLimit'));
-    onCreate({ scopes: form.getAll('scopes'), ...(rateLimit !== '' && { rateLimit: Number(rateLimit) }) });
+    const name = String(form.get('name')).trim();
+    onCreate({
+      scopes: form.getAll('scopes'),
+      ...(name !== '' && { name }),
+      ...(rateLimit !== '' && { rateLimit: Number(rateLimit) }),
+    });
   };
   const others = Object.keys(SCOPES).filter((scope) => !own.scopes.some((one) => one === scope));
   return (
@@ -98,6 +103,10 @@ function NewKeyForm({ own, onCreate }: NewKeyFormProps) {
         <p class="muted">A key gives only scopes that it has. Yours cannot give: {others.join(', ')}.</p>
       )}
       <div class="fields">
+        <label>
+          What it is for
+          <input name="name" maxLength={100} autocomplete="off" placeholder="web shop" />
+        </label>
         <label>
           Events or queries a second
           <input
@@ -126,6 +135,7 @@ function KeyTable({ keys, changeable, onRevoke }: Keys & { readonly onRevoke: (k
         <thead>
           <tr>
             <th scope="col">Key</th>
+            <th scope="col">Name</th>
             <th scope="col">Scopes</th>
             <th scope="col" class="number">
               A second
@@ -138,6 +148,9 @@ function KeyTable({ keys, changeable, onRevoke }: Keys & { readonly onRevoke: (k
           {keys.map((key) => (
             <tr key={key.id}>
               <th scope="row">{key.id}</th>
+              <td class="name">
+                <bdi>{key.name}</bdi>
+              </td>
               <td>{key.scopes.join(', ')}</td>
               <td class="number">{formatNumber(key.rateLimit)}</td>
               <td>{key.createdAt === null ? '–' : <Time value={key.createdAt} />}</td>

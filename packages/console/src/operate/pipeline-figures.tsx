@@ -1,5 +1,14 @@
-import { formatBytes, formatDuration, formatNumber, formatShare, hrefOf, type Pipeline } from '../base/base.ts';
-import { Figure, Scrollable, Time } from '../parts/parts.ts';
+import type { ComponentChildren } from 'preact';
+import {
+  formatAgo,
+  formatBytes,
+  formatDuration,
+  formatNumber,
+  formatShare,
+  hrefOf,
+  type Pipeline,
+} from '../base/base.ts';
+import { Command, Figure, Scrollable, Time } from '../parts/parts.ts';
 
 /** The figures of the pipeline. One that is not known is a dash. */
 export function PipelineFigures({ rate, ...pipeline }: Pipeline & { readonly rate: number | null }) {
@@ -12,16 +21,17 @@ export function PipelineFigures({ rate, ...pipeline }: Pipeline & { readonly rat
         <DeadLetters deadLetters={pipeline.deadLetters} />
       </dl>
       {pipeline.accepted && pipeline.accepted.clients.length > 0 && <Clients clients={pipeline.accepted.clients} />}
-      <h2>Writers</h2>
-      <WriterFigures writers={pipeline.writers} />
-      <h2>ClickHouse</h2>
-      {pipeline.servers.length > 0 && <ServerFigures servers={pipeline.servers} />}
-      <ClickHouseFigures clickHouse={pipeline.clickHouse} erasures={pipeline.erasures} />
+      <h2>Writers and ClickHouse</h2>
+      <Counts {...pipeline} />
       <h2>Keys and backup</h2>
       <OtherFigures keysFile={pipeline.keysFile} backup={pipeline.backup} />
+      {pipeline.writers && <Command text={BACKUP} label="The command of a backup" />}
     </>
   );
 }
+
+/** An operator chooses the place: ClickHouse has to be allowed to write there. */
+const BACKUP = 'sluice backup --to s3://BUCKET/sluice/$(date +%F)';
 
 function Accepted({ accepted, rate }: Pick<Pipeline, 'accepted'> & { readonly rate: number | null }) {
   const [first] = accepted?.refused ?? [];
@@ -98,31 +108,89 @@ function DeadLetters({ deadLetters }: Pick<Pipeline, 'deadLetters'>) {
   );
 }
 
-function WriterFigures({ writers }: Pick<Pipeline, 'writers'>) {
-  const lastStoredAt = writers?.lastStoredAt ?? null;
+/** A count that should be zero. */
+interface Count {
+  readonly term: string;
+  /** `null` where it is not known. */
+  readonly count: number | null;
+  readonly about: ComponentChildren;
+}
+
+function countsOf({ writers, clickHouse, erasures }: Pipeline): readonly Count[] {
+  return [
+    {
+      term: 'Halted partitions',
+      count: writers?.haltedPartitions ?? null,
+      about: 'not stored from until an operator resumes them',
+    },
+    {
+      term: 'Failed batches',
+      count: writers?.batchFailures ?? null,
+      about: 'attempts that were retried, since the writers started',
+    },
+    {
+      term: 'Rows that could not be stored',
+      count: writers?.deadLetters ?? null,
+      about: 'of all workspaces, since the writers started; they are dead letters',
+    },
+    {
+      term: 'Pending mutations',
+      count: clickHouse?.pendingMutations ?? null,
+      about: 'that are not done; erasures and migrations run as mutations',
+    },
+    {
+      term: 'Pending erasures',
+      count: erasures?.pendingUsers ?? null,
+      about: erasures && (
+        <>
+          deleted users of all workspaces; the first has waited for {formatDuration(erasures.oldestSeconds)} of{' '}
+          {formatDuration(erasures.deadlineSeconds)} at most
+        </>
+      ),
+    },
+  ];
+}
+
+/** How the writers and ClickHouse are. The counts that are zero are folded: nothing is to be seen in them. */
+function Counts(pipeline: Pipeline) {
+  const counts = countsOf(pipeline);
+  const zeros = counts.filter(({ count }) => count === 0);
+  const figureOf = ({ term, count, about }: Count) => (
+    <Figure key={term} term={term} value={formatNumber(count)}>
+      {about}
+    </Figure>
+  );
   return (
-    <dl class="figures">
-      <Figure term="Halted partitions" value={formatNumber(writers?.haltedPartitions ?? null)}>
-        not stored from until an operator resumes them
-      </Figure>
-      <Figure term="Failed batches" value={formatNumber(writers?.batchFailures ?? null)}>
-        attempts that were retried, since the writers started
-        {lastStoredAt !== null && (
-          <>
-            ; the last batch was stored at <Time value={lastStoredAt} full />
-          </>
-        )}
-      </Figure>
-      <Figure term="Rows that could not be stored" value={formatNumber(writers?.deadLetters ?? null)}>
-        of all workspaces, since the writers started; they are dead letters
-      </Figure>
-    </dl>
+    <>
+      <dl class="figures">
+        {counts.filter(({ count }) => count !== 0).map(figureOf)}
+        <LastBatch writers={pipeline.writers} />
+        <ServerFigures servers={pipeline.servers} />
+        <ClickHouseFigures clickHouse={pipeline.clickHouse} />
+      </dl>
+      {zeros.length > 0 && (
+        <details class="zeros">
+          <summary>Zero: {zeros.map(({ term }) => term.toLowerCase()).join(', ')}</summary>
+          <dl class="figures">{zeros.map(figureOf)}</dl>
+        </details>
+      )}
+    </>
+  );
+}
+
+function LastBatch({ writers }: Pick<Pipeline, 'writers'>) {
+  const lastStoredAt = writers?.lastStoredAt ?? null;
+  if (lastStoredAt === null) return null;
+  return (
+    <Figure term="Last batch" value={formatAgo(Date.parse(lastStoredAt), Date.now()) ?? '–'}>
+      stored at <Time value={lastStoredAt} full />
+    </Figure>
   );
 }
 
 function ServerFigures({ servers }: Pick<Pipeline, 'servers'>) {
   return (
-    <dl class="figures">
+    <>
       {servers.map(({ name, readable, behindSeconds, chosen }) => (
         <Figure key={name} term={`Server ${name}`} value={readable ? (chosen ? 'read' : 'ready') : 'away'}>
           {behindSeconds === null
@@ -130,14 +198,14 @@ function ServerFigures({ servers }: Pick<Pipeline, 'servers'>) {
             : `${formatDuration(behindSeconds)} behind Kafka`}
         </Figure>
       ))}
-    </dl>
+    </>
   );
 }
 
-function ClickHouseFigures({ clickHouse, erasures }: Pick<Pipeline, 'clickHouse' | 'erasures'>) {
+function ClickHouseFigures({ clickHouse }: Pick<Pipeline, 'clickHouse'>) {
   const fullest = clickHouse?.fullestPartition ?? null;
   return (
-    <dl class="figures">
+    <>
       {clickHouse?.disks.map(({ name, freeBytes, totalBytes }) => (
         <Figure key={name} term={`Free on the disk ${name}`} value={formatBytes(freeBytes)}>
           of {formatBytes(totalBytes)}
@@ -150,19 +218,7 @@ function ClickHouseFigures({ clickHouse, erasures }: Pick<Pipeline, 'clickHouse'
           </>
         )}
       </Figure>
-      <Figure term="Pending mutations" value={formatNumber(clickHouse?.pendingMutations ?? null)}>
-        that are not done; erasures and migrations run as mutations
-      </Figure>
-      <Figure term="Pending erasures" value={formatNumber(erasures?.pendingUsers ?? null)}>
-        deleted users of all workspaces
-        {erasures && erasures.pendingUsers > 0 && (
-          <>
-            ; the first has waited for {formatDuration(erasures.oldestSeconds)} of{' '}
-            {formatDuration(erasures.deadlineSeconds)} at most
-          </>
-        )}
-      </Figure>
-    </dl>
+    </>
   );
 }
 

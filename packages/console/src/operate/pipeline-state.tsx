@@ -16,7 +16,7 @@ export function PipelineState() {
   return (
     <>
       <p class={attention.length > 0 ? 'notice' : 'muted'}>
-        {lagOf(data)} {attention.join(' ')} <a href={hrefOf(['pipeline'])}>Pipeline</a>
+        {lagOf(data)} {attention.map(({ found }) => found).join(' ')} <a href={hrefOf(['pipeline'])}>Pipeline</a>
       </p>
       {data.deadLetters.rejectedLastDay > 0 && <NewestRejections count={data.deadLetters.rejectedLastDay} />}
     </>

@@ -9,6 +9,7 @@ import {
   WEEK_STARTS,
 } from '../base/base.ts';
 import { Time } from '../parts/parts.ts';
+import { RemoveExample } from './example-data.tsx';
 
 /** What the day of the week is called. */
 const WEEK_START_NAMES: Readonly<Record<Settings['weekStart'], string>> = {
@@ -55,6 +56,10 @@ export function SettingsPage() {
           Keys such as <kbd>g</kbd> <kbd>e</kbd> open pages; <kbd>?</kbd> lists them
         </label>
       </form>
+      <h2>Example data of the workspace</h2>
+      <div class="bar">
+        <RemoveExample />
+      </div>
     </>
   );
 }

@@ -95,3 +95,22 @@ export function Snippet({ title, text }: { readonly title: string; readonly text
     </section>
   );
 }
+
+interface CommandProps {
+  readonly text: string;
+  /** What the command does, for those who do not see what it is below. Default: its text. */
+  readonly label?: string;
+}
+
+/** A command in a line, to be copied. */
+export function Command({ text, label = text }: CommandProps) {
+  return (
+    <div class="command">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
+      <section aria-label={label} tabIndex={0}>
+        <pre>{text}</pre>
+      </section>
+      <CopyButton label="Copy" subject={label} textOf={() => text} />
+    </div>
+  );
+}

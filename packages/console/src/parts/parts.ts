@@ -1,6 +1,6 @@
 // The parts that pages of any subject are made of.
 
-export { ConfirmButton, CopyButton, Snippet } from './buttons.tsx';
+export { Command, ConfirmButton, CopyButton, Snippet } from './buttons.tsx';
 export { CsvButton, saveFile, type Table, tableOf, withoutFormulas } from './csv.tsx';
 export { deferred } from './deferred.tsx';
 export { Icon } from './icon.tsx';

@@ -97,6 +97,14 @@ const MEANINGS: Readonly<Record<ProblemCode, Meaning>> = {
     summary: 'This service knows no ingest-api, which deletes users',
     detail: 'query-api knows no ingest-api: send DELETE /v1/users to that.',
   },
+  example_not_available: {
+    summary: 'This service knows no ingest-api, which takes the example data',
+    detail: 'query-api knows no ingest-api, which takes the example data.',
+  },
+  workspace_not_empty: {
+    summary: 'The workspace has events of its own',
+    detail: 'The workspace has events of its own: example data would be among them.',
+  },
   keys_read_only: {
     summary: 'Keys can only be changed by the operator here',
     detail: 'This service may not change the keys file here; the operator does, with "sluice keys".',

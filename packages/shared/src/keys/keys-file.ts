@@ -14,8 +14,14 @@ export const workspaceName = z
 /** The rate of a key, per second: events for ingest-api, each request at least one; requests for query-api. */
 export const rateLimit = z.int('must be a whole number').min(1, 'must be at least 1');
 
+/** What a key is for, as a person calls it. It is printed in terminals, so it has no control or formatting characters. */
+export const keyName = z
+  .string()
+  .regex(/^\P{C}{1,100}$/u, 'must be 1 to 100 characters, none of them a control or formatting character');
+
 const keyEntry = z.strictObject({
   id: z.string().min(1),
+  name: keyName.optional(),
   hash: z.string().regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 in hex'),
   workspace: workspaceName,
   scopes: z.array(z.enum(SCOPES)).min(1),

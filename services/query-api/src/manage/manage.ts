@@ -2,6 +2,7 @@
 
 export { consolePaths, registerConsole } from './console/console-route.ts';
 export { registerDeadLetters } from './dead-letters/dead-letters-route.ts';
+export { registerExample } from './example/example-route.ts';
 export { registerKeys } from './keys/keys-route.ts';
 export { registerPipeline } from './pipeline/pipeline-route.ts';
 export { registerSegments, segmentsAreOff } from './segments/segments-route.ts';

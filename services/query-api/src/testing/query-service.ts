@@ -128,6 +128,7 @@ async function writeTestKeys(): Promise<TestKeys> {
     ...TEST_WORKSPACES.map((id) => key(`webhooks-${id}`, id, ['webhooks'])),
     ...TEST_WORKSPACES.map((id) => key(`admin-${id}`, id, ['query', 'admin'])),
     key('ingest-only', 'a', ['ingest', 'delete']),
+    key('sender-a', 'a', ['query', 'admin', 'ingest']),
     { ...key('limited', 'a', ['query']), rateLimit: 1 },
   ]);
   return { path, remove: () => rm(folder, { recursive: true }) };
@@ -140,7 +141,7 @@ export interface TestApp extends Pick<QueryService, 'app' | 'config' | 'get'> {
 
 /**
  * Starts the app. Each of the workspaces `a` to `h` has a key of its name; workspace `a` also has the key `ingest-only`,
- * which may not query, and `limited`, with a rate limit of one request a second. The keys `sql-a` to `sql-h` may send SQL,
+ * which may not query, `sender-a`, which manages and sends, and `limited`, with a rate limit of one request a second. The keys `sql-a` to `sql-h` may send SQL,
  * `webhooks-a` to `webhooks-h` manage webhooks, `admin-a` to `admin-h` query, and manage keys, dead letters and links.
  *
  * @param sourceOf returns what it reads

@@ -4,7 +4,7 @@ import type { Statement } from '../../store/query.ts';
 import { MeasuredRunner } from '../../testing/measured-runner.ts';
 import { type QueryService, startQuery } from '../../testing/query-service.ts';
 import { deadLettersQuery } from '../pipeline/pipeline-state.ts';
-import { readDeadLetters } from './dead-letters-query.ts';
+import { COUNTED_MAX, readDeadLetters, reasonsQuery } from './dead-letters-query.ts';
 
 // What reads of dead letters make ClickHouse read of a few of them, and of many.
 
@@ -42,7 +42,8 @@ const reads = (workspace: Workspace) => (statement: Statement['statement']) =>
 /** The rows that ClickHouse reads for a page that begins after so many dead letters of the workspace. */
 async function pageCost(workspace: Workspace, before: number): Promise<number> {
   const recordedMs = FIRST_MS + (WORKSPACES[workspace] - before) * 1_000;
-  const list = { replayed: undefined, kind: undefined, after: before === 0 ? undefined : { recordedMs, id: '' } };
+  const common = { replayed: undefined, kind: undefined, reason: undefined };
+  const list = { ...common, after: before === 0 ? undefined : { recordedMs, id: '' } };
   const { rows } = await runner.measure(async () => {
     expect(await readDeadLetters(reads(workspace), list, 11)).toHaveLength(11);
   });
@@ -54,6 +55,18 @@ test.each([0, 2_500])('a page of dead letters after %i others reads as much of m
   const most = 2 * GRANULE + 11 * GRANULE;
   expect(await pageCost('many', before)).toBeLessThanOrEqual(most);
   expect(await pageCost('double', before)).toBeLessThanOrEqual(most);
+});
+
+test('the reasons read the newest dead letters, as many of many as of twice as many', async () => {
+  const all = { replayed: undefined, kind: undefined, limit: 10 };
+  for (const workspace of ['many', 'double'] as const) {
+    const { rows } = await runner.measure(async () => {
+      const [row] = await reads(workspace)((tables) => reasonsQuery(tables, all));
+      expect(row?.slice(2, 4)).toEqual(['r', COUNTED_MAX]);
+    });
+    // They are read for the reasons, and again to know whether these are all.
+    expect(rows).toBeLessThanOrEqual(2 * (COUNTED_MAX + 2 * GRANULE));
+  }
 });
 
 test.each(Object.entries(WORKSPACES) as [Workspace, number][])(

@@ -29,6 +29,8 @@ export interface DeadLettersList {
   readonly replayed: boolean | undefined;
   /** Default: all. */
   readonly kind: string | undefined;
+  /** Why they are dead letters, to the letter. Default: all. */
+  readonly reason: string | undefined;
   /** The one that the page begins after. Default: none. */
   readonly after: DeadLetterPlace | undefined;
 }
@@ -49,19 +51,24 @@ const FIRST = { recordedMs: Date.UTC(2299, 11, 31), id: '' };
  * Returns the query for the next `count` states of dead letters of a workspace, the newest first. ClickHouse reads them in the
  * order of a projection, which has no rows' texts.
  */
-function deadLetterStatesQuery(tables: Tables, { replayed, kind, after = FIRST }: DeadLettersList, count: number): Sql {
+function deadLetterStatesQuery(
+  tables: Tables,
+  { replayed, kind, reason, after = FIRST }: DeadLettersList,
+  count: number,
+): Sql {
   return {
     sql: `SELECT ${COLUMNS}, toString(toUnixTimestamp64Micro(state_at))
 FROM ${tables.deadLetterStates}
 WHERE ${conditionsOf(tables)}
   AND {replayed:String} IN ('', if(replayed_at IS NULL, 'false', 'true'))
   AND {kind:String} IN ('', kind)
+  AND {reason:String} IN ('', reason)
   AND recorded_at <= fromUnixTimestamp64Milli({recorded_ms:Int64})
   AND (recorded_at < fromUnixTimestamp64Milli({recorded_ms:Int64}) OR id < {after_id:String})
 ORDER BY recorded_at DESC, id DESC
 LIMIT {count:UInt64} WITH TIES`,
     params: {
-      ...{ replayed: replayed === undefined ? '' : String(replayed), kind: kind ?? '', count },
+      ...{ replayed: replayed === undefined ? '' : String(replayed), kind: kind ?? '', reason: reason ?? '', count },
       ...{ recorded_ms: after.recordedMs, after_id: after.id },
     },
   };
@@ -127,5 +134,54 @@ WHERE id = {id:String} AND ${conditionsOf(tables)}
 ORDER BY state_at DESC
 LIMIT 1`,
     params: { id },
+  };
+}
+
+/** The reasons of so many dead letters of a workspace are counted, the newest. */
+export const COUNTED_MAX = 10_000;
+
+/** Times are in milliseconds; `count` is 0 of a reason that others have, `looked` is how many states of dead letters were looked at. */
+export type ReasonRow = [
+  kind: string,
+  client: string,
+  reason: string,
+  count: number,
+  newestMs: number,
+  newestId: string,
+  looked: number,
+];
+
+/**
+ * Returns the query for why the newest dead letters of a workspace are some, the most frequent reason first. Of each dead letter
+ * its newest state counts.
+ */
+export function reasonsQuery(
+  tables: Tables,
+  { replayed, kind, limit }: Pick<DeadLettersList, 'replayed' | 'kind'> & { readonly limit: number },
+): Sql {
+  return {
+    sql: `WITH states AS (
+  SELECT id, kind, client, reason, recorded_at, replayed_at, state_at
+  FROM ${tables.deadLetterStates}
+  WHERE ${conditionsOf(tables)}
+  ORDER BY recorded_at DESC, id DESC
+  LIMIT {counted:UInt64} WITH TIES
+)
+SELECT newest.1, newest.2, newest.3, toInt64(countIf(is_meant)) AS letters,
+  toUnixTimestamp64Milli(maxIf(newest.4, is_meant) AS last), argMaxIf(id, newest.4, is_meant),
+  (SELECT toInt64(count()) FROM states)
+FROM (
+  SELECT id, argMax((kind, client, reason, recorded_at, replayed_at), state_at) AS newest,
+    {replayed:String} IN ('', if(newest.5 IS NULL, 'false', 'true')) AND {kind:String} IN ('', newest.1) AS is_meant
+  FROM states
+  GROUP BY id
+)
+GROUP BY newest.1, newest.2, newest.3
+ORDER BY letters DESC, last DESC, newest.3
+LIMIT {limit:UInt64}`,
+    params: {
+      ...{ replayed: replayed === undefined ? '' : String(replayed), kind: kind ?? '', limit },
+      counted: COUNTED_MAX,
+    },
   };
 }

@@ -3,6 +3,7 @@ import { createDocumentChecker } from '@sluice/shared/testing/openapi';
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
 import { type QueryService, startQuery } from '../../testing/query-service.ts';
 import { Receiver } from '../../testing/webhooks.ts';
+import { REPLAY_BODY_BYTES_MAX } from './dead-letters-route.ts';
 
 let query: QueryService;
 
@@ -75,6 +76,40 @@ test('a dead letter that was replayed and failed again is listed once, in its ne
   expect((await query.get('/dead-letters/n3', 'admin-h')).body).toMatchObject({ replayedAt: expect.any(String) });
   const { body } = await query.get('/pipeline', 'admin-h');
   expect(body).toMatchObject({ deadLetters: { waiting: 2 } });
+});
+
+test('reasons are counted by kind and client, each dead letter once in its newest state, and a list has those of one', async () => {
+  // Rejected calls of more than 30 days are gone.
+  const start = Date.now() - 60_000;
+  const stored = (id: string, reason: string, more: object = {}) =>
+    letter(id, { row: row('g'), reason, recorded_at: start, ...more });
+  const rejected = (id: string, at: number, client: string) => ({
+    ...stored(id, 'no type', { kind: 'rejected', recorded_at: start + at }),
+    row: JSON.stringify({ workspace_id: 'g', client, call: '{}', received_at: 5 }),
+  });
+  await query.insert('dead_letters', [
+    ...[rejected('r1', 1, 'php'), rejected('r2', 3, 'php'), rejected('r3', 2, 'swift')],
+    ...[stored('r4', 'no number'), stored('r5', 'no number', { state_at: start * 1_000 })],
+  ]);
+  await query.insert('dead_letters', [stored('r5', 'no number', { replayed_at: start, state_at: start * 1_000 + 1 })]);
+  const reasons = async (parameters = '') => {
+    const { body } = await query.get(`/dead-letters/reasons${parameters}`, 'admin-g');
+    const { results, isWhole } = body as unknown as { results: Record<string, unknown>[]; isWhole: boolean };
+    expect(isWhole).toBe(true);
+    return results.map(({ kind, client, reason, count, newestId }) => [kind, client, reason, count, newestId]);
+  };
+  const [php, swift] = [
+    ['rejected', 'php', 'no type', 2, 'r2'],
+    ['rejected', 'swift', 'no type', 1, 'r3'],
+  ];
+  expect(await reasons()).toEqual([php, ['events', null, 'no number', 2, expect.stringMatching(/^r[45]$/)], swift]);
+  expect(await reasons('?replayed=false')).toEqual([php, swift, ['events', null, 'no number', 1, 'r4']]);
+  expect(await reasons('?replayed=true')).toEqual([['events', null, 'no number', 1, 'r5']]);
+  expect(await reasons('?kind=events&replayed=true&limit=1')).toHaveLength(1);
+  expect(await list('?reason=no%20type', 'admin-g')).toEqual(['r2', 'r3', 'r1']);
+  expect(await list('?reason=no', 'admin-g')).toEqual([]);
+  const wrong = await query.get('/dead-letters/reasons?replayed=x&cursor=y', 'admin-g');
+  expect([wrong.status, wrong.body.errors.map(({ path }) => path)]).toEqual([400, ['replayed', 'cursor']]);
 });
 
 test('a dead letter has its reason, its place and its row as it came', async () => {
@@ -182,6 +217,7 @@ test('a cursor is of its workspace and its list alone', async () => {
 
 test.each([
   ['GET', '/dead-letters'],
+  ['GET', '/dead-letters/reasons'],
   ['GET', '/dead-letters/own'],
   ['POST', '/dead-letters/own/replay'],
 ] as const)('%s %s needs the scope admin', async (method, url) => {
@@ -209,6 +245,8 @@ test('the responses are as documented', async () => {
   const headers = { authorization: 'Bearer admin-d' };
   const page = await query.app.inject({ url: '/dead-letters?limit=1', headers });
   expect(checker.errorsOfResponse('GET /dead-letters', page)).toBeUndefined();
+  const reasons = await query.app.inject({ url: '/dead-letters/reasons', headers });
+  expect(checker.errorsOfResponse('GET /dead-letters/reasons', reasons)).toBeUndefined();
   const one = await query.app.inject({ url: '/dead-letters/d1', headers });
   expect(checker.errorsOfResponse('GET /dead-letters/{id}', one)).toBeUndefined();
 });
@@ -243,4 +281,33 @@ test('the first writer that responds replays, and says what cannot be taken', as
   respond(503, 'a proxy');
   expect(await replay()).toEqual([503, expect.stringContaining('send the request again')]);
   expect(new Set(paths)).toEqual(new Set(['/dead-letters/a%20b/replay']));
+});
+
+test('a rejected call is changed by a key that may send events, and by no other; a row never is', async () => {
+  await using receiver = await Receiver.start();
+  const service = await startQuery(inject('clickhouseUrl'), { REPLAY_URL: receiver.url.replace('/events', '/') });
+  onTestFinished(service.stop);
+  const call = '{"event":"e"}';
+  const row = JSON.stringify({ workspace_id: 'a', call: '{}', received_at: 5 });
+  await service.insert('dead_letters', [letter('rejected', { kind: 'rejected', row }), letter('row')]);
+  const bodies: string[] = [];
+  receiver.behaviour = async ({ body }, response) => {
+    bodies.push(String(body));
+    response.writeHead(204).end();
+  };
+  const replay = async (key: string, payload: object | string, id = 'rejected') => {
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+    const response = await service.app.inject({ method: 'POST', url: `/dead-letters/${id}/replay`, headers, payload });
+    return [response.statusCode, response.body === '' ? '' : response.json().code];
+  };
+  expect(await replay('admin-a', { call })).toEqual([403, 'missing_scope']);
+  for (const wrong of ['', '1', '[{}]', '{}],"x":[{}', '{},{}', 'null']) {
+    expect([wrong, ...(await replay('sender-a', { call: wrong }))]).toEqual([wrong, 400, 'invalid_request']);
+  }
+  expect(await replay('sender-a', { call, workspace_id: 'b' })).toEqual([400, 'invalid_request']);
+  expect(await replay('sender-a', `{"call":${'"'.padEnd(REPLAY_BODY_BYTES_MAX)}"}`)).toEqual([413, 'body_too_large']);
+  expect(await replay('sender-a', { call }, 'row')).toEqual([409, 'not_replayable']);
+  expect(bodies).toEqual([]);
+  expect(await replay('sender-a', { call })).toEqual([204, '']);
+  expect(bodies.map((body) => JSON.parse(body))).toEqual([{ call }]);
 });

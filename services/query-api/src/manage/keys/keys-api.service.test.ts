@@ -62,15 +62,16 @@ describe('with a file that may be changed', () => {
   beforeEach(() => start());
 
   test('a key is created, shown once, used, revoked and refused', async () => {
-    const created = await send('POST', '/keys', 'admin-a', { scopes: ['query'] });
-    expect(created).toMatchObject({ status: 201, body: { scopes: ['query'], rateLimit: null, current: false } });
+    const created = await send('POST', '/keys', 'admin-a', { scopes: ['query'], name: 'the till 🦊' });
+    const shown = { name: 'the till 🦊', scopes: ['query'], current: false };
+    expect(created).toMatchObject({ status: 201, body: { ...shown, rateLimit: null } });
     const { key, id } = created.body;
     const events = () => query.app.inject({ url: '/events', headers: { authorization: `Bearer ${key}` } });
     await until('the key to be accepted', async () => (await events()).statusCode === 200);
 
     const listed = await send('GET', '/keys');
-    expect(listed.body.keys).toContainEqual(expect.objectContaining({ id, scopes: ['query'], current: false }));
-    expect(listed.body.keys).toContainEqual(expect.objectContaining({ id: 'admin-a', current: true }));
+    expect(listed.body.keys).toContainEqual(expect.objectContaining({ id, ...shown }));
+    expect(listed.body.keys).toContainEqual(expect.objectContaining({ id: 'admin-a', name: null, current: true }));
     const text = JSON.stringify(listed.body);
     for (const { hash } of await readKeysFile(file)) expect(text).not.toContain(hash);
     expect(text).not.toContain(key);

@@ -65,6 +65,7 @@ const schemas = once(() => {
   const key = z
     .object({
       id: z.string(),
+      name: z.string().nullable().meta({ description: 'What it is for.' }),
       scopes: z.array(z.enum(SCOPES)),
       rateLimit: z.int().min(1).nullable().meta({ description: '`null`: the one of the services, if they have one.' }),
       createdAt: z.string().nullable(),

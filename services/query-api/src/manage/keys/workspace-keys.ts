@@ -5,6 +5,7 @@ import {
   type KeyEntry,
   KeysFileChanges,
   KeysFileError,
+  keyName,
   rateLimit,
   readKeysFile,
   SCOPES,
@@ -16,6 +17,7 @@ import { KEYS_PER_WORKSPACE_MAX } from '../../http/http.ts';
 /** The body of `POST /keys`. */
 export const newKeySchema = z
   .strictObject({
+    name: keyName.optional().meta({ description: 'What the key is for. Default: none.' }),
     scopes: z
       .array(z.enum(SCOPES, `must be one of ${SCOPES.join(', ')}`))
       .min(1, 'must name a scope')
@@ -40,6 +42,7 @@ export function parseNewKey(body: unknown): NewKey {
 /** A key as responses show it: neither the key nor its hash. */
 export interface KeyRecord {
   readonly id: string;
+  readonly name: string | null;
   readonly scopes: readonly Scope[];
   readonly rateLimit: number | null;
   readonly createdAt: string | null;
@@ -101,6 +104,7 @@ export class WorkspaceKeys {
       if (count >= KEYS_PER_WORKSPACE_MAX) throw tooMany();
       created = createKey({
         ...{ workspace: own.workspace, scopes: given.scopes, createdAt: new Date().toISOString() },
+        ...(given.name !== undefined && { name: given.name }),
         ...(perSecond !== undefined && { rateLimit: perSecond }),
       });
       return [...all, created.entry];
@@ -145,8 +149,9 @@ export class WorkspaceKeys {
   }
 }
 
-function recordOf({ id, scopes, rateLimit, createdAt, hash }: KeyEntry, acting: ActingKey): KeyRecord {
-  return { id, scopes, rateLimit: rateLimit ?? null, createdAt: createdAt ?? null, current: hash === acting.hash };
+function recordOf({ id, name, scopes, rateLimit, createdAt, hash }: KeyEntry, acting: ActingKey): KeyRecord {
+  const given = { name: name ?? null, rateLimit: rateLimit ?? null, createdAt: createdAt ?? null };
+  return { id, scopes, ...given, current: hash === acting.hash };
 }
 
 /** @throws {Problem} `missing_scope`, naming every scope that the key lacks */

@@ -2,15 +2,7 @@ import type { OperationDescription } from '@sluice/shared/http/openapi';
 import { Problem } from '@sluice/shared/http/problem';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-
-/** How long ingest-api may take, in milliseconds: longer than it waits for Kafka. */
-const TIMEOUT_MS = 30_000;
-
-/** Seconds after which a client should send its request again when ingest-api cannot be reached. */
-const RETRY_AFTER_SECONDS = 5;
-
-/** Headers of the response that the client gets as they came. */
-const PASSED_ON = ['content-type', 'retry-after'] as const;
+import { forward, passOn } from '../../http/http.ts';
 
 /**
  * Registers `DELETE /users`: passes a deletion on to an ingest-api, since ingest-api alone writes to Kafka. A client that
@@ -26,23 +18,8 @@ export function registerDeleteUser(app: FastifyInstance, ingestUrls: readonly st
       throw new Problem('deletions_not_available', 'query-api knows no ingest-api: send DELETE /v1/users to that.');
     }
     const [, query = ''] = request.url.split(/\?(.*)/s);
-    const response = await fetch(`${ingestUrl.replace(/\/+$/, '')}/v1/users?${query}`, {
-      method: 'DELETE',
-      headers: { authorization: request.headers.authorization ?? '', 'x-request-id': request.id },
-      redirect: 'error',
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-    }).catch((cause: unknown) => {
-      throw new Problem('event_log_unavailable', 'ingest-api does not respond; the deletion may be in force already.', {
-        retryAfter: RETRY_AFTER_SECONDS,
-        cause,
-      });
-    });
-    for (const name of PASSED_ON) {
-      const value = response.headers.get(name);
-      if (value !== null) reply.header(name, value);
-    }
-    reply.code(response.status);
-    return await reply.send(Buffer.from(await response.arrayBuffer()));
+    const response = await forward(ingestUrl, request, { method: 'DELETE', path: `/v1/users?${query}` });
+    return await passOn(response, reply);
   });
 }
 
