@@ -25,7 +25,7 @@ const CONSOLE_ROOMS = {
   entities: ['base', 'parts', 'filters', 'charts', 'events'],
   segments: ['base', 'parts', 'filters'],
   views: ['base', 'parts', 'explore'],
-  pages: ['base', 'parts', 'filters', 'events', 'operate', 'views'],
+  pages: ['base', 'parts', 'charts', 'filters', 'events', 'operate', 'views'],
   shell: ['base', 'parts', 'events', 'explore', 'operate', 'entities', 'segments', 'views', 'pages'],
 };
 

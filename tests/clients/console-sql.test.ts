@@ -3,7 +3,7 @@ import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { expectAccessible, openSignedInConsole } from '../kit/clients/console-page.ts';
-import { shown, tabTo } from '../kit/clients/pages.ts';
+import { shown, tabTo, takePicture, violationsOf } from '../kit/clients/pages.ts';
 import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
 import { clickHouseWithSql, SQL_DATABASE, SQL_ENV } from '../kit/sql.ts';
@@ -75,6 +75,69 @@ test('a statement is typed and run by keyboard; its address holds it, and runs n
   const download = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Download as CSV' }).click();
   expect(await readFile(await (await download).path(), 'utf8')).toBe(`"2","1","n"\n"'=1+1","'+41",-1\n`);
+  expect(faults).toEqual([]);
+});
+
+test('names are completed by keyboard and written by a click, a result is drawn, and what ran is kept until it is forgotten', async () => {
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/sql');
+  const statement = page.getByLabel('One SELECT');
+  await tabTo(page, statement);
+  await page.keyboard.press('Control+a');
+  await page.keyboard.type('SELECT toDate(time');
+  const names = page.getByRole('listbox', { name: 'Names' });
+  await shown(names.getByRole('option', { name: 'timestamp' }));
+  await takePicture(page, 'sql-completing');
+  expect(await violationsOf(page)).toEqual([]);
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Enter');
+  expect(await statement.inputValue()).toBe('SELECT toDate(timestamp');
+  await page.keyboard.type(') AS day, event, count() AS n FROM eve');
+  await page.keyboard.press('Escape');
+  // Nobody has chosen one: Enter is a line break, and Tab leaves the box.
+  await page.keyboard.type('nts GROUP BY day, eve');
+  await page.keyboard.press('Enter');
+  expect(await statement.inputValue()).toMatch(/eve\n$/);
+  await page.keyboard.press('Backspace');
+  await page.keyboard.press('Backspace');
+  await page.keyboard.press('Backspace');
+  await page.keyboard.press('Backspace');
+  const aside = page.getByRole('complementary');
+  await aside.getByRole('button', { name: 'event', exact: true }).click();
+  expect(await statement.inputValue()).toMatch(/GROUP BY day, event$/);
+  await page.keyboard.type(' ORDER BY event');
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Control+Enter');
+  await shown(page.getByText('2 rows.'));
+  // Two events of one day: bars need one name a row, and lines two days.
+  expect(await page.getByRole('region', { name: 'Chart of the result' }).count()).toBe(0);
+  await aside.getByRole('link', { name: 'Most frequent events' }).click();
+  await runStatement(page);
+  const bars = page.getByRole('region', { name: 'Chart of the result' });
+  await eventually(() => bars.getByRole('rowheader').allTextContents()).toEqual(['paid', 'signed_up']);
+  await page.goto(
+    `${pipeline.services['query-api'].url}/console/${hashOf("SELECT toDate('2026-03-01') + number AS day, number AS n FROM numbers(20)")}`,
+  );
+  await runStatement(page);
+  await shown(page.getByRole('img', { name: /The result over time, in UTC/ }).locator('canvas'));
+  await expectAccessible(page, 'sql-chart');
+  await page.setViewportSize({ width: 390, height: 800 });
+  await eventually(() => page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+  await takePicture(page, 'sql-390');
+  await page.reload();
+  const history = aside.getByRole('group').filter({ hasText: 'History of this browser' });
+  await eventually(() => history.getByRole('link').count()).toBe(3);
+  await history.getByRole('link', { name: /GROUP BY event ORDER BY events DESC/ }).click();
+  await eventually(() => statement.inputValue()).toMatch(/^SELECT event, count/);
+  await tabTo(page, history.getByRole('button', { name: 'Forget them' }));
+  await page.keyboard.press('Enter');
+  await eventually(() => history.count()).toBe(0);
+  expect(await page.evaluate("localStorage.getItem('sluice-statements')")).toBe(null);
+  // Who signs out leaves none behind either.
+  await runStatement(page);
+  await shown(page.getByText('2 rows.'));
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await shown(page.getByRole('heading', { level: 1, name: 'Sign in' }));
+  expect(await page.evaluate("localStorage.getItem('sluice-statements')")).toBe(null);
   expect(faults).toEqual([]);
 });
 

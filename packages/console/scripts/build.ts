@@ -34,6 +34,7 @@ export async function bundleConsole(): Promise<ReadonlyMap<string, string>> {
         'parts/style',
         'pages/home',
         'pages/settings',
+        'pages/sql',
         'entities/entities',
         'charts/charts',
         'explore/explore',

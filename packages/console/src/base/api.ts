@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals';
 import type { components } from '../../../client/src/query-schema.ts';
 import { parseRecords } from './records.ts';
+import { forgetStatements } from './statements.ts';
 
 export type Event = components['schemas']['Event'];
 export type EventPage = components['schemas']['EventPage'];
@@ -184,9 +185,11 @@ export function restoreKey(): void {
   key.value = sessionStorage.getItem(ITEM) ?? '';
 }
 
-/** Uses a key from now on, `''` for none. */
+/** Uses a key from now on, `''` for none. Who signs out leaves no statement behind. */
 export function useKey(value: string): void {
-  if (value === '') sessionStorage.removeItem(ITEM);
-  else sessionStorage.setItem(ITEM, value);
+  if (value === '') {
+    sessionStorage.removeItem(ITEM);
+    forgetStatements();
+  } else sessionStorage.setItem(ITEM, value);
   key.value = value;
 }

@@ -9,4 +9,5 @@ export * from './patience.ts';
 export * from './records.ts';
 export * from './route.ts';
 export * from './settings.ts';
+export * from './statements.ts';
 export * from './zoned-time.ts';

@@ -1,9 +1,30 @@
-import { useLayoutEffect, useState } from 'preact/hooks';
-import { formatCount, formatExact, hrefOf, isNumber, request } from '../base/base.ts';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import {
+  type EventProperties,
+  formatCount,
+  formatExact,
+  getJson,
+  hrefOf,
+  isNumber,
+  readStatements,
+  rememberStatement,
+  request,
+} from '../base/base.ts';
+import { SeriesChart, SeriesTable } from '../charts/charts.ts';
 import { beginningOf, LoadState, Problem, Scrollable, saveFile, useLoad, withoutFormulas } from '../parts/parts.ts';
 import { type Rows, readRows } from './rows.ts';
+import { type BarChart, chartOf } from './sql-chart.ts';
+import { SqlEditor } from './sql-editor.tsx';
+import { SqlHelp } from './sql-help.tsx';
+import { EXAMPLES } from './sql-words.ts';
 
-const EXAMPLE = 'SELECT event, count() AS events\nFROM events\nGROUP BY event\nORDER BY events DESC';
+const [[, EXAMPLE] = ['', '']] = EXAMPLES;
+
+/** So many properties are shown and completed, the most frequent. */
+const PROPERTIES_MAX = 50;
+
+/** What the path of a property of an event begins with. */
+const PREFIX = 'properties.';
 
 function runStatement(sql: string, format: 'ndjson' | 'csv', signal: AbortSignal): Promise<Response> {
   const headers = { 'content-type': 'application/json' };
@@ -17,47 +38,57 @@ function runStatement(sql: string, format: 'ndjson' | 'csv', signal: AbortSignal
 export function SqlPage({ params }: { readonly params: URLSearchParams }) {
   const sql = params.get('sql') ?? '';
   const [typed, setTyped] = useState('');
+  const box = useRef<HTMLTextAreaElement>(null);
   // At once: a later effect would take away what somebody has typed by then.
   useLayoutEffect(() => setTyped(sql || EXAMPLE), [sql]);
+  useLayoutEffect(() => void readStatements(), []);
   const [run, setRun] = useState({ count: 0, sql: '' });
+  const properties = usePropertyNames();
   const runTyped = () => {
+    rememberStatement(typed);
     setRun({ count: run.count + 1, sql: typed });
     if (typed !== sql) location.hash = hrefOf(['sql'], new URLSearchParams({ sql: typed }));
+  };
+  const insert = (text: string) => {
+    if (!box.current) return;
+    const { selectionStart, selectionEnd } = box.current;
+    box.current.setRangeText(text, selectionStart, selectionEnd, 'end');
+    box.current.focus();
+    setTyped(box.current.value);
   };
   return (
     <>
       <h1>SQL</h1>
-      <form
-        class="filters"
-        aria-label="Statement"
-        onSubmit={(event) => {
-          event.preventDefault();
-          runTyped();
-        }}
-      >
-        <label class="statement">
-          One SELECT over events, users and organizations
-          <textarea
-            required
-            rows={Math.min(20, Math.max(6, typed.split('\n').length + 1))}
-            spellcheck={false}
-            value={typed}
-            onInput={({ currentTarget }) => setTyped(currentTarget.value)}
-            onKeyDown={(event) => {
-              if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) event.currentTarget.form?.requestSubmit();
-            }}
-          />
-        </label>
-        <div class="actions">
-          <button type="submit" class="primary" aria-keyshortcuts="Control+Enter Meta+Enter">
-            Run
-          </button>
-          <span class="muted">or press Ctrl and Enter</span>
-        </div>
-      </form>
+      <div class="sql">
+        <form
+          class="filters"
+          aria-label="Statement"
+          onSubmit={(event) => {
+            event.preventDefault();
+            runTyped();
+          }}
+        >
+          <SqlEditor value={typed} onInput={setTyped} properties={properties} box={box} />
+          <div class="actions">
+            <button type="submit" class="primary" aria-keyshortcuts="Control+Enter Meta+Enter">
+              Run
+            </button>
+            <span class="muted">or press Ctrl and Enter</span>
+          </div>
+        </form>
+        <SqlHelp properties={properties} onInsert={insert} />
+      </div>
       {run.sql !== '' && run.sql === sql && <Result key={run.count} sql={sql} />}
     </>
   );
+}
+
+/** Returns the names of properties of events. Without them, nothing else is missing. */
+function usePropertyNames(): readonly string[] {
+  const { data } = useLoad('properties of events', (signal) =>
+    getJson<EventProperties>(`events/properties?limit=${PROPERTIES_MAX}`, signal),
+  );
+  return (data?.results ?? []).flatMap(({ path }) => (path.startsWith(PREFIX) ? [path.slice(PREFIX.length)] : []));
 }
 
 function Result({ sql }: { readonly sql: string }) {
@@ -66,6 +97,7 @@ function Result({ sql }: { readonly sql: string }) {
   return (
     <>
       <LoadState loaded={loaded} status={data && summaryOf(data)} />
+      {data && <SqlDrawing {...data} />}
       {data && data.rows.length > 0 && <Download sql={sql} />}
       {data && data.rows.length > 0 && <ResultTable {...data} />}
     </>
@@ -99,6 +131,46 @@ function Download({ sql }: { readonly sql: string }) {
       </button>
       {error && <Problem error={error} />}
     </>
+  );
+}
+
+/** Draws a result that is a chart; nothing for any other one. */
+function SqlDrawing(result: Rows) {
+  const chart = chartOf(result);
+  if (!chart) return null;
+  if (chart.kind === 'bars') return <Bars {...chart} />;
+  const { kind: _, ...series } = chart;
+  const props = { ...series, timeZone: 'UTC' };
+  return (
+    <SeriesChart {...props} label="The result over time, in UTC">
+      <SeriesTable {...props} />
+    </SeriesChart>
+  );
+}
+
+function Bars({ number, bars }: BarChart) {
+  const most = Math.max(...bars.map(({ value }) => value)) || 1;
+  return (
+    <Scrollable label="Chart of the result">
+      <table class="bars">
+        <caption>{number}</caption>
+        <tbody>
+          {bars.map(({ label, value, shown }, index) => (
+            <tr key={index}>
+              <th scope="row">
+                <bdi>{beginningOf(label)}</bdi>
+              </th>
+              <td>
+                <svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
+                  <rect class="color-0" width={(100 * value) / most} height="10" />
+                </svg>
+              </td>
+              <td class="number">{formatExact(JSON.stringify(shown))}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Scrollable>
   );
 }
 
