@@ -141,6 +141,21 @@ test('names are completed by keyboard and written by a click, a result is drawn,
   expect(faults).toEqual([]);
 });
 
+test('the statement of each example runs', async () => {
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/sql');
+  const links = page.getByRole('complementary').getByRole('group').filter({ hasText: 'Examples' }).getByRole('link');
+  await shown(links.first());
+  for (const link of await links.all()) {
+    const sql = new URLSearchParams((await link.getAttribute('href'))?.split('?')[1]).get('sql') ?? '';
+    await link.click();
+    await eventually(() => page.getByLabel('One SELECT').inputValue()).toBe(sql);
+    const ran = page.waitForResponse('**/queries');
+    await runStatement(page);
+    expect([await link.textContent(), (await ran).status()]).toEqual([await link.textContent(), 200]);
+  }
+  expect(faults).toEqual([]);
+});
+
 test('a long result shows its first rows; the same statement runs again; values are text', async () => {
   const sql = "SELECT number AS n, '<i>x</i>' AS t, 9007199254740993 AS long FROM numbers(100000)";
   const { page, faults } = await openSignedInConsole({ pipeline, browser }, hashOf(sql));

@@ -60,25 +60,27 @@ export function SqlPage({ params }: { readonly params: URLSearchParams }) {
     <>
       <h1>SQL</h1>
       <div class="sql">
-        <form
-          class="filters"
-          aria-label="Statement"
-          onSubmit={(event) => {
-            event.preventDefault();
-            runTyped();
-          }}
-        >
-          <SqlEditor value={typed} onInput={setTyped} properties={properties} box={box} />
-          <div class="actions">
-            <button type="submit" class="primary" aria-keyshortcuts="Control+Enter Meta+Enter">
-              Run
-            </button>
-            <span class="muted">or press Ctrl and Enter</span>
-          </div>
-        </form>
+        <div>
+          <form
+            class="filters"
+            aria-label="Statement"
+            onSubmit={(event) => {
+              event.preventDefault();
+              runTyped();
+            }}
+          >
+            <SqlEditor value={typed} onInput={setTyped} properties={properties} box={box} />
+            <div class="actions">
+              <button type="submit" class="primary" aria-keyshortcuts="Control+Enter Meta+Enter">
+                Run
+              </button>
+              <span class="muted">or press Ctrl and Enter</span>
+            </div>
+          </form>
+          {run.sql !== '' && run.sql === sql && <Result key={run.count} sql={sql} />}
+        </div>
         <SqlHelp properties={properties} onInsert={insert} />
       </div>
-      {run.sql !== '' && run.sql === sql && <Result key={run.count} sql={sql} />}
     </>
   );
 }

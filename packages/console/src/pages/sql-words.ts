@@ -51,7 +51,7 @@ export const EXAMPLES: readonly (readonly [title: string, sql: string])[] = [
   ],
   [
     'Days until the first payment',
-    "SELECT dateDiff('day', u.first_seen_at, min(e.timestamp)) AS days, count() OVER () AS users\nFROM events AS e\nJOIN users AS u USING (user_id)\nWHERE e.event = 'invoice_paid'\nGROUP BY user_id, u.first_seen_at",
+    "SELECT days, count() AS users\nFROM (\n  SELECT user_id, dateDiff('day', any(u.first_seen_at), min(e.timestamp)) AS days\n  FROM events AS e\n  JOIN users AS u USING (user_id)\n  WHERE e.event = 'invoice_paid'\n  GROUP BY user_id\n)\nGROUP BY days\nORDER BY days",
   ],
 ];
 

@@ -78,6 +78,9 @@ function callsOf({ id, plan, since, traits }: ExampleUser, index: number, today:
       calls.push({ type: 'identify', messageId: `${id}-traits`, userId: id, traits, timestamp: at(0) });
       add('signed_up', { source: pick(random, ['search', 'friend', 'advert']) });
     }
+    const errors = ago === BAD_DAY ? 2 : Number(random() < 0.04);
+    for (let error = 0; error < errors; error += 1)
+      add('error_shown', { code: ago === BAD_DAY ? 'timeout' : 'offline' });
     const isWeekend = [0, 6].includes(new Date(start).getUTCDay());
     if (random() > (isWeekend ? 0.2 : 0.7)) continue;
     add('page_viewed', { path: pick(random, ['/', '/projects', '/settings']) });
@@ -86,8 +89,6 @@ function callsOf({ id, plan, since, traits }: ExampleUser, index: number, today:
     if (random() < 0.15) add('project_created', { plan });
     if (random() < 0.05) add('teammate_invited', { plan });
     if (plan !== 'free' && ago % 28 === index % 28) add('invoice_paid', { plan, amount: plan === 'team' ? 29 : 99 });
-    if (random() < (ago === BAD_DAY ? 0.9 : 0.06))
-      add('error_shown', { code: ago === BAD_DAY ? 'timeout' : 'offline' });
   }
   return calls;
 }
