@@ -170,8 +170,8 @@ export const DOCUMENT_DOORS: Doors = {
   'POST /keys': keyDoor,
   'DELETE /keys/{id}': plainDoor({ service: 'query-api', method: 'DELETE', path: '/keys/{view}' }, [404]),
   'GET /dead-letters': plainDoor({ service: 'query-api', method: 'GET', path: '/dead-letters?limit=1000' }),
-  // The tenant has events of its own, and no example.
-  'POST /example-data': plainDoor({ service: 'query-api', method: 'POST', path: '/example-data' }, [409]),
+  // The tenant has events of its own, once the first one is stored.
+  'POST /example-data': plainDoor({ service: 'query-api', method: 'POST', path: '/example-data' }, [202, 409]),
   'DELETE /example-data': plainDoor({ service: 'query-api', method: 'DELETE', path: '/example-data' }, [202]),
   'GET /dead-letters/reasons': plainDoor({
     service: 'query-api',
