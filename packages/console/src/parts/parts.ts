@@ -6,6 +6,7 @@ export { deferred } from './deferred.tsx';
 export { Icon } from './icon.tsx';
 export { LoadState, useLoad } from './load.tsx';
 export { NameForm } from './name-form.tsx';
+export { forgetNames, nameOfEntity } from './names.ts';
 export { PageLinks } from './page-links.tsx';
 export { ErrorBoundary, Problem } from './problem.tsx';
 export { type Actions, useAction } from './use-action.ts';
@@ -14,6 +15,7 @@ export {
   clocks,
   DocumentTable,
   EntityLink,
+  EntityName,
   Figure,
   followTime,
   NumberLink,

@@ -2,6 +2,7 @@ import { computed, signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { formatAgo, formatNumber, hrefOf, timeZone } from '../base/base.ts';
+import { type EntityPath, nameOfEntity } from './names.ts';
 
 /** What a time is called in the time zone of the settings: with its date, its date alone in full, and its time alone. */
 export const clocks = computed(() => {
@@ -127,17 +128,29 @@ export function NumberLink({ value, text = formatNumber(value), href, opens = 'e
   );
 }
 
-interface EntityLinkProps {
-  readonly path: 'users' | 'organizations';
+interface EntityProps {
+  readonly path: EntityPath;
   readonly id: string;
 }
 
-/** The identifier of a user or an organization, in the direction of its own script, which leads to its page. */
-export function EntityLink({ path, id }: EntityLinkProps) {
+/** A user or an organization, which leads to its page. */
+export function EntityLink({ path, id }: EntityProps) {
   return (
     <a href={hrefOf([path, id])}>
-      <bdi>{id}</bdi>
+      <EntityName path={path} id={id} />
     </a>
+  );
+}
+
+/** The name of a user or an organization, or else the e-mail address, with the identifier in grey; each in the direction of its script. */
+export function EntityName({ path, id }: EntityProps) {
+  const { name = null, email = null } = nameOfEntity(path, id) ?? {};
+  const called = name ?? email;
+  if (called === null || called === id) return <bdi>{id}</bdi>;
+  return (
+    <>
+      <bdi title={email ?? undefined}>{called}</bdi> <bdi class="identifier">{id}</bdi>
+    </>
   );
 }
 

@@ -12,7 +12,7 @@ import {
   WebhooksPage,
 } from '../operate/operate.ts';
 import { HomePage, SettingsPage, SqlPage } from '../pages/pages.ts';
-import { ErrorBoundary, Problem } from '../parts/parts.ts';
+import { ErrorBoundary, nameOfEntity, Problem } from '../parts/parts.ts';
 import { SegmentPage, SegmentsPage } from '../segments/segments.ts';
 import { DashboardPage, DashboardsPage, linkOf, ViewsPage, WallPage } from '../views/views.ts';
 import { Navigation } from './navigation.tsx';
@@ -65,11 +65,16 @@ function pageOf({ path: [name = 'home', id = ''], params }: Route): PageDescript
         };
       }
       return {
-        title: id,
+        title: titleOfEntity(name, id),
         content: <EntityPage key={`${name}/${id}`} path={name} id={id} params={params} />,
       };
   }
   return { title: 'Not found', content: <h1>There is no such page</h1> };
+}
+
+function titleOfEntity(path: 'users' | 'organizations', id: string): string {
+  const { name, email } = nameOfEntity(path, id) ?? {};
+  return name ?? email ?? id;
 }
 
 /** The page names it by its content. */
