@@ -1,6 +1,7 @@
 // The parts that pages of any subject are made of.
 
 export { ConfirmButton, CopyButton, Snippet } from './buttons.tsx';
+export { type Column, ColumnsMenu, propertyColumns, propertyOfColumn, shownColumns } from './columns.tsx';
 export { CsvButton, saveFile, type Table, tableOf, withoutFormulas } from './csv.tsx';
 export { deferred } from './deferred.tsx';
 export { Icon } from './icon.tsx';
@@ -9,6 +10,7 @@ export { NameForm } from './name-form.tsx';
 export { forgetNames, nameOfEntity } from './names.ts';
 export { PageLinks } from './page-links.tsx';
 export { ErrorBoundary, Problem } from './problem.tsx';
+export { RowList } from './row-list.tsx';
 export { type Actions, useAction } from './use-action.ts';
 export {
   beginningOf,
@@ -20,6 +22,7 @@ export {
   followTime,
   NumberLink,
   PropertyLine,
+  PropertyText,
   Scrollable,
   Time,
 } from './values.tsx';

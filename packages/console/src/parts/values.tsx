@@ -169,12 +169,22 @@ export function PropertyLine({ properties }: { readonly properties: Readonly<Rec
   );
 }
 
+/** The beginning of the value of one property; nothing where it is missing. */
+export function PropertyText({ value }: { readonly value: unknown }) {
+  return value === undefined ? null : <bdi>{textOfValue(value)}</bdi>;
+}
+
+/** A text as it is, anything else as JSON. */
+function textOfValue(value: unknown): string {
+  return beginningOf(typeof value === 'string' ? value : JSON.stringify(value));
+}
+
 /** Returns the names of the first properties and the beginnings of their values: a text as it is, anything else as JSON. */
 export function propertyLine(properties: Readonly<Record<string, unknown>>): [name: string, text: string][] {
   const line: [name: string, text: string][] = [];
   let length = 0;
   for (const [name, value] of Object.entries(properties)) {
-    const text = beginningOf(typeof value === 'string' ? value : JSON.stringify(value));
+    const text = textOfValue(value);
     line.push([beginningOf(name), text]);
     length += name.length + text.length;
     if (length > SHOWN_MAX) break;
