@@ -26,7 +26,8 @@ const CONSOLE_ROOMS = {
   segments: ['base', 'parts', 'filters'],
   views: ['base', 'parts', 'explore'],
   pages: ['base', 'parts', 'charts', 'filters', 'events', 'operate', 'views'],
-  shell: ['base', 'parts', 'events', 'explore', 'operate', 'entities', 'segments', 'views', 'pages'],
+  search: ['base', 'parts', 'filters', 'explore'],
+  shell: ['base', 'parts', 'events', 'explore', 'operate', 'entities', 'segments', 'views', 'pages', 'search'],
 };
 
 /** The rooms of packages/shared, of the commands: as above. */

@@ -588,6 +588,94 @@ export interface components {
                 days?: number;
             }[];
         };
+        Naming: {
+            /**
+             * @default {
+             *       "name": [
+             *         [
+             *           "name"
+             *         ],
+             *         [
+             *           "fullName"
+             *         ],
+             *         [
+             *           "full_name"
+             *         ],
+             *         [
+             *           "firstName",
+             *           "lastName"
+             *         ],
+             *         [
+             *           "first_name",
+             *           "last_name"
+             *         ]
+             *       ],
+             *       "email": [
+             *         "email"
+             *       ]
+             *     }
+             */
+            users: components["schemas"]["NamingProperties"];
+            /**
+             * @default {
+             *       "name": [
+             *         [
+             *           "name"
+             *         ],
+             *         [
+             *           "fullName"
+             *         ],
+             *         [
+             *           "full_name"
+             *         ],
+             *         [
+             *           "firstName",
+             *           "lastName"
+             *         ],
+             *         [
+             *           "first_name",
+             *           "last_name"
+             *         ]
+             *       ],
+             *       "email": [
+             *         "email"
+             *       ]
+             *     }
+             */
+            organizations: components["schemas"]["NamingProperties"];
+        };
+        NamingProperties: {
+            /**
+             * @description Lists of properties. The name is the texts of the first list of which there is one, with spaces between them.
+             * @default [
+             *       [
+             *         "name"
+             *       ],
+             *       [
+             *         "fullName"
+             *       ],
+             *       [
+             *         "full_name"
+             *       ],
+             *       [
+             *         "firstName",
+             *         "lastName"
+             *       ],
+             *       [
+             *         "first_name",
+             *         "last_name"
+             *       ]
+             *     ]
+             */
+            name: string[][];
+            /**
+             * @description The e-mail address is the text of the first of these properties that has one.
+             * @default [
+             *       "email"
+             *     ]
+             */
+            email: string[];
+        };
         NewKey: {
             /** @description What the key is for. Default: none. */
             name?: string;
@@ -1252,6 +1340,35 @@ export interface components {
             /** @description Whether the query finished within its time. */
             complete: boolean;
         };
+        Names: {
+            users: components["schemas"]["NamedEntity"][];
+            organizations: components["schemas"]["NamedEntity"][];
+        };
+        NamedEntity: {
+            id: string;
+            /** @description `null` where none of the properties has a text. */
+            name: string | null;
+            /** @description Likewise. */
+            email: string | null;
+        };
+        SearchResults: {
+            users: components["schemas"]["FoundEntity"][];
+            organizations: components["schemas"]["FoundEntity"][];
+            /** @description Whether nobody else matches. */
+            complete: boolean;
+        };
+        FoundEntity: {
+            id: string;
+            /** @description `null` where none of the properties has a text. */
+            name: string | null;
+            /** @description Likewise. */
+            email: string | null;
+            /**
+             * Format: date-time
+             * @description In UTC, with milliseconds.
+             */
+            lastSeenAt: string;
+        };
         Pipeline: {
             /** @description Of all workspaces, since the ingest-apis of INGEST_URLS started; `null`: `missing` says why. */
             accepted: {
@@ -1597,6 +1714,94 @@ export interface components {
              * @description In UTC, with milliseconds.
              */
             lastSeenAt: string;
+        };
+        NamingOutput: {
+            /**
+             * @default {
+             *       "name": [
+             *         [
+             *           "name"
+             *         ],
+             *         [
+             *           "fullName"
+             *         ],
+             *         [
+             *           "full_name"
+             *         ],
+             *         [
+             *           "firstName",
+             *           "lastName"
+             *         ],
+             *         [
+             *           "first_name",
+             *           "last_name"
+             *         ]
+             *       ],
+             *       "email": [
+             *         "email"
+             *       ]
+             *     }
+             */
+            users: components["schemas"]["NamingPropertiesOutput"];
+            /**
+             * @default {
+             *       "name": [
+             *         [
+             *           "name"
+             *         ],
+             *         [
+             *           "fullName"
+             *         ],
+             *         [
+             *           "full_name"
+             *         ],
+             *         [
+             *           "firstName",
+             *           "lastName"
+             *         ],
+             *         [
+             *           "first_name",
+             *           "last_name"
+             *         ]
+             *       ],
+             *       "email": [
+             *         "email"
+             *       ]
+             *     }
+             */
+            organizations: components["schemas"]["NamingPropertiesOutput"];
+        };
+        NamingPropertiesOutput: {
+            /**
+             * @description Lists of properties. The name is the texts of the first list of which there is one, with spaces between them.
+             * @default [
+             *       [
+             *         "name"
+             *       ],
+             *       [
+             *         "fullName"
+             *       ],
+             *       [
+             *         "full_name"
+             *       ],
+             *       [
+             *         "firstName",
+             *         "lastName"
+             *       ],
+             *       [
+             *         "first_name",
+             *         "last_name"
+             *       ]
+             *     ]
+             */
+            name: string[][];
+            /**
+             * @description The e-mail address is the text of the first of these properties that has one.
+             * @default [
+             *       "email"
+             *     ]
+             */
+            email: string[];
         };
     };
     responses: never;

@@ -40,6 +40,7 @@ export async function bundleConsole(): Promise<ReadonlyMap<string, string>> {
         'explore/explore',
         'views/views',
         'operate/operate',
+        'search/search',
       ].map((name) => join(FOLDER, `src/${name}.css`)),
     ].map((file) => readFile(file, 'utf8')),
   );

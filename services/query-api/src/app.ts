@@ -25,6 +25,7 @@ import {
   registerDeadLetters,
   registerExample,
   registerKeys,
+  registerNames,
   registerPipeline,
   registerSegments,
   registerViews,
@@ -127,25 +128,25 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
 
   allowOrigins(app, config.CORS_ORIGINS, CORS);
   compressResponses(app);
-  const memory = new RequestMemory(budget, config);
   const described = describedRoutes(app);
   app.register(async (routes) => {
-    admitReaders(routes, gate, memory, stores);
+    admitReaders(routes, gate, new RequestMemory(budget, config), stores);
     slots.register(routes);
     replaceSegments(routes, segments);
     const managed = { streams: sources, queryRunner, stores, perWorkspaceMax: config.WEBHOOKS_PER_WORKSPACE };
     const operations = webhooks && new WebhookOperations({ ...managed, webhooks });
     const isAllowed = (request: FastifyRequest) => allowsWorkspace(request, keys, anonymousWorkspace);
-    const addresses = new AllowedAddresses(config.WEBHOOK_ALLOW_NETWORKS);
+    const receivers = { addresses: new AllowedAddresses(config.WEBHOOK_ALLOW_NETWORKS), segments };
     // The OpenAPI document has this order.
     const rooms: readonly ((room: FastifyInstance) => void)[] = [
       (room) => registerEvents(room, reads),
       (room) => registerStream(room, streams, isAllowed),
       (room) => registerReports(room, reads),
       (room) => registerSql(room, new SqlRunner({ config, queryRunner, metrics })),
-      (room) => registerWebhooks(room, { addresses, segments }, operations),
+      (room) => registerWebhooks(room, receivers, operations),
       (room) => registerViews(room, reads, views),
       (room) => registerSegments(room, reads, views?.segments),
+      (room) => registerNames(room, reads, views?.namings),
       (room) => registerPipeline(room, reads, registry),
       (room) => registerKeys(room, config),
       (room) => registerDeadLetters(room, reads, keys),

@@ -215,6 +215,7 @@ const REFUSED_METHODS: Readonly<
   Record<string, readonly [operation: string, method: 'GET' | 'PUT' | 'POST', allow: string]>
 > = {
   '/segments/{name}': ['GET', 'POST', 'GET, HEAD, PUT, DELETE'],
+  '/names/properties': ['GET', 'POST', 'GET, HEAD, PUT'],
   '/queries': ['POST', 'GET', 'POST'],
   '/users': ['GET', 'PUT', 'GET, HEAD, DELETE'],
   '/keys': ['GET', 'PUT', 'GET, HEAD, POST'],

@@ -22,6 +22,7 @@ export function queryDocument(config: QueryConfig, routes: readonly DescribedRou
       { name: 'sql', description: 'SQL over events, users and organizations' },
       { name: 'webhooks', description: 'Events that are sent to addresses of the workspace' },
       { name: 'views', description: 'Saved views and dashboards of the workspace' },
+      { name: 'names', description: 'What users and organizations are called, and the search for them' },
       { name: 'pipeline', description: 'What is accepted, stored and refused' },
       { name: 'keys', description: 'API keys of the workspace' },
       { name: 'dead-letters', description: 'Rows that could not be stored, and calls that could not be taken' },

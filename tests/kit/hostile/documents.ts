@@ -113,6 +113,24 @@ const segmentDoor = bodyDoor({
   answered: { statuses: [200], named: [['"behaviour"']] },
 });
 
+/** Properties that nobody has: a search of another request then has nothing to look into. */
+function naming(values: Values, random: Random): object {
+  const characters = values.get('namingProperty') ?? ORDINARY_CHARACTERS;
+  const properties = Array.from({ length: values.get('namingProperties') ?? 1 }, () =>
+    textOfLength(random, characters),
+  );
+  const alternatives = Array.from({ length: values.get('namingAlternatives') ?? 1 }, () => properties);
+  return { [pick(random, ['users', 'organizations'])]: { name: alternatives, email: properties.slice(0, 1) } };
+}
+
+const namingDoor = bodyDoor({
+  request: { service: 'query-api', method: 'PUT', path: '/names/properties' },
+  limits: ['namingAlternatives', 'namingProperties', 'namingProperty'],
+  bodyLimit: 'namingBody',
+  body: naming,
+  answered: { statuses: [200], named: [['"organizations"']] },
+});
+
 const keyDoor = bodyDoor({
   request: { service: 'query-api', method: 'POST', path: '/keys', undo: '/keys/{id}' },
   bodyLimit: 'keyBody',
@@ -131,7 +149,7 @@ const replayDoor = bodyDoor({
 /** The key of a link reads one dashboard. */
 const withLink = { authorization: 'Bearer {linkKey}' };
 
-/** Views, dashboards, links, keys and dead letters. What a request creates it deletes again, by the route beside it. */
+/** Views, dashboards, links, segments, namings, keys and dead letters. What a request creates it deletes again, by the route beside it. */
 export const DOCUMENT_DOORS: Doors = {
   'GET /views': plainDoor({ service: 'query-api', method: 'GET', path: '/views' }),
   'POST /views': viewDoor('POST'),
@@ -166,6 +184,8 @@ export const DOCUMENT_DOORS: Doors = {
   ),
   'PUT /segments/{name}': segmentDoor,
   'DELETE /segments/{name}': plainDoor({ service: 'query-api', method: 'DELETE', path: '/segments/{view}' }, [404]),
+  'GET /names/properties': plainDoor({ service: 'query-api', method: 'GET', path: '/names/properties' }),
+  'PUT /names/properties': namingDoor,
   'GET /keys': plainDoor({ service: 'query-api', method: 'GET', path: '/keys' }),
   'POST /keys': keyDoor,
   'DELETE /keys/{id}': plainDoor({ service: 'query-api', method: 'DELETE', path: '/keys/{view}' }, [404]),

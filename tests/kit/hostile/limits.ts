@@ -19,12 +19,17 @@ import {
   JOINS_MAX,
   KEYS_PER_WORKSPACE_MAX,
   LIMIT_MAX,
+  NAME_ALTERNATIVES_MAX,
   NAME_DOTS_MAX,
+  NAME_PROPERTIES_MAX,
   PARAM_CHARACTERS_MAX,
   PERIODS_MAX,
   PLANNED_NODES_MAX,
   PROPERTY_FILTERS_MAX,
+  PROPERTY_NAME_CHARACTERS_MAX,
   RESUMABLE_DAYS,
+  SEARCH_CHARACTERS_MAX,
+  SEARCH_RESULTS_MAX,
   SEGMENT_CONDITIONS_MAX,
   SEGMENT_NAME_CHARACTERS_MAX,
   SEGMENTS_MAX,
@@ -39,6 +44,7 @@ import {
 } from '@sluice/query-api/http/limits';
 import { REPLAY_BODY_BYTES_MAX } from '@sluice/query-api/manage/dead-letters/dead-letters-route';
 import { KEY_BODY_BYTES_MAX } from '@sluice/query-api/manage/keys/keys-route';
+import { NAMING_BODY_BYTES_MAX } from '@sluice/query-api/manage/names/names-route';
 import { SEGMENT_BODY_BYTES_MAX } from '@sluice/query-api/manage/segments/segments-route';
 import {
   DASHBOARDS_MAX,
@@ -505,6 +511,30 @@ const SEGMENT_LIMITS = {
   segmentBody: { title: 'body', max: SEGMENT_BODY_BYTES_MAX, unit: 'bytes', beyond: 'body_too_large' },
 } as const satisfies Record<string, Limit>;
 
+const NAMING_LIMITS = {
+  namingAlternatives: {
+    title: 'lists of properties that a name can be of, and properties that an e-mail address can be',
+    max: NAME_ALTERNATIVES_MAX,
+    unit: '',
+    beyond: 'invalid_request',
+  },
+  namingProperties: { title: 'properties of one list', max: NAME_PROPERTIES_MAX, unit: '', beyond: 'invalid_request' },
+  namingProperty: {
+    title: 'name of a property',
+    max: PROPERTY_NAME_CHARACTERS_MAX,
+    unit: 'characters',
+    beyond: 'invalid_request',
+  },
+  namingBody: { title: 'body', max: NAMING_BODY_BYTES_MAX, unit: 'bytes', beyond: 'body_too_large' },
+  searchText: { title: 'text of a search', max: SEARCH_CHARACTERS_MAX, unit: 'characters', beyond: 'invalid_request' },
+  searchResults: {
+    title: 'users, and organizations, that a search returns',
+    max: SEARCH_RESULTS_MAX,
+    unit: '',
+    beyond: 'invalid_request',
+  },
+} as const satisfies Record<string, Limit>;
+
 /** The limits by what they limit. */
 export const LIMIT_GROUPS = {
   'All requests': REQUEST_LIMITS,
@@ -514,6 +544,7 @@ export const LIMIT_GROUPS = {
   SQL: STATEMENT_LIMITS,
   'Saved views': VIEW_LIMITS,
   Segments: SEGMENT_LIMITS,
+  Names: NAMING_LIMITS,
   Webhooks: WEBHOOK_LIMITS,
   Keys: KEY_LIMITS,
 } as const;
@@ -526,6 +557,7 @@ export const LIMITS = {
   ...STATEMENT_LIMITS,
   ...VIEW_LIMITS,
   ...SEGMENT_LIMITS,
+  ...NAMING_LIMITS,
   ...WEBHOOK_LIMITS,
   ...KEY_LIMITS,
 } as const;

@@ -1,4 +1,5 @@
 import { seededRandom } from '../random.ts';
+import { textOfLength } from './body-door.ts';
 import { type Door, type Doors, type Expectation, HOSTILE_SEGMENT, type HostileRequest, plainDoor } from './door.ts';
 import { lengthInHead, OTHER_HEAD_BYTES } from './head.ts';
 import { LIMITS, type LimitId } from './limits.ts';
@@ -292,6 +293,24 @@ const entities = (path: string) =>
     ],
   });
 
+const FOUND: Expectation = { statuses: [200], named: [['"organizations"']] };
+
+/** Users and organizations by their identifiers, of which nobody needs to exist. */
+const names = queryDoor('/names', {
+  limits: ['items'],
+  answered: FOUND,
+  parameters: (values, random) => [[pick(random, ['users', 'organizations']), operandOf('in', values, random, 6_000)]],
+});
+
+const search = queryDoor('/search', {
+  limits: ['searchText', 'searchResults'],
+  answered: FOUND,
+  parameters: (values, random) => [
+    ['q', textOfLength(random, values.get('searchText') ?? 1 + below(random, 20))],
+    ...(values.has('searchResults') ? [['limit', String(values.get('searchResults'))] as const] : []),
+  ],
+});
+
 /** A path with an identifier in it, as long as its corner says. */
 function entityDoor(prefix: string, suffix = ''): Door {
   return {
@@ -390,6 +409,8 @@ export const QUERY_DOORS: Doors = {
   'GET /organizations/{foreignUserGroupId}': entityDoor('/organizations/'),
   'GET /organizations/{foreignUserGroupId}/users': entityDoor('/organizations/', '/users'),
   'GET /organizations/{foreignUserGroupId}/activity': entityDoor('/organizations/', '/activity'),
+  'GET /names': names,
+  'GET /search': search,
   'GET /pipeline': fixed('/pipeline'),
   'GET /pipeline/history': fixed('/pipeline/history'),
   'GET /console': fixed('/console/'),

@@ -15,12 +15,21 @@ export interface Settings {
   readonly shortcuts: boolean;
   /** The ids of dashboards that Home shows: a key sees those of its workspace. */
   readonly pinned: readonly string[];
+  /** The columns that somebody has chosen, by list. */
+  readonly columns: Readonly<Record<string, readonly string[]>>;
 }
 
 /** Home shows so many dashboards at most. */
 const PINNED_MAX = 3;
 
-const DEFAULTS: Settings = { timeZone: '', weekStart: 'monday', theme: 'system', shortcuts: true, pinned: [] };
+const DEFAULTS: Settings = {
+  timeZone: '',
+  weekStart: 'monday',
+  theme: 'system',
+  shortcuts: true,
+  pinned: [],
+  columns: {},
+};
 
 /** What days and weeks of reports are by. */
 export type Calendar = Pick<Settings, 'timeZone' | 'weekStart'>;
@@ -39,14 +48,19 @@ export function parseSettings(text: string | null): Settings {
   } catch {
     return DEFAULTS;
   }
-  const { timeZone, weekStart, theme, shortcuts, pinned } = stored;
+  const { timeZone, weekStart, theme, shortcuts, pinned, columns } = stored;
   return {
     timeZone: typeof timeZone === 'string' && isTimeZone(timeZone) ? timeZone : DEFAULTS.timeZone,
     weekStart: WEEK_STARTS.find((day) => day === weekStart) ?? DEFAULTS.weekStart,
     theme: THEMES.find((one) => one === theme) ?? DEFAULTS.theme,
     shortcuts: typeof shortcuts === 'boolean' ? shortcuts : DEFAULTS.shortcuts,
     pinned: Array.isArray(pinned) ? pinned.filter((id) => typeof id === 'string').slice(-PINNED_MAX) : DEFAULTS.pinned,
+    columns: Object.fromEntries(Object.entries(Object(columns)).filter(isListOfTexts)),
   };
+}
+
+function isListOfTexts(entry: [string, unknown]): entry is [string, string[]] {
+  return Array.isArray(entry[1]) && entry[1].every((text) => typeof text === 'string');
 }
 
 /** Whether the browser knows a time zone by this IANA name. */

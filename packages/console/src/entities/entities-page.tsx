@@ -12,12 +12,18 @@ import {
 } from '../base/base.ts';
 import { type FieldDescription, FilterForm } from '../filters/filters.ts';
 import {
+  type Column,
+  ColumnsMenu,
   CsvButton,
   EntityLink,
   LoadState,
   PageLinks,
   PropertyLine,
-  Scrollable,
+  PropertyText,
+  propertyColumns,
+  propertyOfColumn,
+  RowList,
+  shownColumns,
   Time,
   tableOf,
   useLoad,
@@ -123,40 +129,61 @@ interface EntityTableProps {
 }
 
 function EntityTable({ path, title, results }: EntityTableProps) {
+  const all = columnsOf(results);
+  const columns = shownColumns(path, all);
   return (
-    <Scrollable label={title}>
-      <table class="events">
-        <caption>{title}</caption>
-        <thead>
-          <tr>
-            <th scope="col">Identifier</th>
-            <th scope="col">Last seen</th>
-            <th scope="col">First seen</th>
-            <th scope="col">Properties</th>
-          </tr>
-        </thead>
-        <tbody>
-          {results.map((entity) => {
-            const id = idOf(entity);
-            return (
-              <tr key={id}>
-                <th scope="row">
-                  <EntityLink path={path} id={id} />
+    <>
+      <ColumnsMenu list={path} columns={all} />
+      <RowList label={title}>
+        <table class="events">
+          <caption>{title}</caption>
+          <thead>
+            <tr>
+              <th scope="col">{title.slice(0, -1)}</th>
+              {columns.map(({ id, title: column }) => (
+                <th key={id} scope="col">
+                  {column}
                 </th>
-                <td>
-                  <Time value={entity.lastSeenAt} />
-                </td>
-                <td>
-                  <Time value={entity.firstSeenAt} />
-                </td>
-                <td class="line">
-                  <PropertyLine properties={entity.properties} />
-                </td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
-    </Scrollable>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {results.map((entity) => {
+              const id = idOf(entity);
+              return (
+                <tr key={id}>
+                  <th scope="row">
+                    <EntityLink path={path} id={id} />
+                  </th>
+                  {columns.map((column) => (
+                    <td key={column.id} class={column.id === 'properties' ? 'line' : undefined}>
+                      <EntityCell column={column} entity={entity} />
+                    </td>
+                  ))}
+                </tr>
+              );
+            })}
+          </tbody>
+        </table>
+      </RowList>
+    </>
   );
+}
+
+/** Returns what a list can show besides who it is. Nobody's properties are no column. */
+function columnsOf(results: EntityTableProps['results']): readonly Column[] {
+  const properties = propertyColumns(results);
+  return [
+    { id: 'lastSeenAt', title: 'Last seen' },
+    { id: 'firstSeenAt', title: 'First seen' },
+    ...(properties.length > 0 ? [{ id: 'properties', title: 'Properties' }] : []),
+    ...properties,
+  ];
+}
+
+function EntityCell({ column, entity }: { readonly column: Column; readonly entity: User | Organization }) {
+  const property = propertyOfColumn(column);
+  if (property !== undefined) return <PropertyText value={entity.properties[property]} />;
+  if (column.id === 'properties') return <PropertyLine properties={entity.properties} />;
+  return <Time value={column.id === 'lastSeenAt' ? entity.lastSeenAt : entity.firstSeenAt} />;
 }

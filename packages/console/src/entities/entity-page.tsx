@@ -11,7 +11,7 @@ import {
   type UserOrganizationPage,
 } from '../base/base.ts';
 import { Leaf } from '../events/events.ts';
-import { EntityLink, LoadState, Scrollable, Time, useLoad } from '../parts/parts.ts';
+import { EntityLink, EntityName, LoadState, Scrollable, Time, useLoad } from '../parts/parts.ts';
 import { DeleteUser } from './delete-user.tsx';
 import { EntityActivity } from './entity-activity.tsx';
 import { apiPathOf, ENTITY_KINDS, type EntityPath, type EntityProps } from './entity-kinds.ts';
@@ -33,7 +33,7 @@ export function EntityPage({ path, id, params }: EntityPageProps) {
   return (
     <>
       <h1>
-        <span class="muted">{noun}</span> <bdi>{id}</bdi>
+        <span class="muted">{noun}</span> <EntityName path={path} id={id} />
       </h1>
       {isDeleted ? (
         <p class="notice" role="status">

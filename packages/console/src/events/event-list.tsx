@@ -2,7 +2,20 @@ import { CircleAlert } from 'lucide';
 import type { ComponentChildren } from 'preact';
 import { useRef } from 'preact/hooks';
 import { type Event, hrefOf } from '../base/base.ts';
-import { deferred, EntityLink, Icon, PropertyLine, Scrollable, Time } from '../parts/parts.ts';
+import {
+  type Column,
+  ColumnsMenu,
+  deferred,
+  EntityLink,
+  Icon,
+  PropertyLine,
+  PropertyText,
+  propertyColumns,
+  propertyOfColumn,
+  RowList,
+  shownColumns,
+  Time,
+} from '../parts/parts.ts';
 
 const EventPanel = deferred(() => import('./event-panel.tsx').then(({ EventPanel }) => EventPanel));
 
@@ -60,70 +73,95 @@ export function EventLink({ event, shown, addressOf }: EventLinkProps) {
 /** Most events are of this type, which is said where others are among them. */
 const USUAL_TYPE = 'track';
 
-/** Returns which columns say something that is not the same in each row. */
-function columnsOf(events: readonly Event[]) {
-  return {
-    type: events.some(({ type }) => type !== USUAL_TYPE),
-    user: events.some(({ userId }) => userId !== null),
-    organization: events.some(({ groupId }) => groupId !== null),
-  };
+/** Returns the columns beside the time and the name: those that say something that is not the same in each row, and properties. */
+function columnsOf(events: readonly Event[], filters: URLSearchParams): readonly Column[] {
+  const isFiltered = (field: string) => filters.has(field) || filters.has(`${field}[eq]`);
+  const columns = [
+    { id: 'type', title: 'Type', isUseful: events.some(({ type }) => type !== USUAL_TYPE) && !isFiltered('type') },
+    { id: 'userId', title: 'User', isUseful: events.some(({ userId }) => userId !== null) && !isFiltered('userId') },
+    {
+      ...{ id: 'groupId', title: 'Organization' },
+      isUseful: events.some(({ groupId }) => groupId !== null) && !isFiltered('groupId'),
+    },
+  ];
+  const useful = columns.filter(({ isUseful }) => isUseful).map(({ id, title }) => ({ id, title }));
+  const properties = propertyColumns(events);
+  return [...useful, ...(properties.length > 0 ? [{ id: 'properties', title: 'Properties' }] : []), ...properties];
 }
 
 interface EventTableProps {
   readonly events: readonly Event[];
   readonly caption: string;
+  /** The filters of the list: what is the same for all of it has no column. Default: none. */
+  readonly filters?: URLSearchParams;
   /** The uuid of the event that is open beside the table. */
   readonly shown?: string | null;
   /** Returns the address that opens an event. Default: beside the list of all events. */
   readonly addressOf?: (uuid?: string) => string;
 }
 
+const NO_FILTERS = new URLSearchParams();
+
 /** Events, one a row. The name of each opens it. */
-export function EventTable({ events, caption, shown = null, addressOf = besideAll }: EventTableProps) {
-  const columns = columnsOf(events);
-  const titles = [
-    ...['Time', 'Event'],
-    ...(columns.type ? ['Type'] : []),
-    ...(columns.user ? ['User'] : []),
-    ...(columns.organization ? ['Organization'] : []),
-    'Properties',
-  ];
+export function EventTable({
+  events,
+  caption,
+  filters = NO_FILTERS,
+  shown = null,
+  addressOf = besideAll,
+}: EventTableProps) {
+  const all = columnsOf(events, filters);
+  const columns = shownColumns('events', all);
   return (
-    <Scrollable label={caption}>
-      <table class="events">
-        <caption>{caption}</caption>
-        <thead>
-          <tr>
-            {titles.map((column) => (
-              <th key={column} scope="col">
-                {column}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {events.map((event) => (
-            <tr key={event.uuid} class={event.uuid === shown ? 'shown' : undefined}>
-              <td>
-                <Time value={event.timestamp} />
-              </td>
-              <th scope="row">
-                <EventLink event={event} shown={shown} addressOf={addressOf} />
-              </th>
-              {columns.type && <td>{event.type}</td>}
-              {columns.user && <td>{event.userId !== null && <EntityLink path="users" id={event.userId} />}</td>}
-              {columns.organization && (
-                <td>{event.groupId !== null && <EntityLink path="organizations" id={event.groupId} />}</td>
-              )}
-              <td class="line">
-                <PropertyLine properties={event.properties} />
-              </td>
+    <>
+      <ColumnsMenu list="events" columns={all} />
+      <RowList label={caption}>
+        <table class="events">
+          <caption>{caption}</caption>
+          <thead>
+            <tr>
+              {['Time', 'Event', ...columns.map(({ title }) => title)].map((column) => (
+                <th key={column} scope="col">
+                  {column}
+                </th>
+              ))}
             </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scrollable>
+          </thead>
+          <tbody>
+            {events.map((event) => (
+              <tr key={event.uuid} class={event.uuid === shown ? 'shown' : undefined}>
+                <td>
+                  <Time value={event.timestamp} />
+                </td>
+                <th scope="row">
+                  <EventLink event={event} shown={shown} addressOf={addressOf} />
+                </th>
+                {columns.map((column) => (
+                  <td key={column.id} class={column.id === 'properties' ? 'line' : undefined}>
+                    <EventCell column={column} event={event} />
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </RowList>
+    </>
   );
+}
+
+function EventCell({ column, event }: { readonly column: Column; readonly event: Event }) {
+  const property = propertyOfColumn(column);
+  if (property !== undefined) return <PropertyText value={event.properties[property]} />;
+  switch (column.id) {
+    case 'type':
+      return <>{event.type}</>;
+    case 'userId':
+      return event.userId === null ? null : <EntityLink path="users" id={event.userId} />;
+    case 'groupId':
+      return event.groupId === null ? null : <EntityLink path="organizations" id={event.groupId} />;
+  }
+  return <PropertyLine properties={event.properties} />;
 }
 
 function besideAll(uuid?: string): string {

@@ -64,7 +64,9 @@ export function EventsPage({ params: all }: EventsPageProps) {
       <LoadState loaded={loaded} status={data && totalText(data)} />
       {isTimed && !isLoading && data && events.length === 0 && <NewestHint filters={params} />}
       <EventList events={events} filters={params} shown={shown} addressOf={addressOf}>
-        {events.length > 0 && <EventTable events={events} caption="Events" shown={shown} addressOf={addressOf} />}
+        {events.length > 0 && (
+          <EventTable events={events} caption="Events" filters={params} shown={shown} addressOf={addressOf} />
+        )}
         <PageLinks path="events" label="Pages of events" params={params} nextCursor={data?.nextCursor ?? null} />
         {events.length > 0 && <CsvButton name="These events" table={() => tableOf(events)} />}
       </EventList>

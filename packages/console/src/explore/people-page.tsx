@@ -15,7 +15,7 @@ import {
   LoadState,
   PageLinks,
   Problem,
-  Scrollable,
+  RowList,
   Time,
   tableOf,
   useLoad,
@@ -109,12 +109,12 @@ interface PeopleTableProps {
 
 function PeopleTable({ title: { path, times }, results }: PeopleTableProps) {
   return (
-    <Scrollable label="People">
+    <RowList label="People">
       <table class="events">
         <caption>{path === 'users' ? 'Users' : 'Organizations'} by identifier</caption>
         <thead>
           <tr>
-            <th scope="col">Identifier</th>
+            <th scope="col">{path === 'users' ? 'User' : 'Organization'}</th>
             {times.map((time) => (
               <th key={time} scope="col">
                 {time}
@@ -140,6 +140,6 @@ function PeopleTable({ title: { path, times }, results }: PeopleTableProps) {
           ))}
         </tbody>
       </table>
-    </Scrollable>
+    </RowList>
   );
 }

@@ -23,7 +23,8 @@ export function Combobox({ label, isLabelHidden = false, value, placeholder, sug
   const id = useId();
   const [isOpen, setIsOpen] = useState(false);
   const [active, setActive] = useState(-1);
-  const { suggestions, status } = useSuggestions(isOpen ? value : undefined, suggest);
+  const { text, suggestions, hasFailed } = useSuggestions(isOpen ? value : undefined, suggest);
+  const status = hasFailed ? 'There are no suggestions now.' : `${suggestions.length} suggestions`;
   const isShown = isOpen && suggestions.length > 0;
   const close = () => {
     setIsOpen(false);
@@ -71,24 +72,35 @@ export function Combobox({ label, isLabelHidden = false, value, placeholder, sug
       />
       {isShown && <Suggestions id={id} label={label} suggestions={suggestions} active={active} onTake={take} />}
       <span class="hidden" role="status">
-        {status}
+        {text !== undefined && status}
       </span>
     </div>
   );
 }
 
+/** What there is to choose from for a text, or that there was no answer. */
+interface Suggested<Item> {
+  /** The text that they are for, which may have changed since. */
+  readonly text: string | undefined;
+  readonly suggestions: readonly Item[];
+  readonly hasFailed: boolean;
+}
+
 /** Asks for suggestions while there is a text; one that has been overtaken by another is aborted. */
-function useSuggestions(text: string | undefined, suggest: Suggest) {
-  const [found, setFound] = useState<{ readonly suggestions: readonly Suggestion[]; readonly status: string }>(NOTHING);
+export function useSuggestions<Item extends Suggestion>(
+  text: string | undefined,
+  suggest: (typed: string, signal: AbortSignal) => Promise<readonly Item[]>,
+): Suggested<Item> {
+  const [found, setFound] = useState<Suggested<Item>>(NOTHING);
   useEffect(() => {
     if (text === undefined) return setFound(NOTHING);
     const controller = new AbortController();
     const run = async () => {
       try {
         const suggestions = await suggest(text, controller.signal);
-        if (!controller.signal.aborted) setFound({ suggestions, status: `${suggestions.length} suggestions` });
+        if (!controller.signal.aborted) setFound({ text, suggestions, hasFailed: false });
       } catch {
-        if (!controller.signal.aborted) setFound({ suggestions: [], status: 'There are no suggestions now.' });
+        if (!controller.signal.aborted) setFound({ text, suggestions: [], hasFailed: true });
       }
     };
     const timer = setTimeout(() => void run(), PAUSE_MS);
@@ -100,17 +112,24 @@ function useSuggestions(text: string | undefined, suggest: Suggest) {
   return found;
 }
 
-const NOTHING = { suggestions: [], status: '' };
+const NOTHING = { text: undefined, suggestions: [], hasFailed: false };
 
-interface SuggestionsProps {
+interface SuggestionsProps<Item> {
   readonly id: string;
   readonly label: string;
-  readonly suggestions: readonly Suggestion[];
+  readonly suggestions: readonly Item[];
   readonly active: number;
-  readonly onTake: (suggestion: Suggestion) => void;
+  readonly onTake: (suggestion: Item) => void;
 }
 
-function Suggestions({ id, label, suggestions, active, onTake }: SuggestionsProps) {
+/** The list of a combobox, in which `active` is chosen; its identifiers begin with `id`. */
+export function Suggestions<Item extends Suggestion>({
+  id,
+  label,
+  suggestions,
+  active,
+  onTake,
+}: SuggestionsProps<Item>) {
   return (
     <div id={`${id}-list`} class="suggestions" role="listbox" aria-label={`Suggestions for ${label}`}>
       {[...Map.groupBy(suggestions.entries(), ([, { heading }]) => heading)].map(([heading, entries]) => {

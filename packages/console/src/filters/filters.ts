@@ -1,6 +1,6 @@
 // The filters of a page: as parameters of its address, as a form, and the newest event that matches them.
 
-export { Combobox, NameBox } from './combobox.tsx';
+export { Combobox, NameBox, Suggestions, useSuggestions } from './combobox.tsx';
 export { DAY_FIELDS, EVENT_FIELD, EVENT_FIELDS, type FieldDescription, FilterField } from './filter-field.tsx';
 export { Conditions, FilterForm } from './filter-form.tsx';
 export {
@@ -14,4 +14,4 @@ export {
   withValue,
 } from './filter-params.ts';
 export { NewestHint, useNewestEvent } from './newest-hint.tsx';
-export { suggestEvents, suggestGroups, suggestNumbers } from './suggestions.ts';
+export { type Suggestion, suggestEvents, suggestGroups, suggestNumbers } from './suggestions.ts';

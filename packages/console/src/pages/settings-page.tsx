@@ -8,8 +8,11 @@ import {
   THEMES,
   WEEK_STARTS,
 } from '../base/base.ts';
-import { Time } from '../parts/parts.ts';
+import { deferred, Time } from '../parts/parts.ts';
 import { RemoveExample } from './example-data.tsx';
+
+/** Loaded with the page that shows it. */
+const NamingForm = deferred(() => import('./naming-form.tsx').then(({ NamingForm }) => NamingForm));
 
 /** What the day of the week is called. */
 const WEEK_START_NAMES: Readonly<Record<Settings['weekStart'], string>> = {
@@ -56,6 +59,7 @@ export function SettingsPage() {
           Keys such as <kbd>g</kbd> <kbd>e</kbd> open pages; <kbd>?</kbd> lists them
         </label>
       </form>
+      <NamingForm />
       <h2>Example data of the workspace</h2>
       <div class="bar">
         <RemoveExample />

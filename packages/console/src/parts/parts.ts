@@ -1,23 +1,28 @@
 // The parts that pages of any subject are made of.
 
 export { Command, ConfirmButton, CopyButton, Snippet } from './buttons.tsx';
+export { type Column, ColumnsMenu, propertyColumns, propertyOfColumn, shownColumns } from './columns.tsx';
 export { CsvButton, saveFile, type Table, tableOf, withoutFormulas } from './csv.tsx';
 export { deferred } from './deferred.tsx';
 export { Icon } from './icon.tsx';
 export { LoadState, useLoad } from './load.tsx';
 export { NameForm } from './name-form.tsx';
+export { forgetNames, nameOfEntity } from './names.ts';
 export { PageLinks } from './page-links.tsx';
 export { ErrorBoundary, Problem } from './problem.tsx';
+export { RowList } from './row-list.tsx';
 export { type Actions, useAction } from './use-action.ts';
 export {
   beginningOf,
   clocks,
   DocumentTable,
   EntityLink,
+  EntityName,
   Figure,
   followTime,
   NumberLink,
   PropertyLine,
+  PropertyText,
   Scrollable,
   Time,
 } from './values.tsx';

@@ -2,6 +2,7 @@ import { computed, signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { formatAgo, formatNumber, hrefOf, timeZone } from '../base/base.ts';
+import { type EntityPath, nameOfEntity } from './names.ts';
 
 /** What a time is called in the time zone of the settings: with its date, its date alone in full, and its time alone. */
 export const clocks = computed(() => {
@@ -127,17 +128,29 @@ export function NumberLink({ value, text = formatNumber(value), href, opens = 'e
   );
 }
 
-interface EntityLinkProps {
-  readonly path: 'users' | 'organizations';
+interface EntityProps {
+  readonly path: EntityPath;
   readonly id: string;
 }
 
-/** The identifier of a user or an organization, in the direction of its own script, which leads to its page. */
-export function EntityLink({ path, id }: EntityLinkProps) {
+/** A user or an organization, which leads to its page. */
+export function EntityLink({ path, id }: EntityProps) {
   return (
     <a href={hrefOf([path, id])}>
-      <bdi>{id}</bdi>
+      <EntityName path={path} id={id} />
     </a>
+  );
+}
+
+/** The name of a user or an organization, or else the e-mail address, with the identifier in grey; each in the direction of its script. */
+export function EntityName({ path, id }: EntityProps) {
+  const { name = null, email = null } = nameOfEntity(path, id) ?? {};
+  const called = name ?? email;
+  if (called === null || called === id) return <bdi>{id}</bdi>;
+  return (
+    <>
+      <bdi title={email ?? undefined}>{called}</bdi> <bdi class="identifier">{id}</bdi>
+    </>
   );
 }
 
@@ -156,12 +169,22 @@ export function PropertyLine({ properties }: { readonly properties: Readonly<Rec
   );
 }
 
+/** The beginning of the value of one property; nothing where it is missing. */
+export function PropertyText({ value }: { readonly value: unknown }) {
+  return value === undefined ? null : <bdi>{textOfValue(value)}</bdi>;
+}
+
+/** A text as it is, anything else as JSON. */
+function textOfValue(value: unknown): string {
+  return beginningOf(typeof value === 'string' ? value : JSON.stringify(value));
+}
+
 /** Returns the names of the first properties and the beginnings of their values: a text as it is, anything else as JSON. */
 export function propertyLine(properties: Readonly<Record<string, unknown>>): [name: string, text: string][] {
   const line: [name: string, text: string][] = [];
   let length = 0;
   for (const [name, value] of Object.entries(properties)) {
-    const text = beginningOf(typeof value === 'string' ? value : JSON.stringify(value));
+    const text = textOfValue(value);
     line.push([beginningOf(name), text]);
     length += name.length + text.length;
     if (length > SHOWN_MAX) break;

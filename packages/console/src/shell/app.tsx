@@ -1,4 +1,4 @@
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { access, checkKey, key, type Route, route, useKey } from '../base/base.ts';
 import { EntitiesPage, EntityPage } from '../entities/entities.ts';
 import { EventsPage } from '../events/events.ts';
@@ -12,10 +12,11 @@ import {
   WebhooksPage,
 } from '../operate/operate.ts';
 import { HomePage, SettingsPage, SqlPage } from '../pages/pages.ts';
-import { ErrorBoundary, Problem } from '../parts/parts.ts';
+import { ErrorBoundary, nameOfEntity, Problem } from '../parts/parts.ts';
+import { SearchDialog } from '../search/search.ts';
 import { SegmentPage, SegmentsPage } from '../segments/segments.ts';
 import { DashboardPage, DashboardsPage, linkOf, ViewsPage, WallPage } from '../views/views.ts';
-import { Navigation } from './navigation.tsx';
+import { actions, Navigation, PAGES } from './navigation.tsx';
 import { Shortcuts } from './shortcuts.tsx';
 
 interface PageDescription {
@@ -65,11 +66,16 @@ function pageOf({ path: [name = 'home', id = ''], params }: Route): PageDescript
         };
       }
       return {
-        title: id,
+        title: titleOfEntity(name, id),
         content: <EntityPage key={`${name}/${id}`} path={name} id={id} params={params} />,
       };
   }
   return { title: 'Not found', content: <h1>There is no such page</h1> };
+}
+
+function titleOfEntity(path: 'users' | 'organizations', id: string): string {
+  const { name, email } = nameOfEntity(path, id) ?? {};
+  return name ?? email ?? id;
 }
 
 /** The page names it by its content. */
@@ -84,6 +90,8 @@ export function App() {
 /** The navigation and the page that the address names, or the form for a key. */
 function Console() {
   const main = useRef<HTMLElement>(null);
+  const [isSearching, setIsSearching] = useState(false);
+  const search = useCallback(() => setIsSearching(true), []);
   const isOpen = access.value === 'open';
   const { title, content } = isOpen ? pageOf(route.value) : { title: 'Sign in', content: <SignIn /> };
   useEffect(() => {
@@ -112,14 +120,17 @@ function Console() {
           <img src={MARK} alt="" width="22" height="22" />
           Sluice
         </a>
-        {isOpen && <Navigation />}
+        {isOpen && <Navigation onSearch={search} />}
       </header>
       <main id="main" tabIndex={-1} ref={main}>
         {access.value !== 'checking' && (
           <ErrorBoundary subject={`${page}?${route.value.params}`}>{content}</ErrorBoundary>
         )}
       </main>
-      {isOpen && <Shortcuts />}
+      {isOpen && <Shortcuts onSearch={search} />}
+      {isOpen && isSearching && (
+        <SearchDialog pages={PAGES} actions={actions()} onClose={() => setIsSearching(false)} />
+      )}
     </>
   );
 }

@@ -1,7 +1,8 @@
-import { BookOpen, LogIn, LogOut, Menu as MenuIcon, Monitor, Moon, Settings, Sun } from 'lucide';
+import { BookOpen, LogIn, LogOut, Menu as MenuIcon, Monitor, Moon, Search, Settings, Sun } from 'lucide';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { access, changeSettings, hrefOf, key, route, settings, THEMES, useKey } from '../base/base.ts';
 import { Icon } from '../parts/parts.ts';
+import type { SearchEntry } from '../search/search.ts';
 
 type Link = readonly [name: string, title: string];
 
@@ -31,11 +32,14 @@ const GROUPS: readonly (readonly [title: string, links: readonly Link[]])[] = [
   ],
 ];
 
+/** All pages. */
+export const PAGES: readonly Link[] = [...LINKS, ...GROUPS.flatMap(([, links]) => links), ['settings', 'Settings']];
+
 /** Pages that belong to another one, and addresses of older links, which go on working. */
 const ALIASES: Readonly<Record<string, string>> = { chart: 'explore', people: 'explore' };
 
 /** The links to all pages, which a phone shows behind a button, and what belongs to the person. */
-export function Navigation() {
+export function Navigation({ onSearch }: { readonly onSearch: () => void }) {
   const { path } = route.value;
   const [first = 'home'] = path;
   const current = ALIASES[first] ?? first;
@@ -77,6 +81,9 @@ export function Navigation() {
         </ul>
       </nav>
       <div class="tools">
+        <button type="button" class="quiet" aria-label="Search" title="Search (Ctrl K)" onClick={onSearch}>
+          <Icon of={Search} />
+        </button>
         <ThemeButton />
         <a
           class="quiet"
@@ -96,8 +103,21 @@ export function Navigation() {
   );
 }
 
+/** What can be done from every page, for the search. */
+export function actions(): readonly SearchEntry[] {
+  const action = (text: string, note: string, run: () => void) => ({ heading: 'Actions', text, note, run });
+  return [
+    ...THEMES.map((theme) => action(`Theme: ${theme}`, 'colors', () => changeSettings({ theme }))),
+    action(signOutName(), '', signOut),
+  ];
+}
+
+function signOutName(): string {
+  return key.value === '' ? 'Use a key' : 'Sign out';
+}
+
 function SignOutButton() {
-  const name = key.value === '' ? 'Use a key' : 'Sign out';
+  const name = signOutName();
   return (
     <button type="button" class="quiet" aria-label={name} title={name} onClick={() => signOut()}>
       <Icon of={key.value === '' ? LogIn : LogOut} />

@@ -22,19 +22,24 @@ const PAGES: Readonly<Record<string, readonly [name: string, title: string]>> = 
 const SEQUENCE_MS = 2_000;
 
 /** Opens pages by keys, and lists these keys after `?`. */
-export function Shortcuts() {
+export function Shortcuts({ onSearch }: { readonly onSearch: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   // At once: a key that is pressed before a later effect would get lost.
   useLayoutEffect(() => {
     let lastPage = Number.NEGATIVE_INFINITY;
     const onKeyDown = (event: KeyboardEvent) => {
+      if (isSearch(event)) {
+        event.preventDefault();
+        onSearch();
+        return;
+      }
       if (!settings.value.shortcuts || isForSomebodyElse(event)) return;
       const page = event.timeStamp - lastPage <= SEQUENCE_MS ? PAGES[event.key] : undefined;
       lastPage = event.key === 'g' ? event.timeStamp : Number.NEGATIVE_INFINITY;
       if (page) location.hash = hrefOf([page[0]]);
       else if (event.key === '?') dialog.current?.showModal();
       else if (event.key === 'j' || event.key === 'k') moveRow(event.key === 'j' ? 1 : -1);
-      else if (event.key === '/') document.querySelector<HTMLElement>('main form input, main form select')?.focus();
+      else if (event.key === '/') onSearch();
       else return;
       event.preventDefault();
     };
@@ -46,7 +51,7 @@ export function Shortcuts() {
       <h2 id="shortcuts-title">Keys</h2>
       <dl>
         <Keys keys={['?']} meaning="These keys" />
-        <Keys keys={['/']} meaning="The first field of the page" />
+        <Keys keys={['/', 'Ctrl K']} meaning="Search" />
         <Keys keys={['j', 'k']} meaning="The next or the previous row" />
         {Object.entries(PAGES).map(([key, [, title]]) => (
           <Keys key={key} keys={['g', key]} meaning={title} />
@@ -90,6 +95,12 @@ function moveRow(by: 1 | -1): void {
   const next = at < 0 ? links[0] : links[at + by];
   next?.focus();
   next?.scrollIntoView({ block: 'nearest' });
+}
+
+/** Whether keys are those of the search, which open it from a field as well. */
+function isSearch({ key, ctrlKey, metaKey, altKey, shiftKey }: KeyboardEvent): boolean {
+  if (altKey || shiftKey || ctrlKey === metaKey || key.toLowerCase() !== 'k') return false;
+  return document.querySelector('dialog[open]') === null;
 }
 
 /** Whether a key is text for a field, a command of the browser, or for a dialog that is open. */

@@ -32,6 +32,15 @@ export const SEGMENT_CONDITIONS_MAX = 10;
 export const BEHAVIOUR_TIMES_MAX = 1_000_000;
 export const BEHAVIOUR_DAYS_MAX = 36_500;
 
+/** What a name is made of: lists of properties, the properties of each, and the characters of one. */
+export const NAME_ALTERNATIVES_MAX = 5;
+export const NAME_PROPERTIES_MAX = 3;
+export const PROPERTY_NAME_CHARACTERS_MAX = 200;
+
+/** Users, and organizations, that a search returns, and the characters of what it looks for. */
+export const SEARCH_RESULTS_MAX = 50;
+export const SEARCH_CHARACTERS_MAX = 200;
+
 /** Buckets of a series, and cohorts of retention. */
 export const BUCKETS_MAX = 5_000;
 

@@ -4,7 +4,7 @@ import { fittingIds, type ListedAt, type SizedRow } from '../../records/records.
 import { asUnavailable, changeStored, insertInPlaceOf, Purge, type Replaced, versionAfter } from '../../store/store.ts';
 
 /** What the console keeps for a workspace. */
-export type DocumentKind = 'view' | 'dashboard' | 'link' | 'segment';
+export type DocumentKind = 'view' | 'dashboard' | 'link' | 'segment' | 'naming';
 
 /** A document as it is stored. Times in milliseconds since 1970. */
 export interface StoredDocument<Content> {

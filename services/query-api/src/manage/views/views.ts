@@ -1,17 +1,19 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { Namings } from '../names/namings.ts';
 import { Segments } from '../segments/segments.ts';
 import { ConsoleDocuments } from './console-documents.ts';
 import { DocumentOperations } from './document-operations.ts';
 import { LinkKeys } from './link-keys.ts';
 import { DASHBOARDS_MAX, type Dashboard, LINKS_MAX, type Link, VIEWS_MAX, type View } from './view.ts';
 
-/** What the console keeps for all workspaces: views, dashboards, links and segments. */
+/** What the console keeps for all workspaces: views, dashboards, links, segments, and what names people. */
 export class Views {
   readonly views: DocumentOperations<View>;
   readonly dashboards: DocumentOperations<Dashboard>;
   readonly links: DocumentOperations<Link>;
   readonly linkKeys: LinkKeys;
   readonly segments: Segments;
+  readonly namings: Namings;
 
   /** @param client with the account that stores them */
   constructor(client: ClickHouseClient) {
@@ -25,5 +27,6 @@ export class Views {
     this.links = new DocumentOperations(links, limitOf('link', LINKS_MAX));
     this.linkKeys = new LinkKeys(links);
     this.segments = new Segments(client);
+    this.namings = new Namings(client);
   }
 }

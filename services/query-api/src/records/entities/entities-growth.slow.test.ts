@@ -13,6 +13,8 @@ import type { Condition } from '../filters/operators.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
 import { type EntitiesPage, readEntity, readPage } from './entities-reader.ts';
 import { readMemberships } from './memberships-reader.ts';
+import { searchNames } from './names-reader.ts';
+import { NAMING_DEFAULT } from './naming.ts';
 import { readSeenPage, type SeenPage } from './seen-reader.ts';
 
 // What a page reads of eight times as many users, as ClickHouse counts it.
@@ -262,4 +264,22 @@ test('one user reads as much of eight times as many', async () => {
   const [small, large] = [await costOf('small'), await costOf('large')];
   expect(large.rows).toBeLessThanOrEqual(small.rows + 256);
   expect(small.rows).toBeLessThan(2_000);
+});
+
+test.each([
+  ['the last name', (users: number) => `user ${users - 1}`, 1],
+  ['a name that nobody has', () => 'nobody at all', 0],
+  ['an identifier', (users: number) => String(users - 1).padStart(9, '0'), 1],
+  ['the beginning of every identifier', () => '0000', LIMIT],
+] as const)('a search for %s reads as much of eight times as many', async (_, textOf, results) => {
+  const costOf = async (workspace: Workspace, users: number) => {
+    const cost = { rows: 0, bytes: 0, results: 0 };
+    const search = { text: textOf(users), naming: NAMING_DEFAULT, limit: LIMIT };
+    const { found, isComplete } = await searchNames(counted(workspace, cost), 'user', search, USERS / 2);
+    expect([found.length, isComplete]).toEqual([results, false]);
+    return cost;
+  };
+  const [small, large] = [await costOf('small', USERS), await costOf('large', 8 * USERS)];
+  expect(large.rows, JSON.stringify({ small, large })).toBeLessThanOrEqual(1.2 * small.rows + 1_024);
+  expect(large.bytes, JSON.stringify({ small, large })).toBeLessThanOrEqual(1.2 * small.bytes + 65_536);
 });

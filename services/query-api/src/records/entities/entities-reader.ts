@@ -69,7 +69,7 @@ export async function readEntity(queries: RequestQueries, kind: EntityKind, id: 
 
 /** Returns whether there is a user or an organization of this identifier. */
 export async function entityExists(queries: RequestQueries, kind: EntityKind, id: string): Promise<boolean> {
-  return (await readIdentity(queries, kind, id)).identities.length > 0;
+  return (await readIdentities(queries, kind, [id])).identities.length > 0;
 }
 
 /** Returns when a user or an organization was seen; `undefined` if there is none of this identifier. */
@@ -78,20 +78,20 @@ export async function readEntityTimes(
   kind: EntityKind,
   id: string,
 ): Promise<SeenEntity | undefined> {
-  const { identities, deletions } = await readIdentity(queries, kind, id);
+  const { identities, deletions } = await readIdentities(queries, kind, [id]);
   const [seen] = await currentTimes(queries, identities, deletions);
   return seen;
 }
 
 /** Organizations are not deleted; one may have the identifier of a deleted user. */
-function usersAmong(kind: EntityKind, ids: readonly string[]): readonly string[] {
+export function usersAmong(kind: EntityKind, ids: readonly string[]): readonly string[] {
   return kind === 'user' ? ids : [];
 }
 
-/** Returns one user or organization, if it exists, as a list, and its last deletion. */
-async function readIdentity(queries: RequestQueries, kind: EntityKind, id: string) {
-  const read = () => queries.all('entities_page', (tables) => identitiesQuery(tables, kind, [id]));
-  const [rows, deletions] = await withDeletions(queries, usersAmong(kind, [id]), read);
+/** Returns how those of some users or organizations are stored that exist, and the last deletions of them. */
+export async function readIdentities(queries: RequestQueries, kind: EntityKind, ids: readonly string[]) {
+  const read = () => queries.all('entities_page', (tables) => identitiesQuery(tables, kind, ids));
+  const [rows, deletions] = await withDeletions(queries, usersAmong(kind, ids), read);
   return { identities: currentOf(rows, deletions), deletions };
 }
 
