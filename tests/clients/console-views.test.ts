@@ -73,7 +73,7 @@ test('a view that was opened is changed, also after its form was, or saved as a 
   await page.getByRole('link', { name: 'Changed' }).click();
   await shown(page.getByText('Total 2.'));
   await page.getByLabel('Event', { exact: true }).fill('signed_up');
-  await page.getByRole('button', { name: 'Apply' }).click();
+  await page.keyboard.press('Enter');
   await shown(page.getByText('Total 1.'));
   await press(page, 'Update “Changed”');
   await shown(page.getByText('Saved as “Changed”'));
@@ -81,7 +81,7 @@ test('a view that was opened is changed, also after its form was, or saved as a 
   await eventually(stored).toMatchObject([{ id, parameters: { event: 'signed_up', timeZone: 'Europe/Berlin' } }]);
   // Another report is not the one that was saved.
   await page.getByLabel('Event', { exact: true }).fill('paid');
-  await page.getByRole('button', { name: 'Apply' }).click();
+  await page.keyboard.press('Enter');
   await shown(page.getByText('Total 2.'));
   expect(await page.getByText('Saved as “Changed”').count()).toBe(0);
   await page.goBack();

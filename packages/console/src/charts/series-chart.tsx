@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { formatBucket, formatChange, formatNumber } from '../base/base.ts';
 import { Icon, saveFile } from '../parts/parts.ts';
-import { Legend, Swatch } from './legend.tsx';
+import { Legend, Swatch, useHiding } from './legend.tsx';
 import type { Plot, Pointed } from './plot.ts';
 import type { Drawn, Form } from './plot-series.ts';
 import { type Line, readingOf } from './series.ts';
@@ -42,12 +42,9 @@ export function SeriesChart(props: SeriesChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const [pointed, setPointed] = useState<Pointed>();
   const [chosen, setChosen] = useState<number>();
-  const [hiddenNames, setHiddenNames] = useState<readonly string[]>([]);
-  // By name: numbers that are read again are other lines.
-  const hidden = useMemo(
-    () => new Set(lines.flatMap(({ label }, index) => (hiddenNames.includes(label) ? [index] : []))),
-    [lines, hiddenNames],
-  );
+  const names = useMemo(() => lines.map(({ label }) => label), [lines]);
+  const hiding = useHiding(names);
+  const { hidden } = hiding;
   const drawn: Drawn = { buckets, interval, timeZone, lines, hidden, partial, form, markers };
   const { plot, isMissing } = usePlot(place, drawn, { onPoint: setPointed, onChoose: setChosen, onZoom: props.onZoom });
   const nameOf = (index: number) => nameOfBucket(buckets[index], { interval, timeZone, partial });
@@ -55,12 +52,8 @@ export function SeriesChart(props: SeriesChartProps) {
     <figure class="series">
       {lines.length > 1 && (
         <Legend
-          {...{ lines, hidden }}
-          onToggle={(name) =>
-            setHiddenNames(
-              hiddenNames.includes(name) ? hiddenNames.filter((one) => one !== name) : [...hiddenNames, name],
-            )
-          }
+          {...{ names, ...hiding }}
+          label="Lines of the chart"
           onPoint={(index) => void plot.current?.then((drawn) => drawn?.highlight(index))}
         />
       )}

@@ -9,6 +9,8 @@ interface ComboboxProps {
   readonly value: string;
   readonly placeholder?: string;
   readonly suggest: Suggest;
+  /** Returns what is suggested for when the list is opened and nothing is typed yet. Default: for nothing, which is all. */
+  readonly openedWith?: (value: string) => string;
   readonly onChange: (value: string) => void;
 }
 
@@ -19,14 +21,27 @@ const PAUSE_MS = 150;
  * A text field with a list of suggestions for what was typed, as the combobox pattern of WAI-ARIA describes: the arrows
  * choose, Enter takes what is chosen, Escape closes the list. Any other text may be typed.
  */
-export function Combobox({ label, isLabelHidden = false, value, placeholder, suggest, onChange }: ComboboxProps) {
+export function Combobox(props: ComboboxProps) {
+  const { label, isLabelHidden = false, value, placeholder, suggest, openedWith = () => '', onChange } = props;
   const id = useId();
   const [isOpen, setIsOpen] = useState(false);
+  const [isTyped, setIsTyped] = useState(false);
   const [active, setActive] = useState(-1);
-  const { suggestions, status } = useSuggestions(isOpen ? value : undefined, suggest);
+  const text = isTyped ? value : openedWith(value);
+  const found = useSuggestions(isOpen ? text : undefined, suggest, isTyped ? PAUSE_MS : 0);
+  const { status } = found;
+  // Whoever points at a field with a value may want none, too.
+  const suggestions = isTyped || value === '' ? found.suggestions : [nothingIn(placeholder), ...found.suggestions];
+  // A menu of what begins with what was typed: nobody means that beginning.
+  const isChoosing =
+    isOpen &&
+    isTyped &&
+    value !== '' &&
+    (found.text !== value || (suggestions.length > 0 && suggestions.every((one) => one.text !== value)));
   const isShown = isOpen && suggestions.length > 0;
   const close = () => {
     setIsOpen(false);
+    setIsTyped(false);
     setActive(-1);
   };
   const take = ({ text }: Suggestion) => {
@@ -53,11 +68,13 @@ export function Combobox({ label, isLabelHidden = false, value, placeholder, sug
         aria-expanded={isShown}
         aria-controls={isShown ? `${id}-list` : undefined}
         aria-activedescendant={isShown && active >= 0 ? `${id}-${active}` : undefined}
+        data-choosing={isChoosing || undefined}
         value={value}
         placeholder={placeholder}
         onInput={({ currentTarget }) => {
           onChange(currentTarget.value);
           setIsOpen(true);
+          setIsTyped(true);
           setActive(-1);
         }}
         onClick={() => setIsOpen(true)}
@@ -77,21 +94,39 @@ export function Combobox({ label, isLabelHidden = false, value, placeholder, sug
   );
 }
 
-/** Asks for suggestions while there is a text; one that has been overtaken by another is aborted. */
-function useSuggestions(text: string | undefined, suggest: Suggest) {
-  const [found, setFound] = useState<{ readonly suggestions: readonly Suggestion[]; readonly status: string }>(NOTHING);
+/** The choice that empties a field. */
+function nothingIn(placeholder = ''): Suggestion {
+  return { text: '', note: placeholder || 'nothing' };
+}
+
+interface Found {
+  /** What the suggestions are for; `undefined` for none. */
+  readonly text: string | undefined;
+  readonly suggestions: readonly Suggestion[];
+  readonly status: string;
+}
+
+const NOTHING: Found = { text: undefined, suggestions: [], status: '' };
+
+/**
+ * Asks for suggestions while there is a text; one that has been overtaken by another is aborted.
+ *
+ * @param pauseMs how long it waits for more of the text, in milliseconds
+ */
+function useSuggestions(text: string | undefined, suggest: Suggest, pauseMs: number): Found {
+  const [found, setFound] = useState(NOTHING);
   useEffect(() => {
     if (text === undefined) return setFound(NOTHING);
     const controller = new AbortController();
     const run = async () => {
       try {
         const suggestions = await suggest(text, controller.signal);
-        if (!controller.signal.aborted) setFound({ suggestions, status: `${suggestions.length} suggestions` });
+        if (!controller.signal.aborted) setFound({ text, suggestions, status: `${suggestions.length} suggestions` });
       } catch {
-        if (!controller.signal.aborted) setFound({ suggestions: [], status: 'There are no suggestions now.' });
+        if (!controller.signal.aborted) setFound({ text, suggestions: [], status: 'There are no suggestions now.' });
       }
     };
-    const timer = setTimeout(() => void run(), PAUSE_MS);
+    const timer = setTimeout(() => void run(), pauseMs);
     return () => {
       clearTimeout(timer);
       controller.abort();
@@ -99,8 +134,6 @@ function useSuggestions(text: string | undefined, suggest: Suggest) {
   }, [text, suggest]);
   return found;
 }
-
-const NOTHING = { suggestions: [], status: '' };
 
 interface SuggestionsProps {
   readonly id: string;

@@ -8,6 +8,7 @@ export {
   eventFilters,
   type Filters,
   filterParams,
+  isApplied,
   parseFilters,
   stepOf,
   textOfFilters,
