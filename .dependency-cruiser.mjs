@@ -24,7 +24,7 @@ const CONSOLE_ROOMS = {
   operate: ['base', 'parts', 'filters', 'charts'],
   entities: ['base', 'parts', 'filters', 'charts', 'events'],
   segments: ['base', 'parts', 'filters'],
-  views: ['base', 'parts', 'explore'],
+  views: ['base', 'parts', 'filters', 'explore'],
   pages: ['base', 'parts', 'filters', 'events', 'operate', 'views'],
   shell: ['base', 'parts', 'events', 'explore', 'operate', 'entities', 'segments', 'views', 'pages'],
 };

@@ -132,6 +132,8 @@ test('a chart applies by itself: one entry for a word, no request for half a for
   // What is chosen from the menu is not there yet.
   await page.keyboard.type('sig', { delay: 20 });
   await shown(page.getByRole('option', { name: /^signed_up/ }));
+  // Longer than the form waits.
+  await page.waitForTimeout(400);
   await page.keyboard.type('ned_up', { delay: 20 });
   await shown(page.getByText('Total 24.'));
   expect(asked).toEqual(['signed_up']);

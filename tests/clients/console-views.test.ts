@@ -107,6 +107,36 @@ test('a view that was opened is changed, also after its form was, or saved as a 
   expect(faults).toEqual([]);
 });
 
+test('a view is saved on a new dashboard and on one that there is, by keyboard', async () => {
+  const { page, faults } = await openSignedInConsole(
+    { pipeline, browser },
+    '#/explore?event=paid&range=7d&form=number',
+  );
+  await shown(page.getByText('Total 2.'));
+  for (const [name, dashboard] of [
+    ['First', 'a new one'],
+    ['Second', 'First'],
+  ] as const) {
+    await press(page, 'Save');
+    await page.keyboard.type(name);
+    await page.keyboard.press('Tab');
+    await eventually(() => page.getByLabel('on dashboard').locator('option').allTextContents()).toContain(dashboard);
+    await page.keyboard.type(dashboard);
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await shown(page.getByText(`Saved as “${name}” in Views and on First.`));
+  }
+  await page.getByRole('status').getByRole('link', { name: 'First' }).click();
+  await eventually(() => tilesOf(page)).toEqual(['First', 'Second']);
+  const { url } = pipeline.services['query-api'];
+  const headers = { authorization: `Bearer ${pipeline.key}` };
+  const own = [`${url}/${new URL(page.url()).hash.slice(2)}`];
+  const { body } = await pipeline.get<{ views: { id: string }[] }>('/views');
+  for (const path of [...own, ...body.views.map(({ id }) => `${url}/views/${id}`)])
+    await fetch(path, { method: 'DELETE', headers });
+  expect(faults).toEqual([]);
+});
+
 test('a dashboard is made, reordered by keyboard and shared, and its link works until it is revoked', async () => {
   for (const [name, parameters] of [
     ['Payments', { event: 'paid', range: '7d', form: 'number' }],

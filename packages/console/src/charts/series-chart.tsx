@@ -20,6 +20,8 @@ interface SeriesChartProps {
   readonly form?: Form;
   /** Times to mark, in milliseconds since 1970. Default: none. */
   readonly markers?: readonly number[];
+  /** Whether there is the picture alone, as on a dashboard. Default: it can be read by keyboard, and saved. */
+  readonly isBare?: boolean;
   /** What it shows, for those who do not see it, and the title of its picture. */
   readonly label: string;
   /** Returns the address of what is behind a bucket. Default: there is none. */
@@ -61,29 +63,31 @@ export function SeriesChart(props: SeriesChartProps) {
         <div class="chart" role="img" aria-label={label} ref={place} />
         {pointed && <Tip {...{ lines, hidden, pointed }} name={nameOf(pointed.index)} />}
       </div>
-      <figcaption>
-        {isMissing && 'The chart could not be loaded: load the page again. '}
-        {chosen !== undefined && chosen < buckets.length && (
-          <Reading {...props} name={nameOf(chosen)} index={chosen} hidden={hidden} />
-        )}
-        <details class="more">
-          <summary title="Read by keyboard, save, all numbers">
-            <Icon of={Ellipsis} />
-            <span class="hidden">More of the chart</span>
-          </summary>
-          <Slider
-            max={buckets.length - 1}
-            value={chosen}
-            textOf={(index) => `${nameOf(index)}: ${textOf(readingOf(lines, hidden, index).slice(0, SPOKEN_MAX))}`}
-            onChoose={(index) => {
-              setChosen(index);
-              void plot.current?.then((drawn) => drawn?.point(index));
-            }}
-          />
-          <PictureButtons plot={plot} label={label} />
-          {props.children}
-        </details>
-      </figcaption>
+      {isMissing && 'The chart could not be loaded: load the page again. '}
+      {!props.isBare && (
+        <figcaption>
+          {chosen !== undefined && chosen < buckets.length && (
+            <Reading {...props} name={nameOf(chosen)} index={chosen} hidden={hidden} />
+          )}
+          <details class="more">
+            <summary title="Read by keyboard, save, all numbers">
+              <Icon of={Ellipsis} />
+              <span class="hidden">More of the chart</span>
+            </summary>
+            <Slider
+              max={buckets.length - 1}
+              value={chosen}
+              textOf={(index) => `${nameOf(index)}: ${textOf(readingOf(lines, hidden, index).slice(0, SPOKEN_MAX))}`}
+              onChoose={(index) => {
+                setChosen(index);
+                void plot.current?.then((drawn) => drawn?.point(index));
+              }}
+            />
+            <PictureButtons plot={plot} label={label} />
+            {props.children}
+          </details>
+        </figcaption>
+      )}
     </figure>
   );
 }

@@ -81,21 +81,23 @@ export function ChartDrawing({ response, params, title, form: chosen, hasTotals,
         {isTimed && !isSmall && form !== 'number' && (
           <SeriesChart
             {...{ buckets, interval, timeZone, lines, partial, form }}
+            isBare={title !== undefined}
             markers={marked.times}
             label={label}
-            {...(params && {
-              hrefOf: (index: number) => eventsHref(params, timeOfBuckets(response, index)) ?? '',
-              onZoom: (first: number, last: number) => zoomTo(params, timeOfBuckets(response, first, last)),
-            })}
+            {...(params &&
+              title === undefined && {
+                hrefOf: (index: number) => eventsHref(params, timeOfBuckets(response, index)) ?? '',
+                onZoom: (first: number, last: number) => zoomTo(params, timeOfBuckets(response, first, last)),
+              })}
           >
             {numbers}
           </SeriesChart>
         )}
         {hasTotals && <ChartTotals {...{ response, lines, subject, params, title, valuesOf }} hasBars={!isTimed} />}
       </div>
-      <Markers {...marked} range={{ startDate, endDate }} />
+      {title === undefined && <Markers {...marked} range={{ startDate, endDate }} />}
       {children}
-      {isTimed && (form === 'number' || isSmall) && numbers}
+      {isTimed && title === undefined && (form === 'number' || isSmall) && numbers}
     </>
   );
 }

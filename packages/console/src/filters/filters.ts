@@ -15,4 +15,4 @@ export {
   withValue,
 } from './filter-params.ts';
 export { NewestHint, useNewestEvent } from './newest-hint.tsx';
-export { suggestEvents, suggestGroups, suggestNumbers } from './suggestions.ts';
+export { suggestEvents, suggestGroups, suggestNumbers, valuesOf } from './suggestions.ts';
