@@ -668,6 +668,33 @@ test('a name of the legend hides its line by keyboard, and shows it again; the b
   expect(faults).toEqual([]);
 });
 
+test('bars of many groups are stacked or charts of their own; legends of a funnel and a curve fade and hide', async () => {
+  const { page, faults } = await open(`#/explore?${MONTHS}&groupBy=event,properties.plan&form=bar`, { zone: 'UTC' });
+  await shown(page.getByText('More than four groups are stacked.'));
+  await shown(page.locator('.chart canvas'));
+  const show = (query: string) =>
+    page.goto(`${pipeline.services['query-api'].url}/console/#/explore?${query}&${MONTHS}`);
+  await show('event=signed_up&measure=avg:properties.amount&groupBy=userId&form=bar');
+  await shown(page.getByText('More than four groups have a chart each, with one scale.'));
+  expect(await page.locator('.small-charts figure').count()).toBeGreaterThan(4);
+  await expectAccessible(page, 'explore-small-charts');
+  for (const [query, list, drawn, count] of [
+    ['report=funnel&steps=signed_up,paid', 'Groups of the funnel', '.bar-of', 2],
+    ['report=retention&event=signed_up&interval=week', 'Groups of the curve', '.curve', 1],
+  ] as const) {
+    await show(`${query}&groupBy=properties.plan`);
+    const name = page.getByRole('list', { name: list }).getByRole('button', { name: 'pro', exact: true });
+    await name.hover();
+    await eventually(() => page.locator(`${drawn}.faded`).count()).toBe(count);
+    await tabTo(page, name);
+    await page.keyboard.press('Space');
+    await eventually(() => page.locator(drawn).count()).toBe(count);
+    await page.keyboard.press('Space');
+    await eventually(() => page.locator(drawn).count()).toBe(2 * count);
+  }
+  expect(faults).toEqual([]);
+});
+
 test('every fault of an address is said, and the page goes on', async () => {
   const hash =
     '#/explore?report=pie&form=%00&range=1y&startDate=never&measure=sum:&groupBy=properties.a,b&nonsense=%3Cscript%3E&event=a&event=b&properties.x%5Blike%5D=1';

@@ -133,6 +133,7 @@ function plotOf(element: HTMLElement, drawn: Drawn, { onPoint, onChoose, onZoom 
       {
         ...axis,
         size: 60 * scale,
+        space: 30 * scale,
         grid: { stroke: colorOf('--line'), width: 1 },
         values: (_plot, values) => values.map((value) => formatNumber(value)),
       },
@@ -141,7 +142,7 @@ function plotOf(element: HTMLElement, drawn: Drawn, { onPoint, onChoose, onZoom 
       x: { range: [starts[0] ?? 0, (form === 'line' ? undefined : ends.at(-1)) ?? endOfAxis(starts, ends)] },
       y: { range: (_plot, min, max) => [Math.min(0, min ?? 0), Math.max(1, max ?? 1) * 1.05] },
     },
-    series: [{}, ...series],
+    series: [{}, ...series.map((one) => ({ ...one, width: (one.width ?? 0) * scale }))],
     hooks: {
       draw: [(plot) => drawMarkers(plot, drawn.markers, colorOf('--text'))],
       ready: [(plot) => followClicks(plot, form, onChoose)],

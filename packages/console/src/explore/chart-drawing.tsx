@@ -72,6 +72,9 @@ export function ChartDrawing({ response, params, title, form: chosen, hasTotals,
   return (
     <>
       {chosen === 'stacked' && !isStacked && <p class="notice">{labelOfMeasure(measure)} of groups do not add up.</p>}
+      {isMany && title === undefined && (
+        <p class="muted">More than four groups {isSmall ? 'have a chart each, with one scale.' : 'are stacked.'}</p>
+      )}
       {complete && !total && lines.every((line) => !line.total) && <EmptyHint params={params} />}
       {form === 'number' && (
         <ChartNumbers lines={lines} total={total} previous={toDouble(response.previous?.total ?? null)} />
