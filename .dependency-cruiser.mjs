@@ -24,7 +24,7 @@ const CONSOLE_ROOMS = {
   operate: ['base', 'parts', 'filters', 'charts'],
   entities: ['base', 'parts', 'filters', 'charts', 'events'],
   segments: ['base', 'parts', 'filters'],
-  views: ['base', 'parts', 'explore'],
+  views: ['base', 'parts', 'filters', 'explore'],
   pages: ['base', 'parts', 'charts', 'filters', 'events', 'operate', 'views'],
   search: ['base', 'parts', 'filters', 'explore'],
   shell: ['base', 'parts', 'events', 'explore', 'operate', 'entities', 'segments', 'views', 'pages', 'search'],

@@ -14,7 +14,6 @@ const MAP_PATHS_MIN = 30;
 const REASONS: Readonly<Record<string, string>> = {
   'packages/cli/src/import/posthog-lines.ts': 'One of four formats, each of which is a file.',
   'packages/client/src/uuid.ts': 'A standard of its own, tested alone.',
-  'packages/console/src/explore/steps.ts': 'Tested alone, without a page.',
   'packages/console/src/operate/operate-pages.ts': 'A chunk that a browser loads when a page of the room opens.',
   'packages/shared/src/tracing/sdk.ts': 'Loaded only where a service is traced.',
   'services/query-api/src/store/reading-pace.ts': 'Tested alone, with a clock of the test.',

@@ -3,7 +3,7 @@ import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser, Page } from 'playwright-core';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { expectAccessible, openMore, openSignedInConsole, takePictures } from '../kit/clients/console-page.ts';
-import { shown, takePicture } from '../kit/clients/pages.ts';
+import { shown, tabTo, takePicture } from '../kit/clients/pages.ts';
 import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
@@ -74,7 +74,7 @@ async function createDashboard(name: string, views: readonly ViewOf[]) {
 const open = (hash: string) => openSignedInConsole({ pipeline, browser }, hash);
 
 /** Opens a link in a browser of its own, as a screen on a wall does. */
-async function openWall({ path, key }: { path: string; key: string }) {
+async function openWall({ path, key, range = '' }: { path: string; key: string; range?: string }) {
   const context = await browser.newContext({ locale: 'en-GB', timezoneId: 'Europe/Berlin' });
   onTestFinished(() => context.close());
   const page = await context.newPage();
@@ -83,7 +83,7 @@ async function openWall({ path, key }: { path: string; key: string }) {
   page.on('response', (response) => {
     if (response.status() >= 400) refused.push(response.url());
   });
-  await page.goto(`${pipeline.services['query-api'].url}/console/${path}?key=${key}`);
+  await page.goto(`${pipeline.services['query-api'].url}/console/${path}?key=${key}${range}`);
   return { page, faults, refused };
 }
 
@@ -200,6 +200,95 @@ test('a tile that was just added shows its numbers as soon as it is stored', asy
   stored.resolve();
   await shown(tile.getByRole('img', { name: 'Chart of Late' }).locator('canvas'));
   expect(tiles).toEqual([200]);
+  expect(faults).toEqual([]);
+});
+
+test('one range for all tiles is in the address, and on the wall; a tile says its time in words', async () => {
+  const dashboard = await createDashboard('Ranged', VIEWS.slice(0, 4));
+  const { page, faults } = await open(dashboard.path);
+  const tile = page.getByRole('region', { name: 'Sign-ups', exact: true });
+  await shown(tile.getByText(/1 Feb.* 1 Mar 2026/));
+  const asked: string[] = [];
+  page.on('request', (request) => {
+    if (request.url().includes('/tiles/')) asked.push(new URL(request.url()).search);
+  });
+  await tabTo(page, page.getByLabel('Range of the dashboard'));
+  await page.keyboard.type('Last 12');
+  await eventually(() => page.getByText('Last 12 months').filter({ visible: true }).count()).toBe(4);
+  // The first letters choose others.
+  expect(asked.slice(-4)).toEqual(Array.from({ length: 4 }, () => '?range=12m'));
+  expect(page.url()).toContain('range=12m');
+  const href = await tile.getByRole('link', { name: 'Sign-ups' }).getAttribute('href');
+  expect(new URLSearchParams(href?.split('?')[1]).get('range')).toBe('12m');
+  expect(href).not.toContain('startDate');
+  // Nothing on a tile is moved or pressed but the names of its lines.
+  expect(await page.locator('.tile').locator('summary, input, button:not(.legend button)').count()).toBe(0);
+  const wall = await openWall({ ...dashboard, range: '&range=12m' });
+  await eventually(() => wall.page.getByText('Last 12 months').count()).toBe(4);
+  expect(await wall.page.evaluate('location.hash')).toBe(`${dashboard.path}?range=12m`);
+  expect([...faults, ...wall.faults]).toEqual([]);
+});
+
+/** What of a wall does not fit: the page, or the name of a tile. */
+const CUT = `[
+  ...(document.documentElement.scrollHeight > innerHeight || document.documentElement.scrollWidth > innerWidth ? ['page'] : []),
+  ...[...document.querySelectorAll('.tile-body')]
+    .filter((body) => body.scrollHeight > body.clientHeight + 1 || body.scrollWidth > body.clientWidth + 1)
+    .map((body) => body.parentElement.getAttribute('aria-label')),
+]`;
+
+test('a wall with all reports and a note fits a screen and a larger one, without scrolling or cutting', async () => {
+  const { key, path, views } = await createDashboard('Hall', VIEWS);
+  const tiles = [
+    ...views.map((view, index) => ({ view, width: index === 0 ? 2 : 1 })),
+    { note: 'Two\nlines', width: 1 },
+  ];
+  const { url } = pipeline.services['query-api'];
+  const headers = { authorization: `Bearer ${pipeline.key}`, 'content-type': 'application/json' };
+  const response = await fetch(`${url}/${path.slice(2)}`, {
+    method: 'PATCH',
+    headers,
+    body: JSON.stringify({ tiles }),
+  });
+  expect(response.status).toBe(200);
+  const wall = await openWall({ key, path });
+  for (const [width, height] of [
+    [1920, 1080],
+    [3840, 2160],
+  ] as const) {
+    await wall.page.setViewportSize({ width, height });
+    await shown(wall.page.getByRole('img', { name: 'Chart of Sign-ups' }).locator('canvas'));
+    await shown(wall.page.getByText('Two'));
+    await eventually(() => wall.page.getByText('Loading …').count()).toBe(0);
+    // A chart takes the new size a moment later.
+    await eventually(() => wall.page.evaluate(CUT)).toEqual([]);
+    await takePictures(wall.page, 'wall-fits', `-${width}`);
+  }
+  expect(wall.faults).toEqual([]);
+});
+
+test('dashboards are made of the events that there are, by one click; a note is added by keyboard', async () => {
+  const { page, faults } = await open('#/dashboards');
+  await page.getByRole('button', { name: 'Activation' }).click();
+  await shown(page.getByRole('heading', { level: 1, name: 'Activation' }));
+  await shown(page.getByText('Of those who begin with “signed_up”, how many go on to “paid”'));
+  await shown(page.getByRole('region', { name: 'From beginning to use', exact: true }));
+  await tabTo(page, page.getByRole('button', { name: 'Edit' }));
+  await page.keyboard.press('Enter');
+  await tabTo(page, page.getByLabel('Note', { exact: true }));
+  await page.keyboard.type('<b>Mind</b> the gap');
+  await tabTo(page, page.getByRole('button', { name: 'Add the note' }));
+  await page.keyboard.press('Enter');
+  await shown(page.getByRole('region', { name: '<b>Mind</b> the gap', exact: true }));
+  await eventually(() => page.getByText('Saving …').count()).toBe(0);
+  await page.reload();
+  await shown(page.getByRole('region', { name: '<b>Mind</b> the gap', exact: true }));
+  await page.goto(`${pipeline.services['query-api'].url}/console/#/dashboards`);
+  await page.getByRole('combobox', { name: 'Organization' }).click();
+  await page.getByRole('option', { name: /^org-1/ }).click();
+  await page.getByRole('button', { name: 'Health of an organization' }).click();
+  await shown(page.getByRole('heading', { level: 1, name: 'org-1: health' }));
+  await eventually(() => page.locator('.tile').count()).toBe(5);
   expect(faults).toEqual([]);
 });
 

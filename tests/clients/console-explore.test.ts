@@ -3,7 +3,14 @@ import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
-import { expectAccessible, type Look, openMore, openSignedInConsole, tourOf } from '../kit/clients/console-page.ts';
+import {
+  expectAccessible,
+  type Look,
+  openMore,
+  openSignedInConsole,
+  takePictures,
+  tourOf,
+} from '../kit/clients/console-page.ts';
 import { shown, tabTo, takePicture } from '../kit/clients/pages.ts';
 import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import type { EventPage } from '../kit/records.ts';
@@ -92,9 +99,7 @@ test('two months are compared: the numbers of both, and a legend that has the da
   const { page, faults } = await open(`#/explore?event=signed_up&${MONTHS}&timeZone=UTC`, { zone: 'UTC' });
   await shown(page.getByText('Total 24.'));
   await tabTo(page, page.getByLabel('Compare with'));
-  await page.keyboard.type('The');
-  await tabTo(page, page.getByRole('button', { name: 'Apply' }));
-  await page.keyboard.press('Enter');
+  await page.keyboard.type('the');
   await eventually(() => parametersOf(page)['compare']).toBe('previous');
   const { body } = await pipeline.get<{ total: number; previous: { total: number } }>(
     `/events/series?event=signed_up&${MONTHS}&interval=day&compare=previous`,
@@ -109,6 +114,79 @@ test('two months are compared: the numbers of both, and a legend that has the da
   expect(faults).toEqual([]);
 });
 
+/** The ways of the requests for a chart since the last look, and those that were given up. */
+function chartsOf(page: Page) {
+  const [asked, aborted]: [string[], string[]] = [[], []];
+  const measured = (url: string) => (url.includes('/events/series?') ? [new URL(url).searchParams.get('event')] : []);
+  page.on('request', (request) => asked.push(...measured(request.url()).map(String)));
+  page.on('requestfailed', (request) => aborted.push(...measured(request.url()).map(String)));
+  return { asked, aborted };
+}
+
+test('a chart applies by itself: one entry for a word, no request for half a form, the last change counts', async () => {
+  const { page, faults } = await open(`#/explore?${MONTHS}`, { zone: 'UTC' });
+  await shown(page.getByRole('table', { name: /^Totals/ }));
+  const { asked, aborted } = chartsOf(page);
+  const event = page.getByLabel('Event', { exact: true });
+  await event.click();
+  // What is chosen from the menu is not there yet.
+  await page.keyboard.type('sig', { delay: 20 });
+  await shown(page.getByRole('option', { name: /^signed_up/ }));
+  // Longer than the form waits.
+  await page.waitForTimeout(400);
+  await page.keyboard.type('ned_up', { delay: 20 });
+  await shown(page.getByText('Total 24.'));
+  expect(asked).toEqual(['signed_up']);
+  // Half a form asks for nothing, and says what is missing.
+  await page.getByLabel('Measure').selectOption('Sum of …');
+  const form = page.getByRole('form', { name: 'Filters' });
+  await shown(form.getByText('Choose a number property.'));
+  await page.getByRole('button', { name: 'Add a filter' }).click();
+  await page.getByLabel('Property or field').fill('plan');
+  await shown(form.getByText('Choose a number property. Choose a value of plan.'));
+  await page.keyboard.press('Enter');
+  await page.getByRole('button', { name: 'Remove the filter' }).click();
+  await page.getByLabel('Measure').selectOption('Distinct users');
+  await shown(page.getByText('Total 20.'));
+  expect(asked).toEqual(['signed_up', 'signed_up']);
+  // A response that is overtaken is given up. Enter asks at once.
+  const held = Promise.withResolvers<void>();
+  await page.route('**/events/series?*event=paid*', async (route) => {
+    await held.promise;
+    await route.continue().catch(() => undefined);
+  });
+  await event.fill('paid');
+  await page.keyboard.press('Enter');
+  await eventually(() => asked.at(-1)).toBe('paid');
+  await event.fill('signed_up');
+  await page.keyboard.press('Enter');
+  await eventually(() => aborted).toEqual(['paid']);
+  held.resolve();
+  await shown(page.getByText('Total 20.'));
+  expect(parametersOf(page)).toMatchObject({ event: 'signed_up', measure: 'users' });
+  // Back goes from one thing that was changed to the one before.
+  await page.goBack();
+  await eventually(() => event.inputValue()).toBe('paid');
+  await page.goBack();
+  await eventually(() => event.inputValue()).toBe('signed_up');
+  await page.goBack();
+  await eventually(() => parametersOf(page)['measure']).toBe(undefined);
+  expect(await event.inputValue()).toBe('signed_up');
+  await page.goBack();
+  await eventually(() => event.inputValue()).toBe('');
+  // What is typed with pauses, for which there is no menu, is one entry.
+  await page.goto(`${pipeline.services['query-api'].url}/console/#/explore?report=values&property=event&${MONTHS}`);
+  await shown(page.getByRole('table', { name: /^Values of Event/ }));
+  await page.getByText('More', { exact: true }).click();
+  for (const typed of ['p', 'pa']) {
+    await page.getByLabel('Values begin with').fill(typed);
+    await eventually(() => parametersOf(page)['prefix']).toBe(typed);
+  }
+  await page.goBack();
+  await eventually(() => parametersOf(page)['prefix']).toBe(undefined);
+  expect(faults).toEqual([]);
+});
+
 test('the range says Custom exactly while days count', async () => {
   const { page, faults } = await open('#/explore?range=7d');
   const range = page.getByLabel('Range');
@@ -117,11 +195,14 @@ test('the range says Custom exactly while days count', async () => {
   await range.selectOption('Custom');
   await page.getByLabel('From').fill('2026-02-01');
   await page.getByLabel('To', { exact: true }).fill('2026-02-28');
-  await page.getByRole('button', { name: 'Apply' }).click();
+  await page.keyboard.press('Enter');
   await eventually(() => parametersOf(page)).toEqual({ startDate: '2026-02-01', endDate: '2026-02-28' });
   expect(await range.inputValue()).toBe('custom');
-  await page.goBack();
-  await eventually(() => range.inputValue()).toBe('7d');
+  // What was changed in between may be entries, too.
+  await until('the days to be gone', async () => {
+    await page.goBack();
+    return (await range.inputValue()) === '7d';
+  });
   expect(await page.getByLabel('From').count()).toBe(0);
   expect(faults).toEqual([]);
 });
@@ -130,7 +211,7 @@ test('a funnel is built, reordered and broken down by keyboard alone; a step ope
   const { page, faults } = await open(`#/explore?${MONTHS}`, { zone: 'UTC' });
   await tabTo(page, page.getByRole('link', { name: 'Funnel' }));
   await page.keyboard.press('Enter');
-  await shown(page.getByText('Choose at least two steps, and apply.'));
+  await shown(page.getByText('Choose an event for step 1 and step 2.'));
   await tabTo(page, page.getByLabel('Step 1', { exact: true }));
   await page.keyboard.type('pai');
   await shown(page.getByRole('option', { name: /^paid/ }));
@@ -238,7 +319,6 @@ test('a chart is broken down by a property through the menus; a number of a day 
   const { page, faults } = await open(`#/explore?event=signed_up&${MONTHS}&interval=week`, { zone: 'UTC' });
   await page.getByLabel('Break down by').fill('pl');
   await page.getByRole('option', { name: /^plan/ }).click();
-  await page.getByRole('button', { name: 'Apply' }).click();
   await eventually(() => parametersOf(page)['groupBy']).toBe('properties.plan');
   await shown(page.getByRole('table', { name: 'Totals of Events by plan' }).getByRole('link', { name: 'pro' }));
   await openMore(page);
@@ -276,7 +356,6 @@ function countedClicks(page: Page) {
       await target.selectOption(option);
       count += 2;
     },
-    apply: () => click(page.getByRole('button', { name: 'Apply' })),
     /** Returns how many there were since the last call. */
     clicks() {
       const since = count;
@@ -290,13 +369,12 @@ test('features by plan, sign-ups by country and retention of organizations by pl
   const { page, faults } = await openSignedInConsole({ pipeline: owners, browser }, `#/explore?${MONTHS}`, {
     zone: 'UTC',
   });
-  const { click, choose, select, apply, clicks } = countedClicks(page);
+  const { click, choose, select, clicks } = countedClicks(page);
   await choose('Event', /^feature_used /);
   await click(page.getByLabel('Break down by'));
   await shown(page.getByRole('group', { name: 'User properties' }).getByRole('option', { name: /^User: country / }));
   await expectAccessible(page, 'explore-owners-menu');
   await click(page.getByRole('option', { name: /^Organization: plan / }));
-  await apply();
   await eventually(() => cellsOf(page, 'Totals of Events by Organization: plan')).toEqual([
     ['pro', '3'],
     ['free', '1'],
@@ -307,7 +385,6 @@ test('features by plan, sign-ups by country and retention of organizations by pl
   await click(page.getByRole('button', { name: 'Add a filter' }));
   await choose('Property or field', /^Organization: plan /);
   await choose('Value', /^free /);
-  await apply();
   await shown(page.getByText('Total 1.'));
   expect(clicks()).toBeLessThanOrEqual(6);
   expect(parametersOf(page)).toMatchObject({ event: 'feature_used', 'organization.properties.plan': 'free' });
@@ -326,7 +403,6 @@ test('features by plan, sign-ups by country and retention of organizations by pl
   await choose('Event', /^signed_up /);
   await choose('Break down by', /^User: country /);
   await takePicture(page, 'explore-owners-form');
-  await apply();
   await eventually(() => cellsOf(page, 'Totals of Events by User: country')).toEqual([
     ['CH', '4'],
     ['DE', '2'],
@@ -340,7 +416,6 @@ test('features by plan, sign-ups by country and retention of organizations by pl
   await click(page.getByRole('link', { name: 'Retention' }));
   await select(page.getByLabel('Who comes back'), 'Organizations');
   await choose('Break down by', /^Organization: plan /);
-  await apply();
   const groups = async () =>
     (await cellsOf(page, /^Organizations by Organization: plan/)).map((row) => row.slice(0, 4));
   await eventually(groups).toEqual([
@@ -365,9 +440,31 @@ test('features by plan, sign-ups by country and retention of organizations by pl
   expect(faults).toEqual([]);
 });
 
+test('a funnel by plan is built by eight clicks', async () => {
+  const { page, faults } = await openSignedInConsole({ pipeline: owners, browser }, `#/explore?${MONTHS}`, {
+    zone: 'UTC',
+  });
+  const { click, choose, clicks } = countedClicks(page);
+  await click(page.getByRole('link', { name: 'Funnel' }));
+  await choose('Step 1', /^signed_up \d/);
+  await choose('Step 2', /^feature_used \d/);
+  await choose('Break down by', /^Organization: plan .*%$/);
+  await shown(page.getByRole('table', { name: /, by Organization: plan/ }).getByRole('rowheader', { name: 'pro' }));
+  expect(clicks()).toBeLessThanOrEqual(8);
+  // A field with a value is changed and emptied by the pointer alone.
+  await choose('Break down by', /^User: country /);
+  await shown(page.getByRole('table', { name: /, by User: country/ }).getByRole('rowheader', { name: 'CH' }));
+  await choose('Break down by', /nothing/);
+  await eventually(() => page.getByRole('table', { name: /, by / }).count()).toBe(0);
+  await takePictures(page, 'explore-funnel');
+  await page.setViewportSize({ width: 390, height: 844 });
+  await takePictures(page, 'explore-funnel', '-390');
+  expect(faults).toEqual([]);
+});
+
 test('the funnel of one segment against the rest, and who did not do something, are seen by few clicks', async () => {
   const { page, faults } = await openSignedInConsole({ pipeline: owners, browser }, '#/segments', { zone: 'UTC' });
-  const { click, choose, select, apply, clicks } = countedClicks(page);
+  const { click, choose, select, clicks } = countedClicks(page);
   const form = page.getByRole('form', { name: 'New segment' });
   await form.getByLabel('Name').fill('on-pro');
   await select(form.getByLabel('Of'), 'Organizations');
@@ -385,14 +482,12 @@ test('the funnel of one segment against the rest, and who did not do something, 
   await select(page.getByLabel('Range'), 'Custom');
   await page.getByLabel('From').fill('2026-02-01');
   await page.getByLabel('To', { exact: true }).fill('2026-02-28');
-  await apply();
   const people = async () => (await cellsOf(page, /^Users at each step$/)).map(([step, count]) => [step, count]);
   await eventually(people).toEqual([
     ['1. signed_up', '3'],
     ['2. feature_used', '3'],
   ]);
   await select(page.getByLabel('Operator'), 'is not');
-  await apply();
   await eventually(people).toEqual([
     ['1. signed_up', '3'],
     ['2. feature_used', '1'],
@@ -571,6 +666,33 @@ test('a name of the legend hides its line by keyboard, and shows it again; the b
   ]);
   await page.keyboard.press('Space');
   await eventually(names).toEqual(all);
+  expect(faults).toEqual([]);
+});
+
+test('bars of many groups are stacked or charts of their own; legends of a funnel and a curve fade and hide', async () => {
+  const { page, faults } = await open(`#/explore?${MONTHS}&groupBy=event,properties.plan&form=bar`, { zone: 'UTC' });
+  await shown(page.getByText('More than four groups are stacked.'));
+  await shown(page.locator('.chart canvas'));
+  const show = (query: string) =>
+    page.goto(`${pipeline.services['query-api'].url}/console/#/explore?${query}&${MONTHS}`);
+  await show('event=signed_up&measure=avg:properties.amount&groupBy=userId&form=bar');
+  await shown(page.getByText('More than four groups have a chart each, with one scale.'));
+  expect(await page.locator('.small-charts figure').count()).toBeGreaterThan(4);
+  await expectAccessible(page, 'explore-small-charts');
+  for (const [query, list, drawn, count] of [
+    ['report=funnel&steps=signed_up,paid', 'Groups of the funnel', '.bar-of', 2],
+    ['report=retention&event=signed_up&interval=week', 'Groups of the curve', '.curve', 1],
+  ] as const) {
+    await show(`${query}&groupBy=properties.plan`);
+    const name = page.getByRole('list', { name: list }).getByRole('button', { name: 'pro', exact: true });
+    await name.hover();
+    await eventually(() => page.locator(`${drawn}.faded`).count()).toBe(count);
+    await tabTo(page, name);
+    await page.keyboard.press('Space');
+    await eventually(() => page.locator(drawn).count()).toBe(count);
+    await page.keyboard.press('Space');
+    await eventually(() => page.locator(drawn).count()).toBe(2 * count);
+  }
   expect(faults).toEqual([]);
 });
 

@@ -73,7 +73,7 @@ test('a view that was opened is changed, also after its form was, or saved as a 
   await page.getByRole('link', { name: 'Changed' }).click();
   await shown(page.getByText('Total 2.'));
   await page.getByLabel('Event', { exact: true }).fill('signed_up');
-  await page.getByRole('button', { name: 'Apply' }).click();
+  await page.keyboard.press('Enter');
   await shown(page.getByText('Total 1.'));
   await press(page, 'Update “Changed”');
   await shown(page.getByText('Saved as “Changed”'));
@@ -81,7 +81,7 @@ test('a view that was opened is changed, also after its form was, or saved as a 
   await eventually(stored).toMatchObject([{ id, parameters: { event: 'signed_up', timeZone: 'Europe/Berlin' } }]);
   // Another report is not the one that was saved.
   await page.getByLabel('Event', { exact: true }).fill('paid');
-  await page.getByRole('button', { name: 'Apply' }).click();
+  await page.keyboard.press('Enter');
   await shown(page.getByText('Total 2.'));
   expect(await page.getByText('Saved as “Changed”').count()).toBe(0);
   await page.goBack();
@@ -104,6 +104,36 @@ test('a view that was opened is changed, also after its form was, or saved as a 
   await shown(page.getByText('Total 1.'));
   await shown(page.getByRole('button', { name: 'Save as a new view' }));
   expect(await page.getByRole('button', { name: /^Update/ }).count()).toBe(0);
+  expect(faults).toEqual([]);
+});
+
+test('a view is saved on a new dashboard and on one that there is, by keyboard', async () => {
+  const { page, faults } = await openSignedInConsole(
+    { pipeline, browser },
+    '#/explore?event=paid&range=7d&form=number',
+  );
+  await shown(page.getByText('Total 2.'));
+  for (const [name, dashboard] of [
+    ['First', 'a new one'],
+    ['Second', 'First'],
+  ] as const) {
+    await press(page, 'Save');
+    await page.keyboard.type(name);
+    await page.keyboard.press('Tab');
+    await eventually(() => page.getByLabel('on dashboard').locator('option').allTextContents()).toContain(dashboard);
+    await page.keyboard.type(dashboard);
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await shown(page.getByText(`Saved as “${name}” in Views and on First.`));
+  }
+  await page.getByRole('status').getByRole('link', { name: 'First' }).click();
+  await eventually(() => tilesOf(page)).toEqual(['First', 'Second']);
+  const { url } = pipeline.services['query-api'];
+  const headers = { authorization: `Bearer ${pipeline.key}` };
+  const own = [`${url}/${new URL(page.url()).hash.slice(2)}`];
+  const { body } = await pipeline.get<{ views: { id: string }[] }>('/views');
+  for (const path of [...own, ...body.views.map(({ id }) => `${url}/views/${id}`)])
+    await fetch(path, { method: 'DELETE', headers });
   expect(faults).toEqual([]);
 });
 

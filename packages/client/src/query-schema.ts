@@ -536,20 +536,24 @@ export interface components {
         };
         NewDashboard: {
             name: string;
-            /** @description The views, in their order. */
+            /** @description The views and notes, in their order. */
             tiles?: {
                 /** Format: uuid */
-                view: string;
+                view?: string;
+                /** @description A text in place of a view. */
+                note?: string;
                 /** @description How many columns it takes. */
                 width: 1 | 2;
             }[];
         };
         DashboardChange: {
             name?: string;
-            /** @description The views, in their order. */
+            /** @description The views and notes, in their order. */
             tiles?: {
                 /** Format: uuid */
-                view: string;
+                view?: string;
+                /** @description A text in place of a view. */
+                note?: string;
                 /** @description How many columns it takes. */
                 width: 1 | 2;
             }[];
@@ -1222,7 +1226,8 @@ export interface components {
             createdAt: string;
             tiles: {
                 /** Format: uuid */
-                view: string;
+                view?: string;
+                note?: string;
                 width: number;
             }[];
             /** Format: date-time */
@@ -1235,8 +1240,10 @@ export interface components {
             /** Format: date-time */
             createdAt: string;
             tiles: {
-                /** Format: uuid */
-                view: string;
+                /** @description `null`: the tile is a note. */
+                view: string | null;
+                /** @description The text of a note; `null`: the tile is a view. */
+                note: string | null;
                 width: number;
                 /** @description That of the view; `null`: the view was deleted. */
                 name: string | null;

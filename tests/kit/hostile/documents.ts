@@ -62,10 +62,14 @@ const viewDoor = (method: 'POST' | 'PATCH'): Door =>
 function dashboard(values: Values, random: Random): object {
   const count = values.get('dashboardTiles');
   const unknown = (index: number) => ({ view: `0197c0de-0000-7000-8000-${String(index).padStart(12, '0')}`, width: 1 });
-  const known = [{ view: '{view}', width: 2 }];
+  const note = { note: textOfLength(random, values.get('dashboardNote') ?? ORDINARY_CHARACTERS), width: 1 };
+  const known = [{ view: '{view}', width: 2 }, note];
   return {
     name: nameOf(values, random),
-    tiles: count === undefined ? known : [...known, ...Array.from({ length: count - 1 }, (_, index) => unknown(index))],
+    tiles:
+      count === undefined
+        ? known
+        : [...known, ...Array.from({ length: count - known.length }, (_, index) => unknown(index))],
   };
 }
 
@@ -77,7 +81,7 @@ const dashboardDoor = (method: 'POST' | 'PATCH'): Door =>
         ? { method, path: '/dashboards', undo: '/dashboards/{id}' }
         : { method, path: '/dashboards/{dashboard}' }),
     },
-    limits: ['viewName', 'dashboardTiles'],
+    limits: ['viewName', 'dashboardTiles', 'dashboardNote'],
     bodyLimit: 'viewBody',
     body: dashboard,
     answered: orInvalid(method === 'POST' ? CREATED : CHANGED),
@@ -164,7 +168,7 @@ export const DOCUMENT_DOORS: Doors = {
   'PATCH /dashboards/{id}': dashboardDoor('PATCH'),
   'DELETE /dashboards/{id}': plainDoor({ service: 'query-api', method: 'DELETE', path: '/dashboards/{view}' }, [404]),
   'GET /dashboards/{id}/tiles/{view}': plainDoor(
-    { service: 'query-api', method: 'GET', path: '/dashboards/{dashboard}/tiles/{view}', headers: withLink },
+    { service: 'query-api', method: 'GET', path: '/dashboards/{dashboard}/tiles/{view}?range=999m', headers: withLink },
     // Another request may have changed the tiles, or what the view reads; its report may be too expensive.
     [200, 400, 404],
   ),

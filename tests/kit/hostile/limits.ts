@@ -49,6 +49,7 @@ import { SEGMENT_BODY_BYTES_MAX } from '@sluice/query-api/manage/segments/segmen
 import {
   DASHBOARDS_MAX,
   LINKS_MAX,
+  NOTE_CHARACTERS_MAX,
   PARAMETER_CHARACTERS_MAX,
   PARAMETERS_MAX,
   TILES_MAX,
@@ -489,6 +490,7 @@ const VIEW_LIMITS = {
   dashboardTiles: { title: 'tiles of a dashboard', max: TILES_MAX, unit: '', beyond: 'invalid_request' },
   dashboardLinks: { title: 'links of a dashboard', max: LINKS_MAX, unit: '', beyond: 'invalid_request' },
   viewBody: { title: 'body', max: VIEW_BODY_BYTES_MAX, unit: 'bytes', beyond: 'body_too_large' },
+  dashboardNote: { title: '`note` of a tile', max: NOTE_CHARACTERS_MAX, unit: 'characters', beyond: 'invalid_request' },
   viewName: { title: '`name`', max: VIEW_NAME_CHARACTERS_MAX, unit: 'characters', beyond: 'invalid_request' },
   viewParameters: { title: 'members of `parameters`', max: PARAMETERS_MAX, unit: '', beyond: 'invalid_request' },
   viewParameter: {

@@ -80,6 +80,21 @@ export function startOf(range: string, timeZone: string, now: Date): Date {
   return new Date(startOfDate(timeZone, first));
 }
 
+/** The clocks of a browser and of query-api may differ by so many milliseconds, and numbers be so old. */
+const NOW_MS = 600_000;
+
+/** What a report reads is of, as a person says it: `Last 30 days` if it ends now, its first and last day otherwise. */
+export function labelOfTime(startDate: string, endDate: string | null, timeZone: string, now: Date): string {
+  const [start, end] = [Date.parse(startDate), endDate === null ? now.getTime() : Date.parse(endDate)];
+  if (Math.abs(now.getTime() - end) < NOW_MS) {
+    // Days of a view without a time zone are of UTC.
+    const begins = (name: string) => [timeZone, 'UTC'].map((zone) => startOf(name, zone, new Date(end)).getTime());
+    const range = Object.entries(RANGES).find(([name]) => begins(name).includes(start));
+    if (range) return range[1].label;
+  }
+  return new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone }).formatRange(start, end);
+}
+
 /** How many hours the dates of a report span, to now without an end; `NaN` where a date is none. */
 export function hoursOf(query: URLSearchParams, now: Date): number {
   const end = query.get('endDate');

@@ -32,6 +32,12 @@ function decoded(text: string): string {
   }
 }
 
+/** Shows another address: as one more entry of the history, or in place of the last one. */
+export function goTo(href: string, inPlace: boolean): void {
+  if (inPlace) location.replace(href);
+  else location.hash = href;
+}
+
 /** What the address shows now. */
 export const route = signal<Route>({ path: [], params: new URLSearchParams() });
 

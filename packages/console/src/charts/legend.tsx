@@ -1,4 +1,4 @@
-import type { Line } from './series.ts';
+import { useMemo, useState } from 'preact/hooks';
 
 /** A chart has ten groups unless the address says otherwise, and a line for all others. */
 const COLORS = 11;
@@ -11,35 +11,55 @@ export function strokeOf(index: number): { readonly color: number; readonly dash
   return { color: index % COLORS, dash: Math.floor(index / COLORS) % DASHES.length };
 }
 
-interface LegendProps {
-  readonly lines: readonly Line[];
-  /** The lines that are not drawn, by index. */
+/** Which of the things that a drawing names are not drawn. */
+export interface Hiding {
+  /** By index. */
   readonly hidden: ReadonlySet<number>;
-  /** Hides the lines of a name, or shows them again. */
-  readonly onToggle: (name: string) => void;
-  /** Somebody points at the name of a line, or at none any more. */
+  /** Hides what has a name, or shows it again. */
+  readonly toggle: (name: string) => void;
+}
+
+/** Remembers what is hidden by its name: numbers that are read again are other lines. */
+export function useHiding(names: readonly string[]): Hiding {
+  const [hiddenNames, setHiddenNames] = useState<readonly string[]>([]);
+  const hidden = useMemo(
+    () => new Set(names.flatMap((name, index) => (hiddenNames.includes(name) ? [index] : []))),
+    [names, hiddenNames],
+  );
+  return {
+    hidden,
+    toggle: (name) =>
+      setHiddenNames(hiddenNames.includes(name) ? hiddenNames.filter((one) => one !== name) : [...hiddenNames, name]),
+  };
+}
+
+interface LegendProps extends Hiding {
+  readonly names: readonly string[];
+  /** What they are names of, such as `Lines of the chart`. */
+  readonly label: string;
+  /** Somebody points at a name, by its index, or at none any more. */
   readonly onPoint: (index: number | undefined) => void;
 }
 
-/** Which line of a chart is which. Pointing at a name fades the other lines, a click hides its own. */
-export function Legend({ lines, hidden, onToggle, onPoint }: LegendProps) {
+/** What of a drawing is which. Pointing at a name fades the others, a click hides what it names. */
+export function Legend({ names, label, hidden, toggle, onPoint }: LegendProps) {
   return (
-    <ul class="legend" aria-label="Lines of the chart">
-      {lines.map(({ label }, index) => (
+    <ul class="legend" aria-label={label}>
+      {names.map((name, index) => (
         <li key={index}>
           <button
             type="button"
             class="quiet"
             aria-pressed={!hidden.has(index)}
-            title={hidden.has(index) ? 'Show this line' : 'Hide this line'}
-            onClick={() => onToggle(label)}
+            title={hidden.has(index) ? 'Show it' : 'Hide it'}
+            onClick={() => toggle(name)}
             onPointerEnter={() => onPoint(index)}
             onPointerLeave={() => onPoint(undefined)}
             onFocus={() => onPoint(index)}
             onBlur={() => onPoint(undefined)}
           >
             <Swatch index={index} />
-            <bdi>{label}</bdi>
+            <bdi>{name}</bdi>
           </button>
         </li>
       ))}

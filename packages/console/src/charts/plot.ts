@@ -4,9 +4,18 @@ import { endsOf, ticksOf } from './buckets.ts';
 import { strokeOf } from './legend.tsx';
 import { type Drawn, drawnSeries, type Palette, shownLines } from './plot-series.ts';
 
-const HEIGHT = 320;
+/** The size of text on the page that sizes of the axes are for, in pixels: a wall has larger text. */
+const TEXT_SIZE = 15;
 
-const AXIS_FONT = '12px system-ui, sans-serif';
+/** Returns how much larger than usual text is. */
+function scaleOfText(): number {
+  return Number.parseFloat(getComputedStyle(document.documentElement).fontSize) / TEXT_SIZE;
+}
+
+/** Returns the room for a chart in CSS pixels, which the style sheet gives. */
+function sizeOf({ clientWidth, clientHeight }: HTMLElement) {
+  return { width: clientWidth, height: clientHeight };
+}
 
 /** Names on the time axis are so many pixels apart, so that they do not touch. */
 const TICK_WIDTH = 100;
@@ -47,7 +56,7 @@ export interface Plot {
   remove(): void;
 }
 
-/** Draws lines or bars into an element, and draws them again when its width or the color scheme changes. */
+/** Draws lines or bars into an element, and draws them again when its size or the color scheme changes. */
 export function drawPlot(element: HTMLElement, drawn: Drawn, listener: Listener): Plot {
   let owners: readonly number[] = [];
   const create = () => {
@@ -60,7 +69,7 @@ export function drawPlot(element: HTMLElement, drawn: Drawn, listener: Listener)
     plot.destroy();
     plot = create();
   };
-  const resized = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: HEIGHT }));
+  const resized = new ResizeObserver(() => plot.setSize(sizeOf(element)));
   resized.observe(element);
   const dark = matchMedia('(prefers-color-scheme: dark)');
   dark.addEventListener('change', draw);
@@ -102,27 +111,29 @@ function plotOf(element: HTMLElement, drawn: Drawn, { onPoint, onChoose, onZoom 
   const { buckets, interval, timeZone, form } = drawn;
   const colorOf = (name: string) => cssColor(element, name);
   const palette: Palette = { colorOf, hatchOf: (name) => hatched(colorOf(name)) };
-  const axis = { stroke: colorOf('--muted'), font: AXIS_FONT, ticks: { show: false } };
+  const scale = scaleOfText();
+  const axis = { stroke: colorOf('--muted'), font: `${12 * scale}px system-ui, sans-serif`, ticks: { show: false } };
   const nameOf = axisFormat(interval, timeZone);
   const starts = buckets.map((bucket) => Date.parse(bucket) / 1_000);
   const ends = endsOf(buckets, interval).map((ms) => ms / 1_000);
   const { series, data, owners } = drawnSeries(drawn, ends, palette);
   const options: uPlot.Options = {
-    width: element.clientWidth,
-    height: HEIGHT,
+    ...sizeOf(element),
     legend: { show: false },
     cursor: { y: false, drag: { x: onZoom !== undefined, y: false, setScale: false } },
     axes: [
       {
         ...axis,
+        size: 32 * scale,
         grid: { show: false },
         splits: ({ width }) =>
-          ticksOf(buckets, interval, timeZone, width / TICK_WIDTH).map((index) => starts[index] ?? 0),
+          ticksOf(buckets, interval, timeZone, width / (TICK_WIDTH * scale)).map((index) => starts[index] ?? 0),
         values: (_plot, seconds) => seconds.map((second) => nameOf(new Date(second * 1_000))),
       },
       {
         ...axis,
-        size: 60,
+        size: 60 * scale,
+        space: 30 * scale,
         grid: { stroke: colorOf('--line'), width: 1 },
         values: (_plot, values) => values.map((value) => formatNumber(value)),
       },
@@ -131,7 +142,7 @@ function plotOf(element: HTMLElement, drawn: Drawn, { onPoint, onChoose, onZoom 
       x: { range: [starts[0] ?? 0, (form === 'line' ? undefined : ends.at(-1)) ?? endOfAxis(starts, ends)] },
       y: { range: (_plot, min, max) => [Math.min(0, min ?? 0), Math.max(1, max ?? 1) * 1.05] },
     },
-    series: [{}, ...series],
+    series: [{}, ...series.map((one) => ({ ...one, width: (one.width ?? 0) * scale }))],
     hooks: {
       draw: [(plot) => drawMarkers(plot, drawn.markers, colorOf('--text'))],
       ready: [(plot) => followClicks(plot, form, onChoose)],

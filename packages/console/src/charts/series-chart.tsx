@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { formatBucket, formatChange, formatNumber } from '../base/base.ts';
 import { Icon, saveFile } from '../parts/parts.ts';
-import { Legend, Swatch } from './legend.tsx';
+import { Legend, Swatch, useHiding } from './legend.tsx';
 import type { Plot, Pointed } from './plot.ts';
 import type { Drawn, Form } from './plot-series.ts';
 import { type Line, readingOf } from './series.ts';
@@ -20,6 +20,8 @@ interface SeriesChartProps {
   readonly form?: Form;
   /** Times to mark, in milliseconds since 1970. Default: none. */
   readonly markers?: readonly number[];
+  /** Whether there is the picture alone, as on a dashboard. Default: it can be read by keyboard, and saved. */
+  readonly isBare?: boolean;
   /** What it shows, for those who do not see it, and the title of its picture. */
   readonly label: string;
   /** Returns the address of what is behind a bucket. Default: there is none. */
@@ -42,12 +44,9 @@ export function SeriesChart(props: SeriesChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const [pointed, setPointed] = useState<Pointed>();
   const [chosen, setChosen] = useState<number>();
-  const [hiddenNames, setHiddenNames] = useState<readonly string[]>([]);
-  // By name: numbers that are read again are other lines.
-  const hidden = useMemo(
-    () => new Set(lines.flatMap(({ label }, index) => (hiddenNames.includes(label) ? [index] : []))),
-    [lines, hiddenNames],
-  );
+  const names = useMemo(() => lines.map(({ label }) => label), [lines]);
+  const hiding = useHiding(names);
+  const { hidden } = hiding;
   const drawn: Drawn = { buckets, interval, timeZone, lines, hidden, partial, form, markers };
   const { plot, isMissing } = usePlot(place, drawn, { onPoint: setPointed, onChoose: setChosen, onZoom: props.onZoom });
   const nameOf = (index: number) => nameOfBucket(buckets[index], { interval, timeZone, partial });
@@ -55,12 +54,8 @@ export function SeriesChart(props: SeriesChartProps) {
     <figure class="series">
       {lines.length > 1 && (
         <Legend
-          {...{ lines, hidden }}
-          onToggle={(name) =>
-            setHiddenNames(
-              hiddenNames.includes(name) ? hiddenNames.filter((one) => one !== name) : [...hiddenNames, name],
-            )
-          }
+          {...{ names, ...hiding }}
+          label="Lines of the chart"
           onPoint={(index) => void plot.current?.then((drawn) => drawn?.highlight(index))}
         />
       )}
@@ -68,29 +63,31 @@ export function SeriesChart(props: SeriesChartProps) {
         <div class="chart" role="img" aria-label={label} ref={place} />
         {pointed && <Tip {...{ lines, hidden, pointed }} name={nameOf(pointed.index)} />}
       </div>
-      <figcaption>
-        {isMissing && 'The chart could not be loaded: load the page again. '}
-        {chosen !== undefined && chosen < buckets.length && (
-          <Reading {...props} name={nameOf(chosen)} index={chosen} hidden={hidden} />
-        )}
-        <details class="more">
-          <summary title="Read by keyboard, save, all numbers">
-            <Icon of={Ellipsis} />
-            <span class="hidden">More of the chart</span>
-          </summary>
-          <Slider
-            max={buckets.length - 1}
-            value={chosen}
-            textOf={(index) => `${nameOf(index)}: ${textOf(readingOf(lines, hidden, index).slice(0, SPOKEN_MAX))}`}
-            onChoose={(index) => {
-              setChosen(index);
-              void plot.current?.then((drawn) => drawn?.point(index));
-            }}
-          />
-          <PictureButtons plot={plot} label={label} />
-          {props.children}
-        </details>
-      </figcaption>
+      {isMissing && 'The chart could not be loaded: load the page again. '}
+      {!props.isBare && (
+        <figcaption>
+          {chosen !== undefined && chosen < buckets.length && (
+            <Reading {...props} name={nameOf(chosen)} index={chosen} hidden={hidden} />
+          )}
+          <details class="more">
+            <summary title="Read by keyboard, save, all numbers">
+              <Icon of={Ellipsis} />
+              <span class="hidden">More of the chart</span>
+            </summary>
+            <Slider
+              max={buckets.length - 1}
+              value={chosen}
+              textOf={(index) => `${nameOf(index)}: ${textOf(readingOf(lines, hidden, index).slice(0, SPOKEN_MAX))}`}
+              onChoose={(index) => {
+                setChosen(index);
+                void plot.current?.then((drawn) => drawn?.point(index));
+              }}
+            />
+            <PictureButtons plot={plot} label={label} />
+            {props.children}
+          </details>
+        </figcaption>
+      )}
     </figure>
   );
 }

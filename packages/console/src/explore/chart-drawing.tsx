@@ -13,12 +13,23 @@ import {
   toDouble,
   without,
 } from '../base/base.ts';
-import { type Line, linesOf, partialBuckets, SeriesChart, SeriesTable, timeOfBuckets } from '../charts/charts.ts';
+import {
+  type Line,
+  linesOf,
+  partialBuckets,
+  SeriesChart,
+  SeriesTable,
+  SmallCharts,
+  timeOfBuckets,
+} from '../charts/charts.ts';
 import { Figure, Problem, Time, useLoad } from '../parts/parts.ts';
 import { ChartTotals } from './chart-totals.tsx';
 import { type DrawingProps, EmptyHint, partName } from './drawing.tsx';
 import { eventsHref, type Valued } from './drill-down.ts';
 import type { ReportForm } from './reports.ts';
+
+/** The bars of more groups, side by side, cannot be told apart: they are stacked or, where they do not add up, charts of their own. */
+const SIDE_BY_SIDE_MAX = 4;
 
 interface ChartDrawingProps extends DrawingProps<EventSeries> {
   readonly form: ReportForm;
@@ -38,7 +49,11 @@ export function ChartDrawing({ response, params, title, form: chosen, hasTotals,
   const groups = response.groupBy.map(labelOfName).join(' and ');
   const subject = `${labelOfMeasure(measure)}${groups === '' ? '' : ` by ${groups}`}`;
   const isStacked = chosen === 'stacked' && isStackable(measure);
-  const form = chosen === 'stacked' && !isStacked ? 'bar' : chosen;
+  const isMany =
+    isTimed && lines.length > SIDE_BY_SIDE_MAX && (chosen === 'bar' || (chosen === 'stacked' && !isStacked));
+  const form = chosen === 'stacked' && !isStacked ? 'bar' : isMany && isStackable(measure) ? 'stacked' : chosen;
+  const isSmall = isMany && form === 'bar';
+  const label = `Chart of ${title ?? `${subject} by ${interval}`}`;
   const marked = useMarkers(params?.get('markers') ?? '', { startDate, endDate });
   const valuesOf = (line: Line): Valued[] =>
     (line.group ?? []).map((value, index) => [response.groupBy[index] ?? '', value]);
@@ -57,29 +72,35 @@ export function ChartDrawing({ response, params, title, form: chosen, hasTotals,
   return (
     <>
       {chosen === 'stacked' && !isStacked && <p class="notice">{labelOfMeasure(measure)} of groups do not add up.</p>}
+      {isMany && title === undefined && (
+        <p class="muted">More than four groups {isSmall ? 'have a chart each, with one scale.' : 'are stacked.'}</p>
+      )}
       {complete && !total && lines.every((line) => !line.total) && <EmptyHint params={params} />}
       {form === 'number' && (
         <ChartNumbers lines={lines} total={total} previous={toDouble(response.previous?.total ?? null)} />
       )}
       <div class="drawing">
-        {isTimed && form !== 'number' && (
+        {isSmall && <SmallCharts {...{ buckets, interval, timeZone, lines }} label={label} />}
+        {isTimed && !isSmall && form !== 'number' && (
           <SeriesChart
             {...{ buckets, interval, timeZone, lines, partial, form }}
+            isBare={title !== undefined}
             markers={marked.times}
-            label={`Chart of ${title ?? `${subject} by ${interval}`}`}
-            {...(params && {
-              hrefOf: (index: number) => eventsHref(params, timeOfBuckets(response, index)) ?? '',
-              onZoom: (first: number, last: number) => zoomTo(params, timeOfBuckets(response, first, last)),
-            })}
+            label={label}
+            {...(params &&
+              title === undefined && {
+                hrefOf: (index: number) => eventsHref(params, timeOfBuckets(response, index)) ?? '',
+                onZoom: (first: number, last: number) => zoomTo(params, timeOfBuckets(response, first, last)),
+              })}
           >
             {numbers}
           </SeriesChart>
         )}
         {hasTotals && <ChartTotals {...{ response, lines, subject, params, title, valuesOf }} hasBars={!isTimed} />}
       </div>
-      <Markers {...marked} range={{ startDate, endDate }} />
+      {title === undefined && <Markers {...marked} range={{ startDate, endDate }} />}
       {children}
-      {isTimed && form === 'number' && numbers}
+      {isTimed && title === undefined && (form === 'number' || isSmall) && numbers}
     </>
   );
 }

@@ -5,6 +5,7 @@ import {
   type EventValues,
   type Funnel,
   hrefOf,
+  labelOfTime,
   type Retention,
   timeZone,
   without,
@@ -35,20 +36,27 @@ interface ReportNotesProps {
   readonly timeZone?: string;
   readonly complete: boolean;
   readonly exact: boolean;
+  /** Whether the time is said in a few words, as on a dashboard. Default: to the second. */
+  readonly isShort?: boolean;
   /** What else there is to know of the range. */
   readonly note?: string;
 }
 
 /** Says which time the numbers are of, and where they are not all there is. */
-export function ReportNotes({ startDate, endDate, timeZone, complete, exact, note = '' }: ReportNotesProps) {
+export function ReportNotes(props: ReportNotesProps) {
+  const { startDate, endDate, timeZone: zone, complete, exact, isShort = false, note = '' } = props;
   return (
     <>
-      <p class="muted">
-        {startDate !== null && <Time value={startDate} full />} to{' '}
-        {endDate === null ? 'now' : <Time value={endDate} full />}
-        {timeZone && `, ${timeZone}`}
-        {note}
-      </p>
+      {isShort && startDate !== null ? (
+        <p class="muted">{labelOfTime(startDate, endDate, zone ?? timeZone.value, new Date())}</p>
+      ) : (
+        <p class="muted">
+          {startDate !== null && <Time value={startDate} full />} to{' '}
+          {endDate === null ? 'now' : <Time value={endDate} full />}
+          {zone && `, ${zone}`}
+          {note}
+        </p>
+      )}
       {!complete && (
         <p class="notice">
           <strong>Incomplete:</strong> the query ran out of time. Choose a shorter range, or add filters.

@@ -3,6 +3,7 @@ import {
   COUNTS,
   dateIn,
   dayText,
+  goTo,
   hrefOf,
   joinList,
   parseMeasure,
@@ -12,7 +13,6 @@ import {
   splitList,
   startOf,
   timeZone,
-  without,
 } from '../base/base.ts';
 import {
   Combobox,
@@ -27,8 +27,8 @@ import {
   suggestGroups,
   suggestNumbers,
 } from '../filters/filters.ts';
+import { missingOf, moveStep, removeStep, STEPS_MAX, STEPS_MIN, stepsOf, withSteps } from './report-form.ts';
 import type { Report } from './reports.ts';
-import { moveStep, removeStep, STEPS_MAX, STEPS_MIN, stepsOf, withSteps } from './steps.ts';
 
 const COHORT_INTERVALS = [
   ['day', 'Day'],
@@ -48,52 +48,29 @@ const INTERVALS: FieldDescription = {
   ],
 };
 
-/** Who a funnel and retention count. */
-function byField(label: string): FieldDescription {
-  return {
-    name: 'by',
-    label,
-    options: [
-      ['', 'Users'],
-      ['organization', 'Organizations'],
-    ],
-  };
-}
-
-/** The fields of each report, apart from what has more than a value. */
+/** The fields of each report that are behind a button. */
 const FIELDS: Readonly<Record<Report, readonly FieldDescription[]>> = {
   series: [
     INTERVALS,
-    {
-      name: 'compare',
-      label: 'Compare with',
-      options: [
-        ['', 'Nothing'],
-        ['previous', 'The time before'],
-      ],
-    },
     { name: 'groups', label: 'Groups', placeholder: '10' },
     { name: 'markers', label: 'Mark when this happened', placeholder: 'deployed', suggest: suggestEvents },
   ],
-  funnel: [byField('Who goes through it'), { name: 'within', label: 'Within', placeholder: '7d' }],
+  funnel: [{ name: 'within', label: 'Within', placeholder: '7d' }],
   retention: [
-    byField('Who comes back'),
-    EVENT_FIELD,
-    { name: 'returnEvent', label: 'Return event', placeholder: 'the same', suggest: suggestEvents },
     { name: 'interval', label: 'Cohorts by', options: [['', 'Automatic'], ...COHORT_INTERVALS] },
     { name: 'periods', label: 'Intervals', placeholder: '12' },
   ],
-  values: [EVENT_FIELD, { name: 'prefix', label: 'Values begin with' }],
+  values: [{ name: 'prefix', label: 'Values begin with' }],
 };
 
 const RANGE_NAMES = ['range', 'startDate', 'endDate'] as const;
 
-/** The parameters whose controls are below, or elsewhere on the page. */
+/** The parameters whose controls are in the sentence, or elsewhere on the page. */
 const CONTROLLED: Readonly<Record<Report, readonly string[]>> = {
-  series: ['report', 'view', 'form', 'event', 'measure', ...RANGE_NAMES, 'groupBy'],
-  funnel: ['report', 'view', 'steps', ...RANGE_NAMES, 'groupBy'],
-  retention: ['report', 'view', ...RANGE_NAMES, 'groupBy'],
-  values: ['report', 'view', 'property', ...RANGE_NAMES],
+  series: ['report', 'view', 'form', 'measure', 'event', 'groupBy', ...RANGE_NAMES, 'compare'],
+  funnel: ['report', 'view', 'by', 'steps', 'groupBy', ...RANGE_NAMES],
+  retention: ['report', 'view', 'by', 'event', 'returnEvent', 'groupBy', ...RANGE_NAMES],
+  values: ['report', 'view', 'property', 'event', ...RANGE_NAMES],
 };
 
 interface ExploreFormProps {
@@ -101,7 +78,7 @@ interface ExploreFormProps {
   readonly params: URLSearchParams;
 }
 
-/** The one form of all reports: what is counted, in which time, of which events. */
+/** The one form of all reports, which reads as a sentence and applies by itself: what is counted, of what, in which time. */
 export function ExploreForm({ report, params }: ExploreFormProps) {
   return (
     <FilterForm
@@ -110,11 +87,14 @@ export function ExploreForm({ report, params }: ExploreFormProps) {
       stepsOf={(filters) => (report === 'funnel' ? stepsOf(filters).length : 0)}
       controls={{
         names: CONTROLLED[report],
-        render: (filters, onChange) => <Controls report={report} filters={filters} onChange={onChange} />,
+        render: (filters, onChange) => (
+          <div class="sentence">
+            <Sentence report={report} filters={filters} onChange={onChange} />
+          </div>
+        ),
       }}
-      onApply={(applied) => {
-        location.hash = hrefOf(['explore'], applied.get('range') === CUSTOM ? without(applied, 'range') : applied);
-      }}
+      missingOf={(filters) => missingOf(report, filters, params)}
+      onApply={(applied, isAgain) => goTo(hrefOf(['explore'], applied), isAgain)}
     />
   );
 }
@@ -124,42 +104,83 @@ interface ControlProps {
   readonly onChange: (filters: Filters) => void;
 }
 
-function Controls({ report, filters, onChange }: ControlProps & { readonly report: Report }) {
-  const set = (name: string, value: string) => onChange(withFields(filters, { [name]: value }));
-  const groupBy = filters.fields['groupBy'] ?? '';
-  return (
-    <>
-      {report === 'funnel' && <Steps filters={filters} onChange={onChange} />}
-      {report === 'series' && (
+/** What a report shows, with a control in each place that can be another. */
+function Sentence({ report, filters, onChange }: ControlProps & { readonly report: Report }) {
+  const fieldOf = (name: string) => filters.fields[name] ?? '';
+  const set = (name: string) => (value: string) => onChange(withFields(filters, { [name]: value }));
+  const event = <FilterField field={EVENT} value={fieldOf('event')} onChange={set('event')} />;
+  const group = <GroupBox label="Break down by" value={fieldOf('groupBy')} onChange={set('groupBy')} />;
+  const range = <RangeFields filters={filters} onChange={onChange} />;
+  const by = (label: string) => <FilterField field={{ ...BY, label }} value={fieldOf('by')} onChange={set('by')} />;
+  switch (report) {
+    case 'series':
+      return (
         <>
-          <FilterField
-            field={EVENT_FIELD}
-            value={filters.fields['event'] ?? ''}
-            onChange={(value) => set('event', value)}
-          />
-          <MeasureFields value={filters.fields['measure'] ?? ''} onChange={(value) => set('measure', value)} />
+          <MeasureFields value={fieldOf('measure')} onChange={set('measure')} /> of {event} by{' '}
+          <Breakdown value={fieldOf('groupBy')} onChange={set('groupBy')} />, {range}, against{' '}
+          <FilterField field={compareField(filters)} value={fieldOf('compare')} onChange={set('compare')} />
         </>
-      )}
-      {report === 'values' && (
-        <NameBox
-          label="Property"
-          value={filters.fields['property'] ?? ''}
-          suggest={suggestGroups}
-          onChange={(value) => set('property', value)}
-        />
-      )}
-      <RangeFields filters={filters} onChange={onChange} />
-      {report === 'series' && <Breakdown value={groupBy} onChange={(value) => set('groupBy', value)} />}
-      {(report === 'funnel' || report === 'retention') && (
-        <NameBox
-          label="Break down by"
-          value={groupBy}
-          suggest={suggestGroups}
-          onChange={(value) => set('groupBy', value)}
-        />
-      )}
-    </>
-  );
+      );
+    case 'funnel':
+      return (
+        <>
+          {by('Who goes through it')} who did these steps by {group}, {range}
+          <Steps filters={filters} onChange={onChange} />
+        </>
+      );
+    case 'retention':
+      return (
+        <>
+          {by('Who comes back')} who did {event} and came back with{' '}
+          <FilterField field={RETURN_EVENT} value={fieldOf('returnEvent')} onChange={set('returnEvent')} /> by {group},{' '}
+          {range}
+        </>
+      );
+    case 'values':
+      return (
+        <>
+          Values of <GroupBox label="Property" value={fieldOf('property')} onChange={set('property')} /> in {event},{' '}
+          {range}
+        </>
+      );
+  }
+}
+
+const EVENT: FieldDescription = { ...EVENT_FIELD, isLabelHidden: true, placeholder: 'any event' };
+
+const RETURN_EVENT: FieldDescription = {
+  name: 'returnEvent',
+  label: 'Return event',
+  isLabelHidden: true,
+  placeholder: 'the same',
+  suggest: suggestEvents,
+};
+
+/** Who a funnel and retention count. */
+const BY: FieldDescription = {
+  name: 'by',
+  label: 'Who',
+  isLabelHidden: true,
+  options: [
+    ['', 'Users'],
+    ['organization', 'Organizations'],
+  ],
+};
+
+/** What a chart is compared with. */
+function compareField({ fields }: Filters): FieldDescription {
+  const { range = '', startDate = '', endDate = '' } = fields;
+  const length = RANGES[range || RANGE_DEFAULT]?.label.replace('Last ', '');
+  const before = startDate !== '' || endDate !== '' || length === undefined ? 'time' : length;
+  return {
+    name: 'compare',
+    label: 'Compare with',
+    isLabelHidden: true,
+    options: [
+      ['', 'nothing'],
+      ['previous', `the ${before} before`],
+    ],
+  };
 }
 
 function withFields(filters: Filters, changed: Readonly<Record<string, string>>): Filters {
@@ -182,10 +203,16 @@ function MeasureFields({ value, onChange }: FieldProps) {
   };
   return (
     <>
-      <FilterField field={{ name: 'measure', label: 'Measure', options }} value={kind} onChange={choose} />
+      <FilterField
+        field={{ name: 'measure', label: 'Measure', isLabelHidden: true, options }}
+        value={kind}
+        onChange={choose}
+      />
       {property !== undefined && (
         <NameBox
           label="Number property"
+          isLabelHidden
+          placeholder="a number"
           value={property}
           suggest={suggestNumbers}
           onChange={(changed) => onChange(`${kind}:${changed}`)}
@@ -195,7 +222,7 @@ function MeasureFields({ value, onChange }: FieldProps) {
   );
 }
 
-/** The range of a form while days count; no address has it. */
+/** The choice of a range while days count; no address has it. */
 const CUSTOM = 'custom';
 
 const RANGE_OPTIONS = [
@@ -206,7 +233,7 @@ const RANGE_OPTIONS = [
 /** The time: one that ends now, or the days from one to another. */
 function RangeFields({ filters, onChange }: ControlProps) {
   const { range = '', startDate = '', endDate = '' } = filters.fields;
-  const isCustom = range === CUSTOM || startDate !== '' || endDate !== '';
+  const isCustom = startDate !== '' || endDate !== '';
   const choose = (chosen: string) => {
     const now = new Date();
     const dayOf = (time: Date) => dayText(dateIn(timeZone.value, time.getTime()));
@@ -215,16 +242,13 @@ function RangeFields({ filters, onChange }: ControlProps) {
       endDate: dayOf(now),
     };
     onChange(
-      withFields(
-        filters,
-        chosen === CUSTOM ? { range: CUSTOM, ...days } : { range: chosen, startDate: '', endDate: '' },
-      ),
+      withFields(filters, chosen === CUSTOM ? { range: '', ...days } : { range: chosen, startDate: '', endDate: '' }),
     );
   };
   return (
     <>
       <FilterField
-        field={{ name: 'range', label: 'Range', options: RANGE_OPTIONS }}
+        field={{ name: 'range', label: 'Range', isLabelHidden: true, options: RANGE_OPTIONS }}
         value={isCustom ? CUSTOM : range || RANGE_DEFAULT}
         onChange={choose}
       />
@@ -234,11 +258,17 @@ function RangeFields({ filters, onChange }: ControlProps) {
             key={field.name}
             field={field}
             value={filters.fields[field.name] ?? ''}
-            onChange={(value) => onChange(withFields(filters, { range: CUSTOM, [field.name]: value }))}
+            onChange={(value) => onChange(withFields(filters, { [field.name]: value }))}
           />
         ))}
     </>
   );
+}
+
+/** A field for a name that numbers are grouped by. */
+function GroupBox({ label, value, onChange }: FieldProps & { readonly label: string }) {
+  const placeholder = label === 'Property' ? 'a property' : 'nothing';
+  return <NameBox isLabelHidden suggest={suggestGroups} {...{ label, placeholder, value, onChange }} />;
 }
 
 /** Fields for the one or two names that a chart is broken down by. */
@@ -249,19 +279,12 @@ function Breakdown({ value, onChange }: FieldProps) {
     onChange(joinList([...changed, ...more].filter((name) => name !== '')));
   return (
     <>
-      <NameBox
-        label="Break down by"
-        value={first}
-        suggest={suggestGroups}
-        onChange={(changed) => change(changed, second)}
-      />
+      <GroupBox label="Break down by" value={first} onChange={(changed) => change(changed, second)} />
       {(first !== '' || second !== '') && (
-        <NameBox
-          label="Then by"
-          value={second}
-          suggest={suggestGroups}
-          onChange={(changed) => change(first, changed)}
-        />
+        <>
+          {' '}
+          and by <GroupBox label="Then by" value={second} onChange={(changed) => change(first, changed)} />
+        </>
       )}
     </>
   );

@@ -63,15 +63,10 @@ interface ReportViewProps {
   readonly params: URLSearchParams;
 }
 
-const MISSING: Readonly<Partial<Record<Report, string>>> = {
-  funnel: 'Choose at least two steps, and apply.',
-  values: 'Choose a property, and apply.',
-};
-
-/** Loads a report and shows it: the numbers, or what is missing, or what went wrong. Give it the key of its report. */
+/** Loads a report and shows it, or what went wrong; the form says what is missing. Give it the key of its report. */
 function ReportView({ report, params }: ReportViewProps) {
   // With faults query-api is asked all the same, so that all of them are said.
-  if (!isReady(report, params) && faultsOf(params).length === 0) return <p class="notice">{MISSING[report]}</p>;
+  if (!isReady(report, params) && faultsOf(params).length === 0) return null;
   return <LoadedReport report={report} params={params} />;
 }
 

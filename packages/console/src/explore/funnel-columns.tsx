@@ -1,5 +1,6 @@
+import { useMemo, useState } from 'preact/hooks';
 import { type Funnel, formatNumber, formatShare } from '../base/base.ts';
-import { labelOfKey, Swatch, strokeOf } from '../charts/charts.ts';
+import { Legend, labelOfKey, strokeOf, useHiding } from '../charts/charts.ts';
 import { partName } from './drawing.tsx';
 
 /** A group at one step; shares are of its own first step, from 0 to 1. */
@@ -45,32 +46,30 @@ interface FunnelColumnsProps {
 
 /** A funnel as columns, with the lost part of each; a table must have the same numbers. */
 export function FunnelColumns({ response, who, title }: FunnelColumnsProps) {
-  const columns = columnsOf(response);
-  const groups = response.groupBy.length === 0 ? [] : (columns[0]?.bars ?? []);
+  const columns = useMemo(() => columnsOf(response), [response]);
+  const names = useMemo(() => columns[0]?.bars.map(({ label }) => label) ?? [], [columns]);
+  const hiding = useHiding(names);
+  const [pointed, setPointed] = useState<number>();
+  const isGrouped = response.groupBy.length > 0;
   return (
-    <figure class="funnel-columns" role="img" aria-label={partName(`${who} at each step as columns`, title)}>
-      {groups.length > 0 && (
-        <p>
-          {groups.map(({ label }, index) => (
-            <span key={index}>
-              <Swatch index={index} />
-              <bdi>{label}</bdi>
-            </span>
-          ))}
-        </p>
+    <figure class="funnel-columns">
+      {isGrouped && (
+        <Legend {...{ names, ...hiding }} label={partName('Groups of the funnel', title)} onPoint={setPointed} />
       )}
-      <div class="columns">
+      <div class="columns" role="img" aria-label={partName(`${who} at each step as columns`, title)}>
         {columns.map(({ event, bars }, step) => (
           <div key={step}>
             <div class="bars">
-              {bars.map((bar, index) => (
-                <ColumnBar key={index} {...bar} color={index} />
-              ))}
+              {bars.map((bar, index) =>
+                hiding.hidden.has(index) ? null : (
+                  <ColumnBar key={index} {...bar} color={index} isFaded={pointed !== undefined && pointed !== index} />
+                ),
+              )}
             </div>
             <strong>
               {step + 1}. <bdi>{event}</bdi>
             </strong>
-            {groups.length === 0 && bars[0] && <Lost {...bars[0]} before={columns[step - 1]?.bars[0]?.count ?? null} />}
+            {!isGrouped && bars[0] && <Lost {...bars[0]} before={columns[step - 1]?.bars[0]?.count ?? null} />}
           </div>
         ))}
       </div>
@@ -95,11 +94,16 @@ function Lost({ count, before }: Bar & { readonly before: number | null }) {
 /** The room above a column, for its share, in percent of its height. */
 const ABOVE = 14;
 
-function ColumnBar({ label, count, share, lost, color }: Bar & { readonly color: number }) {
+interface ColumnBarProps extends Bar {
+  readonly color: number;
+  readonly isFaded: boolean;
+}
+
+function ColumnBar({ label, count, share, lost, color, isFaded }: ColumnBarProps) {
   const heightOf = (part: number) => (100 - ABOVE) * Math.min(1, Math.max(0, part));
   const top = 100 - heightOf(share + lost);
   return (
-    <span class="bar-of" title={`${label}: ${formatNumber(count)}`}>
+    <span class={isFaded ? 'bar-of faded' : 'bar-of'} title={`${label}: ${formatNumber(count)}`}>
       <svg viewBox="0 0 10 100" preserveAspectRatio="none" aria-hidden="true" class={`color-${strokeOf(color).color}`}>
         <rect class="lost" y={top} width="10" height={heightOf(lost)} />
         <rect y={100 - heightOf(share)} width="10" height={heightOf(share)} />

@@ -1,5 +1,6 @@
+import { useMemo, useState } from 'preact/hooks';
 import { formatShare } from '../base/base.ts';
-import { Swatch, strokeOf } from '../charts/charts.ts';
+import { Legend, strokeOf, useHiding } from '../charts/charts.ts';
 import { partName } from './drawing.tsx';
 
 interface Curve {
@@ -25,6 +26,10 @@ const NAMES_MAX = 13;
 
 /** Which share came back so many intervals later, as a curve; a table must have the same numbers. */
 export function RetentionCurve({ curves, interval, title }: RetentionCurveProps) {
+  const names = useMemo(() => curves.map(({ label }) => label), [curves]);
+  const hiding = useHiding(names);
+  const [pointed, setPointed] = useState<number>();
+  const isFaded = (index: number) => pointed !== undefined && pointed !== index;
   const last = Math.max(1, ...curves.map(({ shares }) => shares.length - 1));
   const x = (period: number) => LEFT + ((RIGHT - LEFT) * period) / last;
   const y = (share: number) => BOTTOM - (BOTTOM - TOP) * share;
@@ -36,14 +41,7 @@ export function RetentionCurve({ curves, interval, title }: RetentionCurveProps)
   return (
     <figure class="retention-curve">
       {curves.length > 1 && (
-        <p>
-          {curves.map(({ label }, index) => (
-            <span key={index}>
-              <Swatch index={index} />
-              <bdi>{label}</bdi>
-            </span>
-          ))}
-        </p>
+        <Legend {...{ names, ...hiding }} label={partName('Groups of the curve', title)} onPoint={setPointed} />
       )}
       <svg
         viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
@@ -65,18 +63,20 @@ export function RetentionCurve({ curves, interval, title }: RetentionCurveProps)
             </text>
           ) : null,
         )}
-        {curves.map(({ label, shares }, index) => (
-          <g key={index} class={`curve color-${strokeOf(index).color}`}>
-            <path d={pathOf(shares)} />
-            {shares.map((share, period) =>
-              share === null ? null : (
-                <circle key={period} cx={x(period)} cy={y(share)} r="3">
-                  <title>{`${label} +${period}: ${formatShare(share)}`}</title>
-                </circle>
-              ),
-            )}
-          </g>
-        ))}
+        {curves.map(({ label, shares }, index) =>
+          hiding.hidden.has(index) ? null : (
+            <g key={index} class={`curve color-${strokeOf(index).color}${isFaded(index) ? ' faded' : ''}`}>
+              <path d={pathOf(shares)} />
+              {shares.map((share, period) =>
+                share === null ? null : (
+                  <circle key={period} cx={x(period)} cy={y(share)} r="3">
+                    <title>{`${label} +${period}: ${formatShare(share)}`}</title>
+                  </circle>
+                ),
+              )}
+            </g>
+          ),
+        )}
       </svg>
     </figure>
   );

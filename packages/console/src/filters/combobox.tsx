@@ -9,6 +9,8 @@ interface ComboboxProps {
   readonly value: string;
   readonly placeholder?: string;
   readonly suggest: Suggest;
+  /** Returns what is suggested for when the list is opened and nothing is typed yet. Default: for nothing, which is all. */
+  readonly openedWith?: (value: string) => string;
   readonly onChange: (value: string) => void;
 }
 
@@ -19,15 +21,27 @@ const PAUSE_MS = 150;
  * A text field with a list of suggestions for what was typed, as the combobox pattern of WAI-ARIA describes: the arrows
  * choose, Enter takes what is chosen, Escape closes the list. Any other text may be typed.
  */
-export function Combobox({ label, isLabelHidden = false, value, placeholder, suggest, onChange }: ComboboxProps) {
+export function Combobox(props: ComboboxProps) {
+  const { label, isLabelHidden = false, value, placeholder, suggest, openedWith = () => '', onChange } = props;
   const id = useId();
   const [isOpen, setIsOpen] = useState(false);
+  const [isTyped, setIsTyped] = useState(false);
   const [active, setActive] = useState(-1);
-  const { text, suggestions, hasFailed } = useSuggestions(isOpen ? value : undefined, suggest);
-  const status = hasFailed ? 'There are no suggestions now.' : `${suggestions.length} suggestions`;
+  const text = isTyped ? value : openedWith(value);
+  const found = useSuggestions(isOpen ? text : undefined, suggest, isTyped ? PAUSE_MS : 0);
+  const status = found.hasFailed ? 'There are no suggestions now.' : `${found.suggestions.length} suggestions`;
+  // Whoever points at a field with a value may want none, too.
+  const suggestions = isTyped || value === '' ? found.suggestions : [nothingIn(placeholder), ...found.suggestions];
+  // A menu of what begins with what was typed: nobody means that beginning.
+  const isChoosing =
+    isOpen &&
+    isTyped &&
+    value !== '' &&
+    (found.text !== value || (suggestions.length > 0 && suggestions.every((one) => one.text !== value)));
   const isShown = isOpen && suggestions.length > 0;
   const close = () => {
     setIsOpen(false);
+    setIsTyped(false);
     setActive(-1);
   };
   const take = ({ text }: Suggestion) => {
@@ -54,11 +68,13 @@ export function Combobox({ label, isLabelHidden = false, value, placeholder, sug
         aria-expanded={isShown}
         aria-controls={isShown ? `${id}-list` : undefined}
         aria-activedescendant={isShown && active >= 0 ? `${id}-${active}` : undefined}
+        data-choosing={isChoosing || undefined}
         value={value}
         placeholder={placeholder}
         onInput={({ currentTarget }) => {
           onChange(currentTarget.value);
           setIsOpen(true);
+          setIsTyped(true);
           setActive(-1);
         }}
         onClick={() => setIsOpen(true)}
@@ -72,24 +88,34 @@ export function Combobox({ label, isLabelHidden = false, value, placeholder, sug
       />
       {isShown && <Suggestions id={id} label={label} suggestions={suggestions} active={active} onTake={take} />}
       <span class="hidden" role="status">
-        {text !== undefined && status}
+        {found.text !== undefined && status}
       </span>
     </div>
   );
 }
 
+/** The choice that empties a field. */
+function nothingIn(placeholder = ''): Suggestion {
+  return { text: '', note: placeholder || 'nothing' };
+}
+
 /** What there is to choose from for a text, or that there was no answer. */
 interface Suggested<Item> {
-  /** The text that they are for, which may have changed since. */
+  /** The text that they are for, which may have changed since; `undefined` for none. */
   readonly text: string | undefined;
   readonly suggestions: readonly Item[];
   readonly hasFailed: boolean;
 }
 
-/** Asks for suggestions while there is a text; one that has been overtaken by another is aborted. */
+/**
+ * Asks for suggestions while there is a text; one that has been overtaken by another is aborted.
+ *
+ * @param pauseMs how long it waits for more of the text, in milliseconds
+ */
 export function useSuggestions<Item extends Suggestion>(
   text: string | undefined,
   suggest: (typed: string, signal: AbortSignal) => Promise<readonly Item[]>,
+  pauseMs = PAUSE_MS,
 ): Suggested<Item> {
   const [found, setFound] = useState<Suggested<Item>>(NOTHING);
   useEffect(() => {
@@ -103,7 +129,7 @@ export function useSuggestions<Item extends Suggestion>(
         if (!controller.signal.aborted) setFound({ text, suggestions: [], hasFailed: true });
       }
     };
-    const timer = setTimeout(() => void run(), PAUSE_MS);
+    const timer = setTimeout(() => void run(), pauseMs);
     return () => {
       clearTimeout(timer);
       controller.abort();

@@ -106,5 +106,7 @@ function ValueField({ condition, of, name, onChange }: ValueFieldProps) {
       />
     );
   }
-  return <Combobox label="Value" isLabelHidden value={value} suggest={suggest} onChange={change} />;
+  // A list gets one more item.
+  const openedWith = (list: string) => (operator === 'in' && list !== '' ? `${list},` : '');
+  return <Combobox label="Value" isLabelHidden {...{ value, suggest, openedWith }} onChange={change} />;
 }

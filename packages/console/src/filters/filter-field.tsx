@@ -6,6 +6,8 @@ import { type Suggest, suggestEvents, valuesOf } from './suggestions.ts';
 export interface FieldDescription {
   readonly name: string;
   readonly label: string;
+  /** Whether the label is only read aloud. Default: it is shown. */
+  readonly isLabelHidden?: boolean;
   readonly placeholder?: string;
   /** The values that it may have, each with its label; without them it is text. */
   readonly options?: readonly (readonly [value: string, label: string])[];
@@ -48,18 +50,14 @@ interface FilterFieldProps {
 
 /** The control of a parameter: a choice, a day, a text, or a text with suggestions. */
 export function FilterField({ field, value, onChange }: FilterFieldProps) {
-  const { label, placeholder, options, suggest } = field;
-  if (suggest) {
-    return (
-      <Combobox label={label} value={value} placeholder={placeholder ?? ''} suggest={suggest} onChange={onChange} />
-    );
-  }
+  const { label, isLabelHidden = false, placeholder = '', options, suggest } = field;
+  if (suggest) return <Combobox {...{ label, isLabelHidden, value, placeholder, suggest, onChange }} />;
   if (options) {
     // What the address has is shown, also where it is none of the choices.
     const all = options.some(([one]) => one === value) ? options : [...options, [value, value] as const];
     return (
       <label>
-        {label}
+        <span class={isLabelHidden ? 'hidden' : undefined}>{label}</span>
         <select value={value} onChange={({ currentTarget }) => onChange(currentTarget.value)}>
           {all.map(([one, text]) => (
             <option key={one} value={one}>
@@ -73,14 +71,22 @@ export function FilterField({ field, value, onChange }: FilterFieldProps) {
   return <TextField {...field} value={value} onChange={onChange} />;
 }
 
-type TextFieldProps = Pick<FieldDescription, 'label' | 'placeholder' | 'isDay'> & Omit<FilterFieldProps, 'field'>;
+type TextFieldProps = Pick<FieldDescription, 'label' | 'isLabelHidden' | 'placeholder' | 'isDay'> &
+  Omit<FilterFieldProps, 'field'>;
 
-function TextField({ label, placeholder, isDay: mayBeDay = false, value, onChange }: TextFieldProps) {
+function TextField({
+  label,
+  isLabelHidden = false,
+  placeholder,
+  isDay: mayBeDay = false,
+  value,
+  onChange,
+}: TextFieldProps) {
   const id = useId();
   const change = ({ currentTarget }: { readonly currentTarget: HTMLInputElement }) => onChange(currentTarget.value);
   return (
     <label for={id}>
-      {label}
+      <span class={isLabelHidden ? 'hidden' : undefined}>{label}</span>
       {mayBeDay && isDay(value) ? (
         <input id={id} type="date" value={value} onInput={change} />
       ) : (

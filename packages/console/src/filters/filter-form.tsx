@@ -1,9 +1,10 @@
 import type { ComponentChildren } from 'preact';
-import { useLayoutEffect, useState } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
 import { ConditionFields } from './condition-fields.tsx';
 import { type FieldDescription, FilterField } from './filter-field.tsx';
-import { type Condition, type Filters, filterParams, parseFilters } from './filter-params.ts';
+import type { Condition, Filters } from './filter-params.ts';
 import type { Subject } from './suggestions.ts';
+import { type Apply, useFilters } from './use-filters.ts';
 
 const NEW_CONDITION: Condition = { name: '', operator: 'eq', value: '' };
 
@@ -16,6 +17,7 @@ interface Controls {
 
 interface FilterFormProps {
   readonly params: URLSearchParams;
+  /** They are behind a button if the form applies by itself. */
   readonly fields: readonly FieldDescription[];
   /** Controls that stand before the fields. Default: none. */
   readonly controls?: Controls;
@@ -23,32 +25,32 @@ interface FilterFormProps {
   readonly of?: Subject;
   /** Returns how many steps there are that a filter may be of. Default: none. */
   readonly stepsOf?: (filters: Filters) => number;
-  readonly onApply: (params: URLSearchParams) => void;
+  /** Returns what is missing or wrong, as sentences. With it the form applies by itself. Default: a button applies it. */
+  readonly missingOf?: (filters: Filters) => readonly string[];
+  readonly onApply: Apply;
 }
 
 /** A form for the parameters of a page: fields, filters, and all others to be removed. */
-export function FilterForm({ params, fields, controls, of = 'event', stepsOf, onApply }: FilterFormProps) {
-  const parse = () => parseFilters(params, [...(controls?.names ?? []), ...fields.map(({ name }) => name)]);
-  const [filters, setFilters] = useState<Filters>(parse);
-  // At once: a later effect would take away what somebody has typed by then.
-  useLayoutEffect(() => setFilters(parse()), [params.toString()]);
+export function FilterForm({ params, fields, controls, of = 'event', stepsOf, missingOf, onApply }: FilterFormProps) {
+  const form = useRef<HTMLFormElement>(null);
+  const names = [...(controls?.names ?? []), ...fields.map(({ name }) => name)];
+  const { filters, setFilters, missing, apply } = useFilters({ form, params, names, missingOf, onApply });
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
-    onApply(filterParams(filters));
+    apply();
   };
+  const inputs = fields.map((field) => (
+    <FilterField
+      key={field.name}
+      field={field}
+      value={filters.fields[field.name] ?? ''}
+      onChange={(value) => setFilters({ ...filters, fields: { ...filters.fields, [field.name]: value } })}
+    />
+  ));
   return (
-    <form class="filters" onSubmit={submit} aria-label="Filters">
-      <div class="fields">
-        {controls?.render(filters, setFilters)}
-        {fields.map((field) => (
-          <FilterField
-            key={field.name}
-            field={field}
-            value={filters.fields[field.name] ?? ''}
-            onChange={(value) => setFilters({ ...filters, fields: { ...filters.fields, [field.name]: value } })}
-          />
-        ))}
-      </div>
+    <form class="filters" ref={form} onSubmit={submit} aria-label="Filters">
+      {controls?.render(filters, setFilters)}
+      {!missingOf && <div class="fields">{inputs}</div>}
       <OtherParameters
         parameters={filters.other}
         onRemove={(index) => setFilters({ ...filters, other: filters.other.toSpliced(index, 1) })}
@@ -59,10 +61,22 @@ export function FilterForm({ params, fields, controls, of = 'event', stepsOf, on
         steps={stepsOf?.(filters) ?? 0}
         onChange={(conditions) => setFilters({ ...filters, conditions })}
       >
-        <button type="submit" class="primary">
+        {/* Enter applies the form in any case. */}
+        <button type="submit" class={missingOf ? 'hidden' : 'primary'} tabIndex={missingOf ? -1 : 0}>
           Apply
         </button>
       </Conditions>
+      {missingOf && (
+        <>
+          <details open={fields.some(({ name }) => params.has(name))}>
+            <summary>More</summary>
+            <div class="fields">{inputs}</div>
+          </details>
+          <p role="status" class="muted">
+            {missing.join(' ')}
+          </p>
+        </>
+      )}
     </form>
   );
 }

@@ -112,6 +112,11 @@ export function filterParams({ fields, conditions, other }: Filters): URLSearchP
   return params;
 }
 
+/** Whether an address has a filter already. */
+export function isApplied({ name, operator, value }: Condition, params: URLSearchParams): boolean {
+  return [parameterOf(name.trim(), operator), `${name.trim()}[${operator}]`].some((one) => params.get(one) === value);
+}
+
 /** Returns the name of a filter's parameter. */
 function parameterOf(name: string, operator: string): string {
   // The `[lt]` of a name that ends so would be its operator.

@@ -8,10 +8,11 @@ export {
   eventFilters,
   type Filters,
   filterParams,
+  isApplied,
   parseFilters,
   stepOf,
   textOfFilters,
   withValue,
 } from './filter-params.ts';
 export { NewestHint, useNewestEvent } from './newest-hint.tsx';
-export { type Suggestion, suggestEvents, suggestGroups, suggestNumbers } from './suggestions.ts';
+export { type Suggestion, suggestEvents, suggestGroups, suggestNumbers, valuesOf } from './suggestions.ts';

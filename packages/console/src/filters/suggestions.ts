@@ -3,11 +3,13 @@ import {
   type EventProperties,
   type EventValues,
   formatCount,
+  formatShare,
   GROUPED_FIELDS,
   getJson,
   getRecords,
   isPropertyName,
   joinList,
+  key,
   labelOfName,
   OWNERS,
   type Owner,
@@ -45,13 +47,29 @@ function pathOf(path: string, typed: string, more: Readonly<Record<string, strin
   return `${path}?${query}`;
 }
 
+/** A menu is the same for so many milliseconds. */
+const KEPT_MS = 60_000;
+
+/** Menus that were read, by the key that has read them and their path. */
+const kept = new Map<string, { readonly body: unknown; readonly until: number }>();
+
+/** Returns a menu of query-api, one that was read within the last minute at once; throws as {@link getRecords} does. */
+async function getMenu<Body>(path: string, signal: AbortSignal): Promise<Body> {
+  const now = Date.now();
+  for (const [name, { until }] of kept) if (until < now) kept.delete(name);
+  const name = `${key.value} ${path}`;
+  const body = kept.get(name)?.body ?? (await getRecords(path, signal));
+  if (!kept.has(name)) kept.set(name, { body, until: now + KEPT_MS });
+  return body as Body;
+}
+
 function countOf(count: number): string {
   return formatCount(count, 'event');
 }
 
 /** Names of events, the most frequent first. */
 export const suggestEvents: Suggest = async (typed, signal) => {
-  const { results } = await getJson<EventNames>(pathOf('events/names', typed), signal);
+  const { results } = await getMenu<EventNames>(pathOf('events/names', typed), signal);
   const counts = new Map<string, number>();
   for (const { event, count } of results) counts.set(event, (counts.get(event) ?? 0) + count);
   return [...counts].map(([text, count]) => ({ text, note: countOf(count) }));
@@ -64,9 +82,13 @@ async function propertiesOf(
   signal: AbortSignal,
   labelOf = labelOfName,
 ): Promise<readonly Suggestion[]> {
-  const { results } = await getJson<EventProperties>(pathOf('events/properties', typed, { of }), signal);
+  const { results } = await getMenu<EventProperties>(pathOf('events/properties', typed, { of }), signal);
   const heading = `${of === 'event' ? 'Event' : OWNERS[of]} properties`;
-  return results.map(({ path, types }) => ({ text: labelOf(path), note: types.join(', '), heading }));
+  return results.map(({ path, types, share }) => ({
+    text: labelOf(path),
+    note: `${types.join(', ')} · ${formatShare(share)}`,
+    heading,
+  }));
 }
 
 /** Returns what was typed of the name of a property of a user or an organization: all of it, or what is behind the `User: `. */
@@ -151,7 +173,7 @@ function suggestSegments(kind: Segment['of'] | undefined): Suggest {
 /** Properties that have numbers. */
 export const suggestNumbers: Suggest = async (typed, signal) => {
   const path = pathOf('events/properties', typed, { limit: String(PROPERTIES_READ) });
-  const { results } = await getJson<EventProperties>(path, signal);
+  const { results } = await getMenu<EventProperties>(path, signal);
   return results
     .filter(({ path, types }) => types.includes('number') && path.startsWith('properties.'))
     .slice(0, SUGGESTIONS_MAX)
@@ -167,7 +189,7 @@ function hasValues(name: string): boolean {
 export function valuesOf(name: string): Suggest {
   return async (typed, signal) => {
     if (!hasValues(name)) return [];
-    const { results } = await getRecords<EventValues>(pathOf('events/values', typed, { property: name }), signal);
+    const { results } = await getMenu<EventValues>(pathOf('events/values', typed, { property: name }), signal);
     return results
       .map(({ value, count }) => ({
         text: typeof value === 'string' ? value : JSON.stringify(value),

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { useId, useLayoutEffect, useRef } from 'preact/hooks';
 
 interface NameFormProps {
@@ -9,12 +10,14 @@ interface NameFormProps {
   /** Whether it is what its page is for. Default: no; a page has one such button. */
   readonly isMain?: boolean;
   readonly onName: (name: string) => Promise<void>;
+  /** What else is asked for. Default: nothing. */
+  readonly children?: ComponentChildren;
   /** Closes the form, as Escape does. Default: the form stays. */
   readonly onCancel?: () => void;
 }
 
 /** Asks for a name. One that opens in place of a button gets the focus. */
-export function NameForm({ label, action, value = '', isMain = false, onName, onCancel }: NameFormProps) {
+export function NameForm({ label, action, value = '', isMain = false, onName, children, onCancel }: NameFormProps) {
   const id = useId();
   const input = useRef<HTMLInputElement>(null);
   // At once: what somebody types next belongs to it.
@@ -38,6 +41,7 @@ export function NameForm({ label, action, value = '', isMain = false, onName, on
     >
       <label for={id}>{label}</label>
       <input id={id} ref={input} defaultValue={value} maxLength={200} autocomplete="off" dir="auto" required />
+      {children}
       <button type="submit" class={isMain ? 'primary' : undefined}>
         {action}
       </button>

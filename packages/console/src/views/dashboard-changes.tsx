@@ -20,7 +20,12 @@ export function useSaved(path: string, loaded: Dashboard) {
   const [waiting, setWaiting] = useState(0);
   const last = useRef<Promise<void>>(Promise.resolve());
   const store = async ({ tiles, ...rest }: Change) => {
-    const body = { ...rest, ...(tiles && { tiles: tiles.map(({ view, width }) => ({ view, width })) }) };
+    const body = {
+      ...rest,
+      ...(tiles && {
+        tiles: tiles.map(({ view, note, width }) => (view === null ? { note, width } : { view, width })),
+      }),
+    };
     try {
       await sendJson(path, 'PATCH', body);
       if (tiles) setStored([...tiles]);
@@ -70,7 +75,7 @@ export function AddView({ tiles, onAdd }: AddViewProps) {
     const view = others.find((view) => view.id === select.current?.value);
     if (!view) return;
     const form = view.parameters['form'] ?? null;
-    onAdd({ view: view.id, width: 1, name: view.name, report: view.report, form });
+    onAdd({ view: view.id, note: null, width: 1, name: view.name, report: view.report, form });
   };
   return (
     <form class="name-form" onSubmit={add}>
@@ -85,6 +90,29 @@ export function AddView({ tiles, onAdd }: AddViewProps) {
       <button type="submit" class="primary">
         Add it
       </button>
+    </form>
+  );
+}
+
+/** Characters of a note at most. */
+const NOTE_MAX = 2_000;
+
+/** Writes a text to stand among the tiles. */
+export function AddNote({ onAdd }: Pick<AddViewProps, 'onAdd'>) {
+  const id = useId();
+  const text = useRef<HTMLTextAreaElement>(null);
+  const add = (event: SubmitEvent) => {
+    event.preventDefault();
+    const note = text.current?.value.trim() ?? '';
+    if (note === '' || !text.current) return;
+    onAdd({ view: null, note, width: 1, name: null, report: null, form: null });
+    text.current.value = '';
+  };
+  return (
+    <form class="name-form" onSubmit={add}>
+      <label for={id}>Note</label>
+      <textarea id={id} ref={text} rows={2} cols={40} maxLength={NOTE_MAX} dir="auto" required />
+      <button type="submit">Add the note</button>
     </form>
   );
 }

@@ -6,19 +6,23 @@ import {
   getAll,
   getJson,
   getRecords,
+  goTo,
   hrefOf,
   pinDashboard,
+  RANGES,
   request,
+  route,
   type StoredDashboard,
   sendJson,
   settings,
   type View,
 } from '../base/base.ts';
 import { ConfirmButton, DocumentTable, LoadState, NameForm, Problem, Time, useLoad } from '../parts/parts.ts';
-import { AddView, useSaved } from './dashboard-changes.tsx';
+import { AddNote, AddView, useSaved } from './dashboard-changes.tsx';
 import { forgetLink, type Link } from './link.ts';
+import { ReadyMade } from './ready-made.tsx';
 import { Share } from './share.tsx';
-import { READ_EVERY_MS, type Read, Tile } from './tile.tsx';
+import { keysOf, nameOfTile, READ_EVERY_MS, type Read, Tile } from './tile.tsx';
 import { Tiles } from './tiles.tsx';
 
 /** The dashboards of the workspace, and a form that makes one. */
@@ -45,6 +49,7 @@ export function DashboardsPage() {
       )}
       {data && data.dashboards.length > 0 && <DashboardTable dashboards={data.dashboards} />}
       {data && <NameForm label="Name of a new dashboard" action="Make it" isMain onName={create} />}
+      {data && <ReadyMade />}
       {failure && <Problem error={failure} />}
     </>
   );
@@ -101,6 +106,7 @@ function OpenDashboard({ path, loaded }: OpenDashboardProps) {
           <bdi>{name}</bdi>
         </h1>
         {isSaving && <span class="muted">Saving …</span>}
+        <RangeChoice dashboard={id} />
         <button
           type="button"
           aria-pressed={settings.value.pinned.includes(id)}
@@ -113,10 +119,15 @@ function OpenDashboard({ path, loaded }: OpenDashboardProps) {
         </button>
       </div>
       {failure && <Problem error={failure} />}
-      {isEdited && <AddView tiles={tiles} onAdd={(tile) => change({ tiles: [...tiles, tile] })} />}
+      {isEdited && (
+        <>
+          <AddView tiles={tiles} onAdd={(tile) => change({ tiles: [...tiles, tile] })} />
+          <AddNote onAdd={(tile) => change({ tiles: [...tiles, tile] })} />
+        </>
+      )}
       {tiles.length === 0 && <p class="muted">There is nothing on this dashboard yet.</p>}
       <Tiles
-        {...{ dashboard: id, tiles, stored, views: saved?.views ?? [], isEdited }}
+        {...{ dashboard: id, tiles, stored, views: saved?.views ?? [], isEdited, range: rangeNow() }}
         onChange={(tiles) => change({ tiles })}
       />
       {isEdited && (
@@ -132,6 +143,34 @@ function OpenDashboard({ path, loaded }: OpenDashboardProps) {
         </>
       )}
     </>
+  );
+}
+
+/** Returns the range of all tiles, which the address has; empty: each has its own. */
+function rangeNow(): string {
+  return route.value.params.get('range') ?? '';
+}
+
+/** Chooses one range for all tiles of a dashboard. */
+function RangeChoice({ dashboard }: { readonly dashboard: string }) {
+  const range = rangeNow();
+  const choose = (chosen: string) => {
+    const params = new URLSearchParams(chosen === '' ? [] : [['range', chosen]]);
+    goTo(hrefOf(['dashboards', dashboard], params), false);
+  };
+  return (
+    <label>
+      <span class="hidden">Range of the dashboard</span>
+      <select value={range} onChange={({ currentTarget }) => choose(currentTarget.value)}>
+        <option value="">Each its own time</option>
+        {Object.entries(RANGES).map(([name, { label }]) => (
+          <option key={name} value={name}>
+            {label}
+          </option>
+        ))}
+        {range !== '' && !Object.hasOwn(RANGES, range) && <option value={range}>{range}</option>}
+      </select>
+    </label>
   );
 }
 
@@ -182,7 +221,7 @@ function PinnedDashboard({ id }: { readonly id: string }) {
       </h2>
       {tiles.length === 0 && <p class="muted">There is nothing on this dashboard yet.</p>}
       <Tiles
-        {...{ dashboard: id, tiles, stored: tiles, views: saved?.views ?? [], isEdited: false }}
+        {...{ dashboard: id, tiles, stored: tiles, views: saved?.views ?? [], isEdited: false, range: '' }}
         onChange={() => undefined}
       />
     </section>
@@ -219,10 +258,10 @@ export function WallPage({ link }: { readonly link: Link }) {
       {!data && !error && <p role="status">Loading …</p>}
       {data?.tiles.length === 0 && <p class="muted">There is nothing on this dashboard yet.</p>}
       {data && (
-        <div class="tiles">
-          {data.tiles.map((tile) => (
-            <section key={tile.view} class={`tile width-${tile.width}`} aria-labelledby={`tile-${tile.view}`}>
-              <Tile {...{ dashboard, tile, read }} params={undefined} />
+        <div class="tiles" style={{ '--columns': columnsOf(data.tiles) }}>
+          {data.tiles.map((tile, index) => (
+            <section key={keysOf(data.tiles)[index]} class={`tile width-${tile.width}`} aria-label={nameOfTile(tile)}>
+              <Tile {...{ dashboard, tile, read, range: rangeNow() }} params={undefined} />
             </section>
           ))}
         </div>
@@ -233,4 +272,14 @@ export function WallPage({ link }: { readonly link: Link }) {
 
 function isRefused(error: Error): boolean {
   return error instanceof ApiError && (error.status === 401 || error.status === 404);
+}
+
+/** How much wider than high a tile of a wall is to be, on a screen of 16 to 9. */
+const TILE_SHAPE = 1.6;
+
+/** Returns in how many columns tiles fill a screen. */
+function columnsOf(tiles: Dashboard['tiles']): number {
+  const cells = tiles.reduce((sum, { width }) => sum + width, 0);
+  const widest = Math.max(1, ...tiles.map(({ width }) => width));
+  return Math.max(widest, Math.round(Math.sqrt((cells * 16) / (9 * TILE_SHAPE))));
 }

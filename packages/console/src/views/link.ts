@@ -1,4 +1,4 @@
-import { parseRoute, type Route } from '../base/base.ts';
+import { hrefOf, parseRoute, type Route, without } from '../base/base.ts';
 
 const ITEM = 'sluice-link';
 
@@ -18,7 +18,7 @@ export function takeLink(): void {
   const key = params.get('key');
   if (page !== 'dashboards' || dashboard === undefined || key === null) return;
   sessionStorage.setItem(ITEM, JSON.stringify({ dashboard, key } satisfies Link));
-  history.replaceState(null, '', location.hash.replace(/\?.*$/s, ''));
+  history.replaceState(null, '', hrefOf(path, without(params, 'key')));
 }
 
 /** Forgets the link that this tab was opened by: from the next address on, a dashboard is that of the console again. */

@@ -19,12 +19,31 @@ import {
   RetentionDrawing,
   ValuesDrawing,
 } from '../explore/explore.ts';
-import { NumberLink, Problem, useLoad } from '../parts/parts.ts';
+import { NumberLink, Problem, Scrollable, useLoad } from '../parts/parts.ts';
 
 /** Numbers are read again so often, in milliseconds. */
 export const READ_EVERY_MS = 60_000;
 
 export type TileOf = Dashboard['tiles'][number];
+
+/** Returns what tells tiles of a dashboard apart, which keeps belonging to a tile that is moved. */
+export function keysOf(tiles: readonly TileOf[]): string[] {
+  const seen = new Map<string, number>();
+  return tiles.map(({ view, note }) => {
+    const key = view ?? `note ${note}`;
+    const count = seen.get(key) ?? 0;
+    seen.set(key, count + 1);
+    return count === 0 ? key : `${key} ${count}`;
+  });
+}
+
+/** Returns how a tile is called: as its view, or by the beginning of its note. */
+export function nameOfTile({ name, note }: TileOf): string {
+  return name ?? note?.slice(0, NOTE_SHOWN_MAX) ?? 'The deleted view';
+}
+
+/** The beginning of a note that it is called by, in characters. */
+const NOTE_SHOWN_MAX = 40;
 
 /** Returns JSON, with the key of the person or of the link. */
 export type Read = <Body>(path: string, signal: AbortSignal) => Promise<Body>;
@@ -33,6 +52,8 @@ interface TileProps {
   readonly dashboard: string;
   readonly tile: TileOf;
   readonly read: Read;
+  /** The range of all tiles; empty: each has its own. */
+  readonly range: string;
   /** The parameters of the page that shows the view, if it may be opened from here. */
   readonly params: URLSearchParams | undefined;
   /** Whether it can be read. Default: yes. */
@@ -42,9 +63,21 @@ interface TileProps {
 }
 
 /** A view on a dashboard, with its numbers of now. */
-export function Tile({ dashboard, tile, read, params, isStored = true, children }: TileProps) {
-  const { view, name, report, form } = tile;
+export function Tile({ dashboard, tile, read, range, params, isStored = true, children }: TileProps) {
+  const { view, note, name, report, form } = tile;
   const title = name ?? 'A deleted view';
+  if (view === null) {
+    return (
+      <>
+        {children}
+        <div class="tile-body">
+          <Scrollable label="Text of the note">
+            <p class="note">{note}</p>
+          </Scrollable>
+        </div>
+      </>
+    );
+  }
   return (
     <>
       <h2 id={`tile-${view}`}>
@@ -63,25 +96,30 @@ export function Tile({ dashboard, tile, read, params, isStored = true, children 
       ) : !isStored ? (
         <p class="muted">Saving …</p>
       ) : (
-        <TileNumbers {...{ dashboard, view, report, form, title, read, params }} />
+        <TileNumbers {...{ dashboard, view, report, form, title, read, range, params }} />
       )}
     </>
   );
 }
 
-interface TileNumbersProps extends Pick<TileProps, 'dashboard' | 'read' | 'params'> {
+interface TileNumbersProps extends Pick<TileProps, 'dashboard' | 'read' | 'range' | 'params'> {
   readonly view: string;
   readonly report: NonNullable<TileOf['report']>;
   readonly form: string | null;
   readonly title: string;
 }
 
-function TileNumbers({ dashboard, view, read, ...drawing }: TileNumbersProps) {
-  const path = `dashboards/${encodeURIComponent(dashboard)}/tiles/${view}`;
+function TileNumbers({ dashboard, view, read, range, ...drawing }: TileNumbersProps) {
+  const query = range === '' ? '' : `?${new URLSearchParams({ range })}`;
+  const path = `dashboards/${encodeURIComponent(dashboard)}/tiles/${view}${query}`;
   const { data, error } = useLoad(path, (signal) => read<ReportBody>(path, signal), READ_EVERY_MS);
   if (error) return <Problem error={error} />;
   if (!data) return <p class="muted">Loading …</p>;
-  return <TileReport {...drawing} response={data} />;
+  return (
+    <div class="tile-body">
+      <TileReport {...drawing} response={data} />
+    </div>
+  );
 }
 
 interface TileReportProps extends DrawingProps<ReportBody> {
@@ -99,21 +137,21 @@ function TileReport({ report, form, ...drawing }: TileReportProps) {
     case 'funnel':
       return (
         <>
-          <ReportNotes {...response} />
+          <ReportNotes {...response} isShort />
           <FunnelDrawing {...drawing} />
         </>
       );
     case 'retention':
       return (
         <>
-          <ReportNotes {...response} />
+          <ReportNotes {...response} isShort />
           <RetentionDrawing {...drawing} />
         </>
       );
     case 'values':
       return (
         <>
-          <ReportNotes {...response} complete exact />
+          <ReportNotes {...response} complete exact isShort />
           <ValuesDrawing {...drawing} />
         </>
       );
@@ -127,15 +165,17 @@ function ChartTile({ form, ...drawing }: DrawingProps<EventSeries> & Pick<TileRe
   const isNumber = form === 'number';
   return (
     <>
-      {!isNumber && (
-        <p class="total">
-          <strong>
-            <NumberLink value={total} href={eventsHref(params, response)} />
-          </strong>
-          {previous && ` ${formatChange(total, before)}, before: ${formatNumber(before)}`}
-        </p>
-      )}
-      <ReportNotes {...response} />
+      <div class="tile-head">
+        {!isNumber && (
+          <p class="total">
+            <strong>
+              <NumberLink value={total} href={eventsHref(params, response)} />
+            </strong>
+            {previous && ` ${formatChange(total, before)}, before: ${formatNumber(before)}`}
+          </p>
+        )}
+        <ReportNotes {...response} isShort />
+      </div>
       <ChartDrawing {...drawing} form={formOf(form)} hasTotals={!isNumber && groupBy.length > 0} />
     </>
   );

@@ -1,7 +1,7 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { getRecords, type View } from '../base/base.ts';
+import { getRecords, type View, without } from '../base/base.ts';
 import { paramsOfView } from '../explore/explore.ts';
-import { Tile, type TileOf } from './tile.tsx';
+import { keysOf, nameOfTile, Tile, type TileOf } from './tile.tsx';
 
 interface TilesProps {
   readonly dashboard: string;
@@ -12,11 +12,13 @@ interface TilesProps {
   readonly views: readonly View[];
   /** Whether they can be changed now. */
   readonly isEdited: boolean;
+  /** The range of all tiles; empty: each has its own. */
+  readonly range: string;
   readonly onChange: (tiles: readonly TileOf[]) => void;
 }
 
 /** The tiles of a dashboard. They can be moved by dragging or by buttons, made wide, and removed; what happened is announced. */
-export function Tiles({ dashboard, tiles, stored, views, isEdited, onChange }: TilesProps) {
+export function Tiles({ dashboard, tiles, stored, views, isEdited, range, onChange }: TilesProps) {
   const [said, setSaid] = useState('');
   const [dragged, setDragged] = useState<string>();
   const place = useRef<HTMLDivElement>(null);
@@ -26,31 +28,31 @@ export function Tiles({ dashboard, tiles, stored, views, isEdited, onChange }: T
     focused.current?.focus();
     focused.current = null;
   }, [tiles]);
-  const nameOf = ({ name }: TileOf) => name ?? 'The deleted view';
+  const keys = keysOf(tiles);
   const paramsOf = ({ view }: TileOf) => {
     const found = views.find(({ id }) => id === view);
-    return found && paramsOfView(found);
+    return found && inRange(paramsOfView(found), range);
   };
   const move = (from: number, to: number) => {
     const tile = tiles[from];
     if (!tile) return;
     if (to < 0 || to >= tiles.length) {
-      setSaid(`${nameOf(tile)} is ${to < 0 ? 'the first' : 'the last'} already.`);
+      setSaid(`${nameOfTile(tile)} is ${to < 0 ? 'the first' : 'the last'} already.`);
       return;
     }
     focused.current = document.activeElement as HTMLElement;
     onChange(reordered(tiles, from, to));
-    setSaid(`${nameOf(tile)} is now ${to + 1} of ${tiles.length}.`);
+    setSaid(`${nameOfTile(tile)} is now ${to + 1} of ${tiles.length}.`);
   };
   const widen = (tile: TileOf) => {
     const width = tile.width === 1 ? 2 : 1;
     onChange(tiles.map((other) => (other === tile ? { ...tile, width } : other)));
-    setSaid(`${nameOf(tile)} is now ${width === 1 ? 'narrow' : 'wide'}.`);
+    setSaid(`${nameOfTile(tile)} is now ${width === 1 ? 'narrow' : 'wide'}.`);
   };
   const remove = (tile: TileOf) => {
     focused.current = place.current;
     onChange(tiles.filter((other) => other !== tile));
-    setSaid(`${nameOf(tile)} is removed.`);
+    setSaid(`${nameOfTile(tile)} is removed.`);
   };
   return (
     <>
@@ -62,13 +64,13 @@ export function Tiles({ dashboard, tiles, stored, views, isEdited, onChange }: T
       <div class="tiles" tabIndex={-1} ref={place}>
         {tiles.map((tile, index) => (
           <section
-            key={tile.view}
-            class={`tile width-${tile.width}${dragged === tile.view ? ' dragged' : ''}`}
-            aria-labelledby={`tile-${tile.view}`}
+            key={keys[index]}
+            class={`tile width-${tile.width}${dragged === keys[index] ? ' dragged' : ''}`}
+            aria-label={nameOfTile(tile)}
             draggable={isEdited}
             onDragStart={(event) => {
-              event.dataTransfer?.setData('text/plain', nameOf(tile));
-              setDragged(tile.view);
+              event.dataTransfer?.setData('text/plain', nameOfTile(tile));
+              setDragged(keys[index]);
             }}
             onDragEnd={() => setDragged(undefined)}
             onDragOver={(event) => {
@@ -76,17 +78,17 @@ export function Tiles({ dashboard, tiles, stored, views, isEdited, onChange }: T
             }}
             onDrop={(event) => {
               event.preventDefault();
-              const from = tiles.findIndex(({ view }) => view === dragged);
+              const from = keys.indexOf(dragged ?? '');
               if (from !== -1 && from !== index) move(from, index);
             }}
           >
             <Tile
-              {...{ dashboard, tile, read: getRecords, params: paramsOf(tile) }}
+              {...{ dashboard, tile, read: getRecords, range, params: paramsOf(tile) }}
               isStored={stored.some(({ view }) => view === tile.view)}
             >
               {isEdited && (
                 <TileButtons
-                  name={nameOf(tile)}
+                  name={nameOfTile(tile)}
                   width={tile.width}
                   onMove={(by) => move(index, index + by)}
                   onWiden={() => widen(tile)}
@@ -99,6 +101,14 @@ export function Tiles({ dashboard, tiles, stored, views, isEdited, onChange }: T
       </div>
     </>
   );
+}
+
+/** Returns the parameters of a page with the range of a dashboard. */
+function inRange(params: URLSearchParams, range: string): URLSearchParams {
+  if (range === '') return params;
+  const others = without(params, 'startDate', 'endDate', ...(params.get('interval') === 'none' ? [] : ['interval']));
+  others.set('range', range);
+  return others;
 }
 
 interface TileButtonsProps {

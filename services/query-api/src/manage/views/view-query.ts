@@ -1,5 +1,6 @@
 import { type InputError, Problem } from '@sluice/shared/http/problem';
 import { type QueryParameters, queryOf } from '@sluice/shared/http/query-string';
+import { z } from 'zod';
 import { refuseErrors } from '../../records/records.ts';
 import { timeZoneParameter } from '../../reports/reports.ts';
 import type { View } from './view.ts';
@@ -8,6 +9,21 @@ import type { View } from './view.ts';
 const FORMS: readonly string[] = ['line', 'bar', 'stacked', 'number'];
 
 const RANGE = /^([1-9]\d{0,2})([hdm])$/;
+
+const RANGE_FAULT = 'must be a number with h, d or m, such as 30d';
+
+/** A range of a view, in the place of its own one. */
+export const rangeParameter = z.string().regex(RANGE, RANGE_FAULT);
+
+/** Returns a view with another range, of which its dates say nothing, and in whose intervals it may not be drawn. */
+export function inRange(
+  view: Pick<View, 'report' | 'parameters'>,
+  range: string | undefined,
+): Pick<View, 'report' | 'parameters'> {
+  if (range === undefined) return view;
+  const { startDate: _, endDate: __, interval, ...parameters } = view.parameters;
+  return { ...view, parameters: { ...parameters, range, ...(interval === 'none' && { interval }) } };
+}
 
 /** The last 30 days, unless a view says otherwise. */
 const RANGE_DEFAULT = '30d';
@@ -29,7 +45,7 @@ export function viewQuery(
   const { range = RANGE_DEFAULT, form, markers: _, timeZone = 'UTC', weekStart, ...given } = parameters;
   const errors: InputError[] = [];
   const zone = timeZoneParameter.safeParse(timeZone);
-  if (!RANGE.test(range)) errors.push(fault('range', 'must be a number with h, d or m, such as 30d'));
+  if (!RANGE.test(range)) errors.push(fault('range', RANGE_FAULT));
   if (form !== undefined && !FORMS.includes(form)) errors.push(fault('form', `must be one of ${FORMS.join(', ')}`));
   if (!zone.success) errors.push(...zone.error.issues.map(({ message }) => fault('timeZone', message)));
   const texts = { ...given, ...datesOf({ ...given, range }, zone.data ?? 'UTC', now) };

@@ -14,6 +14,8 @@ export const NAME_CHARACTERS_MAX = 200;
 /** Parameters of a view, and the text of each, in characters. */
 export const PARAMETERS_MAX = 50;
 export const PARAMETER_CHARACTERS_MAX = 2_000;
+/** Characters of a note. */
+export const NOTE_CHARACTERS_MAX = 2_000;
 /** The largest body, in bytes. */
 export const VIEW_BODY_BYTES_MAX = 32 * 1_024;
 
@@ -52,21 +54,36 @@ export const viewChangeSchema = z
 /** A view as it is stored. */
 export type View = z.output<typeof newViewSchema>;
 
-const tile = z.strictObject({
-  view: z.uuid('must be the id of a view').transform((id) => id.toLowerCase()),
-  width: z.union([z.literal(1), z.literal(2)], 'must be 1 or 2').meta({ description: 'How many columns it takes.' }),
-});
+const tile = z
+  .strictObject({
+    view: z
+      .uuid('must be the id of a view')
+      .transform((id) => id.toLowerCase())
+      .optional(),
+    note: z
+      .string()
+      .trim()
+      .min(1, 'must not be empty')
+      .max(NOTE_CHARACTERS_MAX, `must have at most ${NOTE_CHARACTERS_MAX} characters`)
+      .optional()
+      .meta({ description: 'A text in place of a view.' }),
+    width: z.union([z.literal(1), z.literal(2)], 'must be 1 or 2').meta({ description: 'How many columns it takes.' }),
+  })
+  .superRefine(({ view, note }, context) => {
+    if ((view === undefined) === (note === undefined))
+      context.addIssue({ code: 'custom', message: 'must have either a view or a note' });
+  });
 
 const tiles = z
   .array(tile)
   .max(TILES_MAX, `must be ${TILES_MAX} at most`)
   .superRefine((given, context) => {
     for (const [index, { view }] of given.entries()) {
-      if (given.findIndex((other) => other.view === view) === index) continue;
+      if (view === undefined || given.findIndex((other) => other.view === view) === index) continue;
       context.addIssue({ code: 'custom', path: [index, 'view'], message: 'must be in a dashboard once' });
     }
   })
-  .meta({ description: 'The views, in their order.' });
+  .meta({ description: 'The views and notes, in their order.' });
 
 /** The body of `POST /dashboards`. */
 export const newDashboardSchema = z.strictObject({ name, tiles: tiles.default([]) }).meta({ id: 'NewDashboard' });
@@ -78,6 +95,11 @@ export const dashboardChangeSchema = z
 
 /** A dashboard as it is stored. */
 export type Dashboard = z.output<typeof newDashboardSchema>;
+
+/** Returns the views of tiles. */
+export function viewsOf(tiles: Dashboard['tiles']): string[] {
+  return tiles.flatMap(({ view }) => view ?? []);
+}
 
 /** The body of `POST /dashboards/ID/links`. */
 export const newLinkSchema = z

@@ -8,6 +8,7 @@ import {
   DASHBOARDS_MAX,
   LINKS_MAX,
   NAME_CHARACTERS_MAX,
+  NOTE_CHARACTERS_MAX,
   PARAMETER_CHARACTERS_MAX,
   PARAMETERS_MAX,
   TILES_MAX,
@@ -149,8 +150,51 @@ test('a tile responds as the report of its view, with the range of now', async (
     { results: [{ value: 'pro', count: 1 }] },
   ]);
   expect((await send(query, 'GET', `/dashboards/${id}/tiles/${randomUUID()}`, undefined, 'e')).status).toBe(404);
-  expect((await send(query, 'GET', `/dashboards/${id}/tiles/${views[0]}?range=1h`, undefined, 'e')).paths).toEqual([
-    'range',
+  // One range for all, whatever interval and dates a view has.
+  const dated = await viewOf('series', {
+    event: 'a',
+    interval: 'minute',
+    startDate: '2019-01-01',
+    endDate: '2019-01-02',
+  });
+  const wide = `/dashboards/${await createDashboard('e', [dated])}/tiles/${dated}`;
+  expect((await send(query, 'GET', wide, undefined, 'e')).body).toMatchObject({ total: 0, interval: 'minute' });
+  const ranged = await send(query, 'GET', `${wide}?range=12m`, undefined, 'e');
+  expect(ranged.body).toMatchObject({ total: 2, interval: 'month' });
+  expect((await send(query, 'GET', `${wide}?range=year&endDate=2020-01-01`, undefined, 'e')).paths).toEqual([
+    ...['range', 'endDate'],
+  ]);
+});
+
+test('a tile is a note in place of a view, and each fault of it is named', async () => {
+  const view = await createView('c');
+  const note = 'Growth\nasked every Monday, <b>مرحبا</b>';
+  const tiles = [
+    { note, width: 2 },
+    { view, width: 1 },
+    { note, width: 1 },
+  ];
+  const created = await send(query, 'POST', '/dashboards', { name: 'Noted', tiles }, 'c');
+  const nothing = { name: null, report: null, form: null };
+  expect([created.status, created.body]).toMatchObject([
+    201,
+    { tiles: [{ ...tiles[0], view: null, ...nothing }, { view, note: null, name: 'Sign-ups' }, {}] },
+  ]);
+  const path = `/dashboards/${created.body.id}`;
+  expect((await send(query, 'GET', path, undefined, 'c')).body).toEqual(created.body);
+  expect((await send(query, 'GET', '/dashboards', undefined, 'c')).body).toMatchObject({
+    dashboards: expect.arrayContaining([expect.objectContaining({ tiles })]),
+  });
+  const wrong = [
+    { width: 1 },
+    { note: ' ', width: 1 },
+    { note: 'x'.repeat(NOTE_CHARACTERS_MAX + 1), width: 1 },
+    { note: 'x', view, width: 1 },
+    { note: 'x'.repeat(NOTE_CHARACTERS_MAX), width: 3 },
+    { note: ['x'], width: 1, colour: 'red' },
+  ];
+  expect((await send(query, 'PATCH', path, { tiles: wrong }, 'c')).paths.toSorted()).toEqual([
+    ...['tiles.0', 'tiles.1.note', 'tiles.2.note', 'tiles.3', 'tiles.4.width', 'tiles.5.colour', 'tiles.5.note'],
   ]);
 });
 
@@ -246,7 +290,11 @@ test('a dashboard has no more links than it may have', async () => {
 test('the responses are as documented', async () => {
   const checker = createDocumentChecker((await query.app.inject('/openapi.json')).json());
   const view = await createView('a');
-  const dashboard = `/dashboards/${await createDashboard('a', [view])}`;
+  const tiles = [
+    { view, width: 1 },
+    { note: 'x', width: 2 },
+  ];
+  const dashboard = `/dashboards/${(await send(query, 'POST', '/dashboards', { name: 'x', tiles }, 'a')).body.id}`;
   const link = (await send(query, 'POST', `${dashboard}/links`, { name: 'Screen' }, 'admin-a')).body.id;
   for (const [operation, url, payload, key] of [
     ['POST /views', '/views', VIEW, 'a'],
@@ -260,6 +308,7 @@ test('the responses are as documented', async () => {
     ['GET /dashboards/{id}', dashboard, undefined, 'a'],
     ['PATCH /dashboards/{id}', dashboard, { name: 'Other' }, 'a'],
     ['GET /dashboards/{id}/tiles/{view}', `${dashboard}/tiles/${view}`, undefined, 'a'],
+    ['GET /dashboards/{id}/tiles/{view}', `${dashboard}/tiles/${view}?range=7d`, undefined, 'a'],
     ['GET /dashboards/{id}/links', `${dashboard}/links`, undefined, 'admin-a'],
     ['POST /dashboards/{id}/links', `${dashboard}/links`, { name: 'x' }, 'admin-a'],
     ['POST /dashboards/{id}/links', `${dashboard}/links`, { name: 'x' }, 'a'],

@@ -7,6 +7,7 @@ import { acceptJson, BODY_CODES, described, describer, jsonBody, jsonResponse, o
 import {
   PAGE_BYTES,
   pageMembers,
+  parseParameters,
   parseWholeList,
   refuseErrors,
   refuseParameters,
@@ -23,7 +24,7 @@ import {
   valuesSchema,
 } from '../../reports/reports.ts';
 import { type Admission, type QueryRead, type ReadDependencies, respondToRead } from '../../store/store.ts';
-import type { StoredDocument } from './console-documents.ts';
+import type { StoredDocument, ViewHead } from './console-documents.ts';
 import { changed, recordOf } from './document-operations.ts';
 import { generateLinkKey } from './link-keys.ts';
 import {
@@ -42,8 +43,9 @@ import {
   VIEWS_MAX,
   type View,
   viewChangeSchema,
+  viewsOf,
 } from './view.ts';
-import { requireReport, viewQuery } from './view-query.ts';
+import { inRange, rangeParameter, requireReport, viewQuery } from './view-query.ts';
 import type { Views } from './views.ts';
 
 interface Parts {
@@ -172,7 +174,7 @@ function registerTiles(app: FastifyInstance, stored: Stored, reports: Reports): 
   const path = '/dashboards/:id/tiles/:view';
   const config = { forLinks: true, admission: DOCUMENT, describe: describeTile };
   app.get<Parts>(path, { ...options, config }, async (request, reply) => {
-    refuseParameters(request.query);
+    const { range } = parseRange(request.query);
     const { views, dashboards } = stored();
     const { id, view: viewId } = request.params;
     const { content } = await dashboards.find(request.workspace, id);
@@ -180,13 +182,27 @@ function registerTiles(app: FastifyInstance, stored: Stored, reports: Reports): 
       throw new Problem('not_found', 'The dashboard has no such view.');
     }
     const { content: view } = await views.find(request.workspace, viewId);
-    const { query, errors } = viewQuery(view, new Date());
+    const { query, errors } = viewQuery(inRange(view, range), new Date());
     refuseErrors(errors);
     const known = await stored().segments.inQuery(request.workspace, query);
     // Its queries have slots of their own.
     request.releaseSlot();
     return await reports[view.report].respond(known, request, reply);
   });
+}
+
+const tileParameters = {
+  range: rangeParameter.meta({
+    description: 'The time up to now, in place of the range of the view: a number with `h`, `d` or `m`.',
+    example: '7d',
+  }),
+};
+
+/** @throws {Problem} `invalid_request`, naming every error */
+function parseRange(query: QueryParameters): { readonly range?: string | undefined } {
+  const { values, errors } = parseParameters(tileParameters, { fields: {}, documents: [] }, query);
+  refuseErrors(errors);
+  return values;
 }
 
 function registerLinks(app: FastifyInstance, stored: Stored): void {
@@ -243,15 +259,8 @@ async function requireViews(
   { tiles }: Dashboard,
   before: Dashboard['tiles'],
 ): Promise<void> {
-  const known = new Set([
-    ...before.map(({ view }) => view),
-    ...(
-      await views.heads(
-        workspace,
-        tiles.map(({ view }) => view),
-      )
-    ).map(({ view }) => view),
-  ]);
+  const found = await views.heads(workspace, viewsOf(tiles));
+  const known = new Set<string | undefined>([...viewsOf(before), ...found.map(({ view }) => view), undefined]);
   refuseErrors(
     tiles.flatMap(({ view }, index): InputError[] =>
       known.has(view) ? [] : [{ path: `tiles.${index}.view`, code: 'invalid', message: 'is no view of the workspace' }],
@@ -259,19 +268,16 @@ async function requireViews(
   );
 }
 
-/** Returns a dashboard with what a tile needs of its view; `null` of one that was deleted. */
+/** Returns a dashboard with what a tile needs of its view; `null` of one that was deleted, and of a note. */
 async function withViews({ views }: Views, dashboard: StoredDocument<Dashboard>) {
   const { tiles } = dashboard.content;
-  const found = await views.heads(
-    dashboard.workspace,
-    tiles.map(({ view }) => view),
-  );
-  const byId = new Map(found.map((head) => [head.view, head]));
+  const found = await views.heads(dashboard.workspace, viewsOf(tiles));
+  const byId = new Map<string | undefined, ViewHead>(found.map((head) => [head.view, head]));
   return {
     ...recordOf(dashboard),
-    tiles: tiles.map(({ view, width }) => {
+    tiles: tiles.map(({ view, note = null, width }) => {
       const { name = null, report = null, form = null } = byId.get(view) ?? {};
-      return { view, width, name, report, form };
+      return { view: view ?? null, note, width, name, report, form };
     }),
   };
 }
@@ -295,7 +301,11 @@ const schemas = once(() => {
     .meta({ id: 'View' });
 
   const storedDashboard = z
-    .object({ ...document, tiles: z.array(z.object({ view: z.uuid(), width })), changedAt })
+    .object({
+      ...document,
+      tiles: z.array(z.object({ view: z.uuid().optional(), note: z.string().optional(), width })),
+      changedAt,
+    })
     .meta({ id: 'StoredDashboard' });
 
   const dashboard = z
@@ -303,7 +313,8 @@ const schemas = once(() => {
       ...document,
       tiles: z.array(
         z.object({
-          view: z.uuid(),
+          view: z.uuid().nullable().meta({ description: '`null`: the tile is a note.' }),
+          note: z.string().nullable().meta({ description: 'The text of a note; `null`: the tile is a view.' }),
           width,
           name: z.string().nullable().meta({ description: 'That of the view; `null`: the view was deleted.' }),
           report: z.enum(REPORTS).nullable(),
@@ -401,8 +412,8 @@ const DASHBOARD = describeDocuments({
 });
 
 const describeTile = describing('getTile', 'The numbers of a tile', () => ({
-  description: `The report that the view stores, with its range as it is now. The key of a link may read this and \`GET /dashboards/{id}\`, of its dashboard, and nothing else. A dashboard has at most ${TILES_MAX} tiles.`,
-  requestParams: pathOf('id', 'view'),
+  description: `The report that the view stores, with its range as it is now, or with another one. The key of a link may read this and \`GET /dashboards/{id}\`, of its dashboard, and nothing else. A dashboard has at most ${TILES_MAX} tiles.`,
+  requestParams: { ...pathOf('id', 'view'), query: z.object(tileParameters) },
   responses: { 200: jsonResponse('The numbers.', schemas().numbers) },
   codes: ['not_found', 'query_too_expensive'],
 }));
