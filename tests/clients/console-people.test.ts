@@ -162,7 +162,7 @@ test('a list is one stop of Tab, its rows are reached by arrows and letters, and
   await eventually(focused).toBe('u-19');
 
   const headings = () => page.getByRole('columnheader').allTextContents();
-  await tabTo(page, page.getByText('Columns', { exact: true }));
+  await tabTo(page, page.locator('summary', { hasText: 'Columns' }));
   await page.keyboard.press('Enter');
   await page.getByRole('checkbox', { name: 'plan' }).check();
   await page.getByRole('checkbox', { name: 'First seen' }).uncheck();
@@ -170,7 +170,7 @@ test('a list is one stop of Tab, its rows are reached by arrows and letters, and
   await expectAccessible(page, 'people-columns');
   await page.reload();
   await eventually(headings).toEqual(['User', 'Last seen', 'Properties', 'plan']);
-  await page.getByText('Columns', { exact: true }).click();
+  await page.locator('summary', { hasText: 'Columns' }).click();
   await page.getByRole('button', { name: 'The usual columns' }).click();
   await eventually(headings).toEqual(['User', 'Last seen', 'First seen', 'Properties']);
 

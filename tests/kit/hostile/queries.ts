@@ -293,7 +293,10 @@ const entities = (path: string) =>
     ],
   });
 
-const FOUND: Expectation = { statuses: [200], named: [['"organizations"']] };
+const FOUND: Expectation = {
+  statuses: [200, 400],
+  named: [['"organizations"', '"query_too_expensive"', '"too_long"']],
+};
 
 /** Users and organizations by their identifiers, of which nobody needs to exist. */
 const names = queryDoor('/names', {
