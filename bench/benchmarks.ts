@@ -7,6 +7,7 @@ import { EXPORT_BENCHMARK } from './benchmarks/export.ts';
 import { INGEST } from './benchmarks/ingest.ts';
 import { LATENCY } from './benchmarks/latency.ts';
 import { MEMORY } from './benchmarks/memory.ts';
+import { OWNERS } from './benchmarks/owners.ts';
 import { PIPELINE } from './benchmarks/pipeline.ts';
 import { QUERY } from './benchmarks/query.ts';
 import { SCALE } from './benchmarks/scale.ts';
@@ -24,6 +25,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   QUERY,
   SCALE,
   DASHBOARDS,
+  OWNERS,
   EXPORT_BENCHMARK,
   CONSOLE,
   SERVERS,

@@ -28,7 +28,7 @@ async function measure({ rounds, events }: { rounds: number; events: number }): 
   const folder = started.use(await makeTempDir());
   const kafka = await startKafka({ dataDir: folder.path, onProgress: (line) => console.error(line) });
   started.defer(() => kafka.kill9());
-  const engine = started.use(await BenchEngine.start(MEMORY_BYTES, TEST_ACCOUNTS));
+  const engine = started.use(await BenchEngine.start(MEMORY_BYTES, { accounts: TEST_ACCOUNTS }));
   const source = await engine.createDatabase('test_source');
   await storeTraffic(source, createTraffic(events, Date.now() - 60_000, LONG_DAYS), events);
   await engine.settleMerges();

@@ -62,26 +62,38 @@ function skewed(count: number): number {
   return Math.floor(count * Math.random() ** 3);
 }
 
+/** Whose events are. A few users and organizations have most of them. */
+export interface Owners {
+  readonly users: number;
+  readonly organizations: number;
+  readonly workspaces: readonly string[];
+}
+
 /** Stores events like those of `randomBatch`, at random times of the last days, and merges them. */
-export async function fillEvents({ client }: BenchDatabase, rows: number, days: number): Promise<void> {
-  await client.command({ query: FILL_EVENTS, query_params: { rows, days, until: Date.now() } });
+export async function fillEvents(
+  { client }: BenchDatabase,
+  rows: number,
+  days: number,
+  owners: Owners = { users: USERS, organizations: ORGANIZATIONS, workspaces: WORKSPACES },
+): Promise<void> {
+  await client.command({ query: FILL_EVENTS, query_params: { ...owners, rows, days, until: Date.now() } });
   await client.command({ query: 'OPTIMIZE TABLE events' });
 }
 
 const FILL_EVENTS = `
 INSERT INTO events (workspace_id, timestamp, uuid, event, user_id, group_id, properties, context, received_at)
 WITH
-  toUInt32(200000 * pow(randCanonical(number), 3)) AS user,
+  toUInt32({users:UInt32} * pow(randCanonical(number), 3)) AS user,
   fromUnixTimestamp64Milli({until:Int64} - toInt64(randCanonical(number + 1) * {days:UInt32} * 86400000), 'UTC') AS at
 SELECT
-  ['acme', 'globex', 'initech'][user % 3 + 1],
+  arrayElement({workspaces:Array(String)}, user % length({workspaces:Array(String)}) + 1),
   at,
   generateUUIDv7(),
   ['page_viewed', 'member_invited', 'report_opened', 'file_uploaded', 'search', 'signed_in'][
     toUInt32(6 * pow(randCanonical(number + 2), 3)) + 1
   ],
   concat('user-', toString(user)),
-  concat('org-', toString(toUInt32(5000 * pow(randCanonical(number + 3), 3)))),
+  concat('org-', toString(toUInt32({organizations:UInt32} * pow(randCanonical(number + 3), 3)))),
   concat(
     '{"url":"https://app.example.com/teams/', toString(user % 500), '/projects/',
     toString(toUInt32(20000 * pow(randCanonical(number + 4), 3))), '?tab=activity&ref=email","title":"',

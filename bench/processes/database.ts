@@ -14,7 +14,7 @@ export const TIMEOUT_MS = 600_000;
 const EPOCH = { incarnation: 1, generation: 1 };
 
 /** ClickHouse responds when the rows are stored. */
-const PLAIN_SETTINGS = { async_insert: 0, wait_end_of_query: 1 } as const;
+export const PLAIN_SETTINGS = { async_insert: 0, wait_end_of_query: 1 } as const;
 
 /** A database with the newest schema, and the writer's own code that stores in it. */
 export class BenchDatabase implements AsyncDisposable {

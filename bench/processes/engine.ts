@@ -17,18 +17,33 @@ export interface Cost {
 /** How long no merge must have run, in milliseconds. */
 const SETTLE_MS = 2_000;
 
+/** Statements of requests of query-api since a time. */
+const STATEMENTS = `
+  SELECT
+    toInt32(countIf(type = 'QueryStart')) - toInt32(countIf(type != 'QueryStart')) AS running,
+    sum(ProfileEvents['UserTimeMicroseconds'] + ProfileEvents['SystemTimeMicroseconds']) / 1000 AS cpuMs
+  FROM system.query_log
+  WHERE is_initial_query AND http_user_agent = 'sluice-query-api' AND log_comment != ''
+    AND query_start_time_microseconds >= fromUnixTimestamp64Milli({from:Int64})`;
+
+/** The accounts of the services, and whether it knows what each statement cost; default neither. */
+type EngineOptions = Pick<LocalClickHouseOptions, 'accounts' | 'queryLog'>;
+
 /** A ClickHouse for one benchmark. */
 export class BenchEngine implements AsyncDisposable {
   readonly #clickhouse: LocalClickHouse;
   readonly #server: ClickHouseClient;
   readonly #running: AsyncDisposableStack;
 
-  /** @param accounts those of the services; default none */
-  static async start(memoryBytesMax?: number, accounts?: LocalClickHouseOptions['accounts']): Promise<BenchEngine> {
+  static async start(memoryBytesMax?: number, options: EngineOptions = {}): Promise<BenchEngine> {
     await using started = new AsyncDisposableStack();
     const folder = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
     started.defer(() => rm(folder, { recursive: true, force: true }));
-    const clickhouse = await startClickHouse({ dataDir: folder, accounts, ...(memoryBytesMax && { memoryBytesMax }) });
+    const clickhouse = await startClickHouse({
+      dataDir: folder,
+      ...options,
+      ...(memoryBytesMax && { memoryBytesMax }),
+    });
     started.defer(() => clickhouse.kill9());
     const server = createClient(clickhouse.url, 'default');
     started.defer(() => server.close());
@@ -61,6 +76,23 @@ export class BenchEngine implements AsyncDisposable {
     await work();
     const ms = performance.now() - startedAt;
     return { ms, cpuUs: (await cpuTimeUs(pid)) - cpuBefore };
+  }
+
+  /** Returns the CPU time that statements of query-api's requests took meanwhile, in milliseconds. It needs the log of queries. */
+  async statementsCpuMs(work: () => Promise<unknown>): Promise<number> {
+    const from = Date.now();
+    await work();
+    let cpuMs = 0;
+    // A statement is logged when it begins, and again when it has ended: perhaps after the last row was received.
+    const ended = async () => {
+      await this.#server.command({ query: 'SYSTEM FLUSH LOGS query_log' });
+      const result = await this.#server.query({ query: STATEMENTS, query_params: { from }, format: 'JSONEachRow' });
+      const [log] = await result.json<{ running: number; cpuMs: number }>();
+      cpuMs = log?.cpuMs ?? 0;
+      return log?.running === 0;
+    };
+    await until('statements to end', ended, TIMEOUT_MS);
+    return cpuMs;
   }
 
   /** Stops merges, whose CPU time would otherwise be added to what is measured. */

@@ -99,4 +99,4 @@ export {
   segmentSchema,
   withSegments,
 } from './owners/segment.ts';
-export { segmentSizeQuery } from './owners/segment-sql.ts';
+export { SEGMENT_SIZE_SETTINGS, segmentSizeQuery } from './owners/segment-sql.ts';

@@ -20,6 +20,7 @@ import {
   parseSegmentDefinition,
   refuseErrors,
   refuseParameters,
+  SEGMENT_SIZE_SETTINGS,
   segmentOf,
   segmentSchema,
   segmentSizeQuery,
@@ -64,7 +65,8 @@ export function registerSegments(
   const sendCounted: ReadRoute<StoredDocument<NamedSegment>>['respond'] = async (stored, context, reply) => {
     const segment = segmentOf(stored.content);
     const hiding = (tables: Tables, hidden: Sql | undefined) => segmentSizeQuery({ tables, hidden }, segment);
-    const rows = await reportRows(queryRunner, { kind: 'segment_size', hiding, ...context });
+    const settings = SEGMENT_SIZE_SETTINGS;
+    const rows = await reportRows(queryRunner, { kind: 'segment_size', hiding, settings, ...context });
     return await reply.send({ ...recordOf(stored), count: rows?.[0]?.[0] ?? null, complete: rows !== undefined });
   };
   app.get<Parts>('/segments', described(options, DESCRIBE.list), async ({ query, workspace }) => {

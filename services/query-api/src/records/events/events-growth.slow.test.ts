@@ -52,13 +52,17 @@ async function fill(workspace: string, rows: number, months: number, seed: numbe
   });
 }
 
-/** Every fourth organization has a plan. 300 have events. */
+/** Every fourth organization has a plan. 300 have events, ten of these a manager of their own. */
 async function addOrganizations(workspace: string, organizations: number): Promise<void> {
   await query.clickHouse.command({
     query: `INSERT INTO entity_properties (workspace_id, kind, id, property, register)
-      SELECT {workspace:String}, 'organization', concat(if(number < 300, '', 'without events '), toString(number)), 'plan',
-        (1, generateUUIDv4(number), 'set', if(number % 4 = 0, '"pro"', '"free"'))
-      FROM numbers({organizations:UInt64})`,
+      SELECT {workspace:String}, 'organization', concat(if(number < 300, '', 'without events '), toString(number)), said.1,
+        (1, generateUUIDv4(number), 'set', said.2)
+      FROM numbers({organizations:UInt64})
+      ARRAY JOIN [
+        ('plan', if(number % 4 = 0, '"pro"', '"free"')),
+        ('manager', if(number < 300 AND number % 30 = 0, '"ada"', '"bob"'))
+      ] AS said`,
     query_params: { workspace, organizations },
   });
 }
@@ -133,6 +137,15 @@ test.each([
   const [small, large] = [await costOf(request('a', parameters)), await costOf(request('b', parameters))];
   expect(small.rows).toBeGreaterThan(100);
   expectNoGrowth(small, large);
+});
+
+test('the newest page of ten of 300 organizations reads no more of 36 months and more organizations than of one month', async () => {
+  const parameters = { 'organization.properties.manager': 'ada' };
+  for (const workspace of ['a', 'b']) await rowsOf(request(workspace, parameters));
+  const [small, large] = [await costOf(request('a', parameters)), await costOf(request('b', parameters))];
+  expect(small.rows).toBeGreaterThan(100);
+  expect(large.rows).toBeLessThanOrEqual(small.rows * 1.3);
+  expect(large.queries).toBeLessThanOrEqual(small.queries);
 });
 
 test('a page behind a cursor reads no more than the first page, anywhere in 36 months', async () => {

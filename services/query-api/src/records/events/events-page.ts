@@ -9,11 +9,11 @@ import {
   TimeBudget,
 } from '../../store/store.ts';
 import { toPositive } from '../filters/property-filter.ts';
-import { matchingOwners } from '../owners/matching-owners.ts';
+import { fewMatchingOwners, matchingOwners } from '../owners/matching-owners.ts';
 import { isOwnerDocument, ownerOf } from '../owners/owners.ts';
 import { asEventRow, EVENT_SELECT, type EventRow, sortKeyOf, textOf } from './event-record.ts';
 import { isByOwners } from './event-selection.ts';
-import { listKeyOf, type PageRequest } from './events-parameters.ts';
+import { type FewOwners, listKeyOf, type PageRequest } from './events-parameters.ts';
 import { type PageSlice, pageQuery, wholePage } from './events-query.ts';
 import { type Density, type PageDensities, windowEnds } from './page-windows.ts';
 
@@ -66,7 +66,24 @@ export class PageReader {
   async *#readPage(request: PageRequest, options: PageOptions, select: string): RowBatches {
     const isLookedThrough = select === EVENT_SELECT && isOfAnyOwners(request);
     const rest = isLookedThrough ? yield* this.#lookThrough(request, options) : request;
-    if (rest) yield* this.#readSlices(rest, options, select);
+    const named = rest && (await this.#withFewOwners(rest, options));
+    if (named) yield* this.#readSlices(named, options, select);
+  }
+
+  /**
+   * Names the owners that match, where they are few: to find them by themselves costs less than a statement with their sets, once for
+   * each of its windows. Returns `undefined` where nobody matches.
+   */
+  async #withFewOwners(request: PageRequest, options: PageOptions): Promise<PageRequest | undefined> {
+    const properties: PageRequest['properties'][number][] = [];
+    const owners: FewOwners[] = [];
+    for (const requested of request.properties) {
+      const owner = isOwnerDocument(requested.document) ? ownerOf(requested.document) : undefined;
+      const ids = owner && (await fewMatchingOwners(this.#find(options), owner, requested));
+      if (owner && ids) owners.push({ owner, ids });
+      else properties.push(requested);
+    }
+    return owners.some(({ ids }) => ids.length === 0) ? undefined : { ...request, properties, owners };
   }
 
   /**
@@ -124,12 +141,7 @@ export class PageReader {
     { properties }: PageRequest,
     options: PageOptions,
   ): Promise<readonly EventRow[]> {
-    const find = async (statement: (tables: Tables) => Sql) => {
-      const rows: Row[] = [];
-      for await (const batch of this.#queryRunner.rows({ kind: 'events_page', ...options, statement }))
-        rows.push(...batch);
-      return rows;
-    };
+    const find = this.#find(options);
     let left = events;
     for (const requested of properties) {
       if (!isOwnerDocument(requested.document)) continue;
@@ -141,6 +153,16 @@ export class PageReader {
       left = left.filter((event) => matching.has(idOf(event)) !== negated);
     }
     return left;
+  }
+
+  /** Returns what reads about some owners. */
+  #find(options: PageOptions) {
+    return async (statement: (tables: Tables) => Sql) => {
+      const rows: Row[] = [];
+      for await (const batch of this.#queryRunner.rows({ kind: 'events_page', ...options, statement }))
+        rows.push(...batch);
+      return rows;
+    };
   }
 
   /** Reads slices until the page is full. A slice that `offset` skips as a whole is read again with the next one. */

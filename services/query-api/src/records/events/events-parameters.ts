@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { hashOf, LIMIT_DEFAULT, readCursor, TOTAL_CAP } from '../../http/http.ts';
 import { cursorParameter, directionParameter, limitParameter, offsetParameter } from '../filters/parameter-schemas.ts';
 import { canonicalFilters, parseParameters, refuseErrors } from '../filters/parameters.ts';
+import type { Owner } from '../owners/owners.ts';
 import { ORDER_FIELDS } from './event-columns.ts';
 import { type EventOrder, type EventSortKey, sortKeySchema } from './event-order.ts';
 import { type EventSelection, eventFilterable, START_AFTER_END, selectionParameters } from './event-selection.ts';
@@ -43,7 +44,16 @@ export interface EventsRequest extends EventSelection {
 }
 
 /** What decides which events a page holds. */
-export type PageRequest = Omit<EventsRequest, 'total' | 'list'>;
+export interface PageRequest extends Omit<EventsRequest, 'total' | 'list'> {
+  /** Whose events alone it holds, besides the filters. Default: anybody's. */
+  readonly owners?: readonly FewOwners[];
+}
+
+/** Some users, or some organizations. */
+export interface FewOwners {
+  readonly owner: Owner;
+  readonly ids: readonly string[];
+}
 
 /** Returns the {@link EventsRequest.listKey} of a selection of a workspace's events. */
 export function listKeyOf(

@@ -1,10 +1,11 @@
 import { TOTAL_CAP } from '../../http/http.ts';
 import { type Sql, shownConditions, type Tables, where } from '../../store/store.ts';
 import { type TimeRange, timeConditions } from '../filters/filter-sql.ts';
+import { OWNERS } from '../owners/owners.ts';
 import { afterSortKey, type EventSortKey, orderBy } from './event-order.ts';
 import { EVENT_SELECT } from './event-record.ts';
 import { filterConditions, ownersIn, selectionConditions, whereSelected } from './event-selection.ts';
-import type { EventsRequest, PageRequest } from './events-parameters.ts';
+import type { EventsRequest, FewOwners, PageRequest } from './events-parameters.ts';
 
 /** A range of a page's list, and the rows of it that a query returns. */
 export interface PageSlice extends TimeRange {
@@ -43,6 +44,7 @@ export function pageQuery(
   const isWithin = slice.isWindow && !tables.onSeveralServers;
   const owners = { ...ownersIn(tables, hidden), ...(isWithin && { within: { identifiers, areFew: false } }) };
   const { sql, params } = where([
+    ...ofFewOwners(request.owners ?? []),
     ...filterConditions(request, owners),
     ...times,
     ...afterLast,
@@ -56,6 +58,13 @@ ${orderBy(request.order)}
 LIMIT {rows:UInt64} OFFSET {offset:UInt64}`,
     params: { ...params, rows: slice.rows, offset: slice.offset },
   };
+}
+
+function ofFewOwners(owners: readonly FewOwners[]): readonly Sql[] {
+  return owners.map(({ owner, ids }, index) => ({
+    sql: `${OWNERS[owner].column} IN {o${index}:Array(String)}`,
+    params: { [`o${index}`]: ids },
+  }));
 }
 
 /**

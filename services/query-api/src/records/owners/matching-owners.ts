@@ -1,7 +1,7 @@
 import type { Row, Sql, Tables } from '../../store/store.ts';
 import { groupsOf } from '../entities/candidates.ts';
-import type { PropertyFilter } from '../filters/property-filter.ts';
-import { type Owner, ownersAmong } from './owners.ts';
+import { type PropertyFilter, toPositive } from '../filters/property-filter.ts';
+import { FEW, fewCandidates, type Owner, ownersAmong } from './owners.ts';
 
 /** Runs a query, and returns its rows. */
 type Find = (statement: (tables: Tables) => Sql) => Promise<readonly Row[]>;
@@ -27,4 +27,22 @@ export async function matchingOwners(
     for (const [id] of await find((tables) => matching(tables, open))) found.add(id as string);
   }
   return found;
+}
+
+/**
+ * Returns the owners whose property matches a filter, as it is now, where the index of values finds them and they are so few that one
+ * query can name them; otherwise `undefined`.
+ */
+export async function fewMatchingOwners(
+  find: Find,
+  owner: Owner,
+  requested: PropertyFilter,
+): Promise<readonly string[] | undefined> {
+  const { filter, negated } = toPositive(requested);
+  const candidates = negated ? undefined : fewCandidates(owner, filter);
+  if (!candidates) return undefined;
+  const found = await find(candidates);
+  const ids = [...new Set(found.map(([id]) => id as string))];
+  if (found.length > FEW || [...groupsOf(ids)].length > 1) return undefined;
+  return [...(await matchingOwners(find, owner, filter, ids))];
 }

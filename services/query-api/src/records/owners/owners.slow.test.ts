@@ -114,7 +114,29 @@ test('more owners than the index names are found as well', async () => {
     expect(page.body.results.map(({ userId }) => Number(userId) % 2)).toEqual(
       Array.from({ length: 1_000 }, () => remainder),
     );
+    const next = await query.get(`/events?limit=1000&total=none&${filter}&cursor=${page.body.nextCursor}`, 'e');
+    expect(next.body.results).toHaveLength(500);
   }
+});
+
+test('owners whose identifiers are too long to be named together are found as well, and so is that there are none', async () => {
+  const ids = Array.from({ length: 400 }, (_, index) => `${'x'.repeat(500)}${index}`);
+  const register = aRegister(1, 'set', '"pro"');
+  await query.insert(
+    'entity_properties',
+    ids.map((id) => ({ workspace_id: 'h', kind: 'user', id, property: 'plan', register })),
+  );
+  await query.store(
+    'h',
+    ids.slice(0, 5).map((userId) => anEvent({ userId })),
+  );
+  // A page with an offset looks through no events.
+  const listed = async (value: string) => {
+    const { status, body } = await query.get(`/events?offset=1&total=none&user.properties.plan=${value}`, 'h');
+    return [status, body.results.length];
+  };
+  expect(await listed('pro')).toEqual([200, 4]);
+  expect(await listed('free')).toEqual([200, 0]);
 });
 
 test.each([

@@ -121,7 +121,7 @@ const withoutIndex = (column: string) => `identity(${column})`;
 const EVERYONE: Candidates = { names: [], among: 'true', amongUsers: 'true', searched: withoutIndex, params: {} };
 
 /** Up to so many rows that can match, the index names candidates. */
-const FEW = 1_000;
+export const FEW = 1_000;
 
 function candidatesOf(
   { tables, within }: OwnerSource,
@@ -140,21 +140,9 @@ function candidatesOf(
       params: read?.params ?? {},
     };
   }
-  const { indexed, findsValue, exact, params } = candidateConditions(filter, prefix, {
-    workspace: tables.workspace,
-    kind: `'${owner}'`,
-  });
+  const { sql, params } = candidateRows(tables, owner, filter, prefix, names);
   // A scalar, which ClickHouse reads once: before it plans the rest, so that one of the two branches is all that it plans.
-  // The condition of the index comes last: it is for the index, and few rows reach it. Where it finds the value, it decides,
-  // which costs less to plan.
-  const found = `(
-    SELECT (count(), groupArray(id))
-    FROM (
-      SELECT id FROM ${tables.entityProperties}
-      WHERE kind = '${owner}' AND ${findsValue ? propertyIn(names) : exact} AND ${indexed}
-      LIMIT ${FEW + 1}
-    )
-  )`;
+  const found = `(SELECT (count(), groupArray(id)) FROM (${sql}))`;
   return {
     names: [`${found} AS found`],
     among: `if(found.1 > ${FEW}, ${isRead('id')}, id IN tupleElement(found, 2))`,
@@ -162,6 +150,43 @@ function candidatesOf(
     // By an index, ClickHouse looks for each identifier of a set by itself, which is slow for many.
     searched: (column) => `if(${found}.1 > ${FEW}, ${withoutIndex(column)}, ${column})`,
     params: { ...params, ...read?.params },
+  };
+}
+
+/**
+ * Returns the query for the rows of owners that can match a filter, {@link FEW} and one more at most.
+ *
+ * @param names placeholders of the names of the properties, where these have parameters already
+ */
+function candidateRows(
+  tables: Tables,
+  owner: Owner,
+  filter: PropertyFilter,
+  prefix: string,
+  names: readonly string[],
+): Sql {
+  const { indexed, findsValue, exact, params } = candidateConditions(filter, prefix, {
+    workspace: tables.workspace,
+    kind: `'${owner}'`,
+  });
+  // The condition of the index comes last: it is for the index, and few rows reach it. Where it finds the value, it decides, which
+  // costs less to plan.
+  return {
+    sql: `
+      SELECT id FROM ${tables.entityProperties}
+      WHERE kind = '${owner}' AND ${findsValue ? propertyIn(names) : exact} AND ${indexed}
+      LIMIT ${FEW + 1}`,
+    params,
+  };
+}
+
+/** Returns the same query by itself; `undefined` where the index does not find the value. */
+export function fewCandidates(owner: Owner, filter: PropertyFilter): ((tables: Tables) => Sql) | undefined {
+  if (!plainTexts(filter)) return undefined;
+  const { names, params } = entityCondition(filter, '');
+  return (tables) => {
+    const candidates = candidateRows(tables, owner, filter, '', names);
+    return { sql: candidates.sql, params: { ...params, ...candidates.params } };
   };
 }
 
@@ -326,12 +351,14 @@ export function ownerValue(tables: Tables, { owner, property }: OwnerProperty, p
   const names = places.map(([name]) => parameters.text(name));
   const found = places.map(([, inside]) => propertyValue('value', property, parameters, inside));
   const current = currentValues(tables, owner, names, EVERYONE);
-  const [id, column] = [`${prefix}_id`, ownerValueColumn(prefix)];
+  const [key, column] = [`${prefix}_key`, ownerValueColumn(prefix)];
+  // ClickHouse joins by a number of a fixed length for less than by a text.
+  const keyOf = (identifier: string) => `sipHash128(${identifier})`;
   // Where a name can mean several properties, the first one that has a value counts, longer names first.
   const values =
     names.length === 1
-      ? `SELECT id AS ${id}, ${found[0]} AS ${column} FROM (${current})`
-      : `SELECT id AS ${id}, argMin(found, place) AS ${column}
+      ? `SELECT ${keyOf('id')} AS ${key}, ${found[0]} AS ${column} FROM (${current})`
+      : `SELECT ${keyOf('id')} AS ${key}, argMin(found, place) AS ${column}
       FROM (
         SELECT id, indexOf([${names.join(', ')}], property) AS place, [${found.join(', ')}][place] AS found
         FROM (${current})
@@ -339,7 +366,7 @@ export function ownerValue(tables: Tables, { owner, property }: OwnerProperty, p
       WHERE found != ''
       GROUP BY id`;
   return {
-    sql: `GLOBAL ANY LEFT JOIN (${values}) AS ${prefix}_owners ON ${id} = ${OWNERS[owner].column}`,
+    sql: `GLOBAL ANY LEFT JOIN (${values}) AS ${prefix}_owners ON ${key} = ${keyOf(OWNERS[owner].column)}`,
     params: parameters.params,
   };
 }

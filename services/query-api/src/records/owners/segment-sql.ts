@@ -1,4 +1,11 @@
-import { BoundParameters, lastDeletionOf, type Sql, shownConditions, where } from '../../store/store.ts';
+import {
+  BoundParameters,
+  lastDeletionOf,
+  type QuerySettings,
+  type Sql,
+  shownConditions,
+  where,
+} from '../../store/store.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
 import {
   OWNERS,
@@ -103,14 +110,17 @@ export function memberFilterCondition(source: OwnerSource, owner: Owner, { segme
   };
 }
 
-/** Returns the query for how many are in a segment. */
+/** Settings of {@link segmentSizeQuery}: it reads little of many rows, in blocks of ClickHouse's default. */
+export const SEGMENT_SIZE_SETTINGS: QuerySettings = { max_block_size: '65409' };
+
+/** Returns the query for how many are in a segment. A hash of 64 bits tells them apart, as in a series of distinct users. */
 export function segmentSizeQuery(source: OwnerSource, segment: Segment): Sql {
   const { tables } = source;
   const isUser = segment.of === 'user';
   const members = memberCondition(source, segment, 'g', 'id');
   return {
     sql: `${isUser ? `WITH ${lastDeletionOf(tables, 'id', 'true')} AS deleted` : ''}
-SELECT uniqExact(id)
+SELECT uniqExact(sipHash64(id))
 FROM ${tables.entities}
 WHERE kind = '${segment.of}'${isUser ? ' AND (deleted = 0 OR version > deleted)' : ''} AND (${members.sql})`,
     params: members.params,
