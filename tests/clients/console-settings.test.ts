@@ -69,7 +69,16 @@ test('the theme is chosen in the header or the settings, counts for charts as we
   await shown(theme('dark'));
   await page.emulateMedia({ colorScheme: 'light' });
   expect(await ground()).toBe('darkrgb(18, 22, 28)');
-  await page.reload();
+  // Before the script has come as well: otherwise the page is painted in other colors first.
+  const { promise: held, resolve: goOn } = Promise.withResolvers<void>();
+  await page.route(/\/script-/, (route) => held.then(() => route.continue()));
+  const requested = page.waitForRequest(/\/script-/);
+  const reloaded = page.reload();
+  await requested;
+  await eventually(() => page.evaluate('document.documentElement.style.colorScheme')).toBe('dark');
+  expect(await page.getByRole('button').count()).toBe(0);
+  goOn();
+  await reloaded;
   await shown(theme('dark'));
   expect(await ground()).toBe('darkrgb(18, 22, 28)');
   await page.getByLabel('Colors').selectOption('As the system');

@@ -154,7 +154,7 @@ test('a backup that is interrupted is ended in ClickHouse as well', async () => 
   const begun = async (part: number) => {
     if (part === 1) interrupted.abort();
   };
-  const options = { signal: interrupted.signal, bytesPerSecond: 1_000 };
+  const options = { signal: interrupted.signal, bytesPerSecond: 5_000 };
   await expect(backUp(running, place('interrupted'), begun, options)).rejects.toThrow('it was interrupted');
   expect(await read("SELECT count() FROM system.backups WHERE status = 'CREATING_BACKUP'")).toBe('0');
   expect(await readdir(place('interrupted'))).not.toContain('tables');

@@ -45,6 +45,7 @@ export async function bundleConsole(): Promise<ReadonlyMap<string, string>> {
   const files = new Map([
     ...scripts.map(({ fileName, code }): [string, string] => [fileName, code]),
     named('style', 'css', styles.join('\n')),
+    named('colors', 'js', await readFile(join(FOLDER, 'src/shell/colors.js'), 'utf8')),
     named('icon', 'svg', await readFile(join(FOLDER, 'src/shell/icon.svg'), 'utf8')),
   ]);
   let page = await readFile(join(FOLDER, 'src/shell/index.html'), 'utf8');

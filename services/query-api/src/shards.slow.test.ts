@@ -400,7 +400,8 @@ const EVERYTHING = [
 ];
 
 async function expectStatus(urls: readonly string[], status: number): Promise<void> {
-  for (const url of urls) expect([url, (await sharded.get(url, 'c')).status]).toEqual([url, status]);
+  const statusOf = async (url: string) => [url, (await sharded.get(url, 'c')).status];
+  expect(await Promise.all(urls.map(statusOf))).toEqual(urls.map((url) => [url, status]));
 }
 
 test('when a server is gone, requests and streams go on with its mirror; a uuid needs only the server that has it', async () => {

@@ -47,19 +47,34 @@ export async function installJavaClients(names: readonly string[]): Promise<void
  * @param pythonNames the `<name>` of each `packages/python-<name>.txt`
  */
 export async function installClients(pythonNames: readonly string[]): Promise<void> {
-  await Promise.all([installNpmPackages(PACKAGES, NPM_FOLDER), ...pythonNames.map((name) => installPython(name))]);
+  await Promise.all([installNpmPackages(PACKAGES, NPM_FOLDER), installPythonClients(pythonNames)]);
 }
 
-async function installPython(name: string): Promise<void> {
+async function installPythonClients(names: readonly string[]): Promise<void> {
+  if (names.length === 0) return;
+  const installer = join(CACHE, 'python-installer');
+  await installOnce(installer, [import.meta.filename], () => makeEnvironment(installer));
+  await Promise.all(names.map((name) => installPython(name, join(installer, 'bin', 'python'))));
+}
+
+/** Makes a virtual environment; one with pip takes six seconds of a core, so only one has it. */
+async function makeEnvironment(folder: string, ...options: readonly string[]): Promise<void> {
+  await run('python3', ['-m', 'venv', ...options, folder]).catch((cause) => {
+    const remedy = 'Install it, on Debian with: sudo apt-get install python3 python3-venv';
+    throw new Error(`The Python clients need python3 with its venv. ${remedy}`, { cause });
+  });
+}
+
+/** @param installer the Python of an environment that has pip, and is of the same version */
+async function installPython(name: string, installer: string): Promise<void> {
   const requirements = join(PACKAGES, `python-${name}.txt`);
   const folder = join(CACHE, `python-${name}`);
   await installOnce(folder, [requirements], async () => {
-    await run('python3', ['-m', 'venv', folder]).catch((cause) => {
-      const remedy = 'Install it, on Debian with: sudo apt-get install python3 python3-venv';
-      throw new Error(`The Python clients need python3 with its venv. ${remedy}`, { cause });
-    });
-    // Wheels only: a source distribution would run its setup.py. Everything is pinned, so nothing is resolved.
-    const options = ['--only-binary=:all:', '--no-deps', '--disable-pip-version-check'];
-    await run(pythonOf(name), ['-m', 'pip', 'install', ...options, '-r', requirements]);
+    await makeEnvironment(folder, '--without-pip');
+    // Wheels only: a source distribution would run its setup.py. Everything is pinned, so nothing is resolved. Python
+    // compiles what is imported at its first use.
+    const options = ['--only-binary=:all:', '--no-deps', '--no-compile', '--disable-pip-version-check'];
+    const into = ['--prefix', folder, '--ignore-installed'];
+    await run(installer, ['-m', 'pip', 'install', ...options, ...into, '-r', requirements]);
   });
 }

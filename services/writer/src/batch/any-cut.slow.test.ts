@@ -9,7 +9,7 @@ import { createTestStore, eventRow, NOON, type TestStore } from '../testing/stor
 import { STATEMENTS } from './statements.ts';
 
 const MINUTE_MS = 60_000;
-const MESSAGES = 60;
+const MESSAGES = 30;
 
 /** A generator of numbers that one seed decides. @see https://en.wikipedia.org/wiki/Lehmer_random_number_generator */
 function numbersBelow(seed: number): (limit: number) => number {

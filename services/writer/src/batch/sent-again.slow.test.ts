@@ -26,19 +26,6 @@ const ORDERS = [
   { first: 2, deletion: 0, second: 1 },
 ];
 
-async function storeInOrder(
-  order: (typeof ORDERS)[number],
-  first: EventRow,
-  deletion: ChangeRow,
-  second: EventRow,
-): Promise<void> {
-  for (const batch of [0, 1, 2]) {
-    const events = [...(order.first === batch ? [first] : []), ...(order.second === batch ? [second] : [])];
-    const changes = order.deletion === batch ? [deletion] : [];
-    if (events.length + changes.length > 0) await db.store(batchOf(events, changes));
-  }
-}
-
 interface Found {
   readonly received_at: string;
   readonly timestamp: string;
@@ -63,23 +50,25 @@ const SECOND_PERSONS = {
   nobody: (): Person => ({}),
 };
 
-describe.each<[string, keyof typeof SECOND_PERSONS, boolean, 'user' | 'visitor']>([
-  ['stamped on receipt', 'the same user', true, 'user'],
-  ['with a timestamp of its own', 'the same user', false, 'user'],
-  ['stamped on receipt', 'another user', true, 'user'],
-  ['with a timestamp of its own', 'nobody', false, 'user'],
-  ['stamped on receipt', 'the same visitor', true, 'visitor'],
-  ['with a timestamp of its own', 'another user', false, 'visitor'],
-])('an event %s that is sent again for %s after the deletion (%#)', (_, whom, stamped, of) => {
-  test.each(ORDERS)('is visible once: batches $first, $deletion and $second', async (order) => {
+const KINDS: readonly (readonly [how: string, whom: keyof typeof SECOND_PERSONS, of: 'user' | 'visitor'])[] = [
+  ['stamped on receipt', 'the same user', 'user'],
+  ['with a timestamp of its own', 'the same user', 'user'],
+  ['stamped on receipt', 'another user', 'user'],
+  ['with a timestamp of its own', 'nobody', 'user'],
+  ['stamped on receipt', 'the same visitor', 'visitor'],
+  ['with a timestamp of its own', 'another user', 'visitor'],
+];
+
+/** Every kind in every order, each with an event and a deletion of its own. */
+const CASES = KINDS.flatMap(([how, whom, of]) =>
+  ORDERS.map((order) => {
     const [uuid, id] = [randomUUID(), randomUUID()];
     const first: Person = of === 'user' ? { user_id: id } : { anonymous_id: id };
     const second = SECOND_PERSONS[whom](first);
+    const stamped = how === 'stamped on receipt';
     const sentAt = (seconds: number): EventRow =>
       eventRow({
-        workspace_id: WORKSPACE,
-        uuid,
-        ...(seconds > 50 ? second : first),
+        ...{ workspace_id: WORKSPACE, uuid, ...(seconds > 50 ? second : first) },
         received_at: NOON * 1_000 + seconds * SECOND_US,
         timestamp: NOON + (stamped ? seconds * 1_000 : 0),
         ...(stamped && { stamped: 1 }),
@@ -87,14 +76,35 @@ describe.each<[string, keyof typeof SECOND_PERSONS, boolean, 'user' | 'visitor']
     const version = NOON * 1_000 + 50 * SECOND_US;
     const person = of === 'user' ? id : visitorOf(id);
     const deletion = changeRow({ workspace_id: WORKSPACE, id: person, operation: 'delete', version });
-    const expected = [{ received_at: '2026-03-01 12:01:40.000000' }];
+    return { how, whom, of, ...order, order, uuid, sentAt, deletion };
+  }),
+);
 
-    await storeInOrder(order, sentAt(0), deletion, sentAt(100));
-    expect(await visible(uuid)).toMatchObject(expected);
-    // The event is stored now, so neither batch adds anything.
-    await db.store(batchOf([sentAt(200), sentAt(0), sentAt(100)]));
-    await db.store(batchOf([sentAt(150)]));
-    expect(await visible(uuid)).toMatchObject(expected);
+describe('an event that is sent again after the deletion', () => {
+  const once = [{ received_at: '2026-03-01 12:01:40.000000' }];
+  /** What is visible of each case after its three batches, and after more repeats. */
+  const found: Map<string, Found[]>[] = [];
+  const visibleNow = async () =>
+    new Map(await Promise.all(CASES.map(async ({ uuid }) => [uuid, await visible(uuid)] as const)));
+
+  beforeAll(async () => {
+    for (const batch of [0, 1, 2]) {
+      const events = CASES.flatMap(({ order, sentAt }) => [
+        ...(order.first === batch ? [sentAt(0)] : []),
+        ...(order.second === batch ? [sentAt(100)] : []),
+      ]);
+      const deletions = CASES.filter(({ order }) => order.deletion === batch).map(({ deletion }) => deletion);
+      await db.store(batchOf(events, deletions));
+    }
+    found.push(await visibleNow());
+    // Each event is stored now, so neither batch adds anything.
+    await db.store(batchOf(CASES.flatMap(({ sentAt }) => [sentAt(200), sentAt(0), sentAt(100)])));
+    await db.store(batchOf(CASES.map(({ sentAt }) => sentAt(150))));
+    found.push(await visibleNow());
+  });
+
+  test.each(CASES)('$how, for $whom ($of): is visible once: batches $first, $deletion and $second', ({ uuid }) => {
+    expect(found.map((visibleThen) => visibleThen.get(uuid))).toMatchObject([once, once]);
   });
 });
 

@@ -85,47 +85,39 @@ export async function readActivity(
     endMs: todayMs + DAY_MS - 1,
   };
   const options = { settings: NAMES_SETTINGS, ...REPORT };
-  const [days, names] = await Promise.all([
-    queries.all('activity', { hiding: (tables, hidden) => daysQuery(tables, selection, hidden) }, options),
-    queries.all('activity', { hiding: (tables, hidden) => topNamesQuery(tables, selection, hidden) }, options),
-  ]);
-  // The reports may have waited for their slots: the user may be deleted by now.
+  const rows = (await queries.all(
+    'activity',
+    { hiding: (tables, hidden) => activityQuery(tables, selection, hidden) },
+    options,
+  )) as [isDay: number, day: string, event: string, count: number][];
+  // The report may have waited for its slot: the user may be deleted by now.
   const isFresh = performance.now() - readAt <= DELETIONS_FRESH_MS;
   const times = isFresh ? known : await readEntityTimes(queries, kind, id);
   if (!times) return undefined;
-  const counts = new Map(days as [string, number][]);
+  const counts = new Map(rows.filter(([isDay]) => isDay).map(([, day, , count]) => [day, count]));
+  const names = rows.filter(([isDay]) => !isDay).slice(0, ACTIVITY_NAMES_MAX);
   return {
     days: Array.from({ length: ACTIVITY_DAYS }, (_, index) => {
       const date = isoTime(startMs + index * DAY_MS).slice(0, 10);
       return { date, count: counts.get(date) ?? 0 };
     }),
-    events: (names as [string, number][]).map(([event, count]) => ({ event, count })),
+    events: names.map(([, , event, count]) => ({ event, count })),
     firstSeenAt: isoTime(times.firstSeenMs),
     lastSeenAt: isoTime(times.lastSeenMs),
   };
 }
 
-function daysQuery(tables: Tables, selection: EventSelection, hidden: Sql | undefined): Sql {
+/** Counts the events once by day and once by name, of which the most frequent are the first, in one reading. */
+function activityQuery(tables: Tables, selection: EventSelection, hidden: Sql | undefined): Sql {
   const { sql, params } = whereSelected(tables, selection, hidden);
   return {
-    sql: `SELECT toString(toDate(timestamp)) AS day, count()
+    sql: `SELECT grouping(event) AS is_day, toString(toDate(timestamp)) AS day, event, count() AS total
 FROM ${tables.events}
 ${sql}
-GROUP BY day`,
-    params,
-  };
-}
-
-function topNamesQuery(tables: Tables, selection: EventSelection, hidden: Sql | undefined): Sql {
-  const { sql, params } = whereSelected(tables, selection, hidden);
-  return {
-    sql: `SELECT event, count() AS total
-FROM ${tables.events}
-${sql}
-GROUP BY event
+GROUP BY GROUPING SETS ((day), (event))
 ORDER BY total DESC, event
-LIMIT {names_max:UInt64}`,
-    params: { ...params, names_max: ACTIVITY_NAMES_MAX },
+LIMIT {rows_max:UInt64} BY is_day`,
+    params: { ...params, rows_max: Math.max(ACTIVITY_DAYS, ACTIVITY_NAMES_MAX) },
   };
 }
 

@@ -153,7 +153,7 @@ test('retention equals a fold of the events that are shown, in every time zone',
         exact: true,
       });
     }),
-    { numRuns: 50, endOnFailure: true },
+    { numRuns: 20, endOnFailure: true },
   );
 });
 
@@ -186,6 +186,6 @@ test('the users behind a number are those who are counted, page by page', async 
         .map(({ id, startedAt }) => ({ id, startedAt }));
       expect(people, HOW_TO_REPEAT).toEqual(inOrderOfIds(expected));
     }),
-    { numRuns: 50, endOnFailure: true },
+    { numRuns: 20, endOnFailure: true },
   );
 });

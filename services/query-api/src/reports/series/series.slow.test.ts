@@ -266,6 +266,6 @@ test('every number equals a fold of the events that are shown, in every zone, me
       const { status, text } = await query.get(urlOf(asked), WORKSPACES.names[asked.workspace]);
       expect([status, status === 200 ? readable(text) : text]).toEqual([200, expectedOf(asked)]);
     }),
-    { numRuns: 50, endOnFailure: true },
+    { numRuns: 25, endOnFailure: true },
   );
 });
