@@ -43,7 +43,7 @@ export async function checkMaven(mvn = 'mvn'): Promise<void> {
     await promisify(execFile)(mvn, ['-v']);
   } catch (error) {
     const reason = systemErrorCode(error) === 'ENOENT' ? 'there is no mvn on the PATH' : 'mvn -v fails';
-    throw new LocalStackError('MAVEN_MISSING', `Downloading Kafka needs Maven, and ${reason}.`, { cause: error });
+    throw new LocalStackError('MAVEN_MISSING', `Downloading jars needs Maven, and ${reason}.`, { cause: error });
   }
 }
 

@@ -4,7 +4,7 @@ import { CALLS, type TestCall } from './calls.ts';
 export interface ThirdPartyClient {
   /** Also the name of its workspace and of the folder with its recorded requests. */
   readonly name: string;
-  readonly runsIn: NodeProgram | PythonProgram | BrowserPage;
+  readonly runsIn: NodeProgram | PythonProgram | JavaProgram | GoProgram | BrowserPage;
   /** `library` in the context of its calls. */
   readonly library: { readonly name: string; readonly version: string };
   /** The calls of `CALLS` that it has methods for. */
@@ -25,6 +25,19 @@ interface PythonProgram {
   /** The `<name>` of `packages/python-<name>.txt`. */
   readonly environment: string;
   readonly module: string;
+}
+
+interface JavaProgram {
+  readonly platform: 'java';
+  /** The `<name>` of `packages/java-<name>.xml`. */
+  readonly jars: string;
+  /** Its class. */
+  readonly module: string;
+}
+
+/** No test runs it: its recorded requests are sent again. */
+interface GoProgram {
+  readonly platform: 'go';
 }
 
 export interface BrowserPage {
@@ -88,6 +101,25 @@ const python: readonly ThirdPartyClient[] = (
   paths: ['/v1/batch'],
 }));
 
+const withoutCategory = (types: readonly TestCall['type'][]): readonly TestCall[] =>
+  CALLS.map(({ category, ...call }) => ({ ...call, ...(category && !types.includes(call.type) && { category }) }));
+
+const java = (name: string, version: string, module: string, path: string): ThirdPartyClient => ({
+  name: `${name}-java-${version}`,
+  runsIn: { platform: 'java', jars: `${name}-${version}`, module },
+  library: { name: 'analytics-java', version },
+  calls: withoutCategory(['screen']),
+  paths: [path],
+});
+
+const go = (name: string, version: string, saidVersion: string): ThirdPartyClient => ({
+  name: `${name}-go-${version}`,
+  runsIn: { platform: 'go' },
+  library: { name: 'analytics-go', version: saidVersion },
+  calls: withoutCategory(['page', 'screen']),
+  paths: ['/v1/batch'],
+});
+
 type PageOptions = Pick<BrowserPage, 'options' | 'left'>;
 
 const segmentBrowser = (name: string, page: PageOptions, paths: readonly string[]): ThirdPartyClient => ({
@@ -120,6 +152,10 @@ export const CLIENTS: readonly ThirdPartyClient[] = [
   ...segmentNode,
   rudderNode,
   ...python,
+  java('segment', '3.5.4', 'com.segment.analytics.Analytics', '/v1/import/'),
+  java('rudder', '3.1.2', 'com.rudderstack.sdk.java.analytics.RudderAnalytics', '/v1/batch'),
+  go('segment', '3.3.0', '3.0.0'),
+  go('rudder', '4.2.3', '4.2.3'),
   segmentBrowser(
     'segment-analytics-next-1.84.3',
     { options: {} },
@@ -141,6 +177,14 @@ export const CLIENTS: readonly ThirdPartyClient[] = [
     '/beacon/v1/batch',
   ]),
 ];
+
+/** Returns the clients that do not run on one of the platforms. */
+export function exceptOn<Client extends { readonly runsIn: { readonly platform: string } }>(
+  platforms: readonly string[],
+  clients: readonly Client[],
+): readonly Client[] {
+  return clients.filter(({ runsIn }) => !platforms.includes(runsIn.platform));
+}
 
 /** Returns the last of each family: of the names that differ in their version alone. The versions are in their order. */
 export function newestOf<Client extends { readonly name: string }>(clients: readonly Client[]): readonly Client[] {

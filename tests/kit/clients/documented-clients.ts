@@ -43,9 +43,9 @@ async function count(pipeline: Pick<Pipeline, 'get'>, { name, key, paths }: Stor
     const [method, target = ''] = bytes.toString('latin1', 0, bytes.indexOf('\r\n')).split(' ');
     return method === 'POST' && paths.includes(target.split('?')[0] ?? '');
   });
-  // What a client sends again is the same call.
+  // What a client sends again is the same call. posthog-go has empty uuids.
   const sent = callsIn<{ readonly messageId?: string; readonly uuid?: string }>(calls);
-  const ids = sent.map(({ messageId, uuid }, index) => messageId ?? uuid ?? index);
+  const ids = sent.map(({ messageId, uuid }, index) => messageId || uuid || index);
   const events = await pipeline.get<{ total: number }>('/events?limit=0', key);
   const rejected = await pipeline.get<{ results: unknown[] }>('/dead-letters?kind=rejected&limit=1000', key);
   return {

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { installNpmPackages, installOnce } from '@sluice/local-stack/install-packages';
+import { ensureMavenLibs } from '@sluice/local-stack/maven-libs';
 
 const run = promisify(execFile);
 
@@ -15,6 +16,29 @@ export const NPM_FOLDER = join(CACHE, 'npm');
 /** The Python of the virtual environment that has the requirements of `packages/python-<name>.txt`. */
 export function pythonOf(name: string): string {
   return join(CACHE, `python-${name}`, 'bin', 'python');
+}
+
+/** The command that runs a program in one file of Java, with the jars of `packages/java-<name>.xml`. */
+export function javaOf(name: string): readonly string[] {
+  return ['java', '-cp', join(javaFolder(name), 'libs', '*')];
+}
+
+const javaFolder = (name: string) => join(CACHE, `java-${name}`);
+
+/**
+ * Downloads the jars of clients into `.cache/clients`, where they are not yet.
+ *
+ * @param names the `<name>` of each `packages/java-<name>.xml`
+ */
+export async function installJavaClients(names: readonly string[]): Promise<void> {
+  for (const name of names) {
+    await ensureMavenLibs({
+      title: `the Java client ${name}`,
+      size: '5 MB',
+      pomFile: join(PACKAGES, `java-${name}.xml`),
+      installedDir: javaFolder(name),
+    });
+  }
 }
 
 /**

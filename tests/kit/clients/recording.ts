@@ -10,6 +10,8 @@ const FOLDER = join(import.meta.dirname, 'recorded');
 /** The address of ingest-api in what is recorded. */
 const HOST = 'localhost:4000';
 
+const END_OF_CHUNKS = '\r\n0\r\n\r\n';
+
 /** A proxy in front of ingest-api that keeps each request. */
 export interface Recorder extends AsyncDisposable {
   readonly url: string;
@@ -54,16 +56,22 @@ export async function startRecorder(targetUrl: string): Promise<Recorder> {
   };
 }
 
-/** Returns a request as it was on the wire, with another host, and one connection for it alone. */
+/**
+ * Returns a request as it was on the wire, with another host, and one connection for it alone. A body that came in chunks is
+ * one chunk.
+ */
 function requestBytes({ method, url, rawHeaders }: IncomingMessage, body: Buffer): Buffer {
   const lines = [`${method} ${url} HTTP/1.1`];
+  let chunked = false;
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const [name = '', value = ''] = rawHeaders.slice(index, index + 2);
     const lower = name.toLowerCase();
-    if (lower === 'transfer-encoding') throw new Error(`A body with Transfer-Encoding: ${value} cannot be recorded.`);
+    if (lower === 'transfer-encoding') chunked = true;
     lines.push(`${name}: ${lower === 'host' ? HOST : value}`);
   }
-  return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), body]);
+  const head = Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1');
+  if (!chunked) return Buffer.concat([head, body]);
+  return Buffer.concat([head, Buffer.from(`${body.length.toString(16)}\r\n`), body, Buffer.from(END_OF_CHUNKS)]);
 }
 
 /** Returns the recorded requests of a client in their order, byte for byte. */
@@ -76,11 +84,19 @@ export async function readRecording(name: string): Promise<Buffer[]> {
 /** Returns the calls in the bodies of recorded requests. */
 export function callsIn<Call>(requests: readonly Buffer[]): Call[] {
   return requests.flatMap((bytes) => {
-    const body = bytes.subarray(bytes.indexOf('\r\n\r\n') + 4);
+    const body = bodyOf(bytes);
     if (body.length === 0) return [];
     const json = JSON.parse((body[0] === 0x1f ? gunzipSync(body) : body).toString());
     return (json.batch ?? [json].flat()) as Call[];
   });
+}
+
+/** Returns the body of a recorded request. */
+function bodyOf(bytes: Buffer): Buffer {
+  const end = bytes.indexOf('\r\n\r\n');
+  const body = bytes.subarray(end + 4);
+  if (!/\r\ntransfer-encoding: /i.test(bytes.toString('latin1', 0, end))) return body;
+  return body.subarray(body.indexOf('\r\n') + 2, -END_OF_CHUNKS.length);
 }
 
 export interface RawResponse {

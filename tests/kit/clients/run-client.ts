@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { runInBrowser } from './browser.ts';
 import { STRANGER, type TestCall } from './calls.ts';
 import { keyOf, type ThirdPartyClient } from './clients.ts';
-import { NPM_FOLDER, pythonOf } from './installation.ts';
+import { javaOf, NPM_FOLDER, pythonOf } from './installation.ts';
 import { encodeInput, type Program, type ProgramOutcome } from './programs/program.ts';
 
 const run = promisify(execFile);
@@ -38,24 +38,28 @@ export async function runClient(
   if (runsIn.platform === 'browser') {
     return { ...(await runInBrowser(runsIn, { url, key, calls, anonymousId: STRANGER }, received)), log: '' };
   }
-  const [interpreter, program] =
+  if (runsIn.platform === 'go') throw new Error(`No test can run ${client.name}.`);
+  const [command, program] =
     runsIn.platform === 'node'
-      ? [process.execPath, runsIn.program]
-      : [pythonOf(runsIn.environment), 'python_client.py'];
-  return await runProgram(interpreter, program, { url, key, calls, paceMs, module: runsIn.module });
+      ? [[process.execPath], runsIn.program]
+      : runsIn.platform === 'java'
+        ? [javaOf(runsIn.jars), 'JavaClient.java']
+        : [[pythonOf(runsIn.environment)], 'python_client.py'];
+  return await runProgram(command, program, { url, key, calls, paceMs, module: runsIn.module });
 }
 
 /** Runs a program of `programs` in a process of its own. */
 export async function runProgram(
-  interpreter: string,
+  [interpreter = '', ...options]: readonly string[],
   program: string,
   given: Omit<Program<unknown>, 'folder'>,
 ): Promise<ClientOutcome> {
   const input = encodeInput({ ...given, folder: NPM_FOLDER });
   const path = join(import.meta.dirname, 'programs', program);
   // Nothing else of the environment: a proxy of the machine must not come between.
-  const env = { PATH: process.env['PATH'] };
-  const { stdout, stderr } = await run(interpreter, [path, input], { timeout: RUN_MS_MAX, env });
+  // Java reads its argument in the encoding of the locale.
+  const env = { PATH: process.env['PATH'], LC_ALL: 'C.UTF-8' };
+  const { stdout, stderr } = await run(interpreter, [...options, path, input], { timeout: RUN_MS_MAX, env });
   const outcome = JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '') as ProgramOutcome;
   return { ...outcome, log: stderr };
 }

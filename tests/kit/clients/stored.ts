@@ -100,12 +100,14 @@ function expectedContext(client: ThirdPartyClient, { type, traits = {}, properti
       page: expect.objectContaining(page),
     });
   }
+  // Those of Segment for Java and Go have a context for all calls of a request.
   const sendsUuids = library.name !== '@segment/analytics-node';
-  const isRudder = client.name.startsWith('rudder');
+  const addsTraits = ['rudder-sdk-node', 'rudder-python'].some((family) => client.name.startsWith(family));
   return {
     library,
     ...(!sendsUuids && { messageId: expect.stringMatching(/^node-next-\d+-/) }),
-    ...(isRudder && type === 'identify' && { traits: asSent(client, traits) }),
+    ...(client.name.startsWith('segment-java') && { instanceId: UUID }),
+    ...(addsTraits && type === 'identify' && { traits: asSent(client, traits) }),
   };
 }
 
@@ -115,11 +117,24 @@ function propertiesAfter(client: ThirdPartyClient, type: 'identify' | 'group'): 
   return Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== null));
 }
 
-/** Returns values as the client sends them. Python writes a date with its offset, analytics-js leaves out what is `null`. */
+/**
+ * Returns values as the client sends them. Python writes a date with its offset, Go without milliseconds that are 0. Java
+ * leaves out what is `null` in maps, analytics-js at the top.
+ */
 function asSent({ runsIn }: ThirdPartyClient, values: Values): Values {
   const text = JSON.stringify(values);
   if (runsIn.platform === 'python') return JSON.parse(text.replaceAll('.000Z"', '+00:00"')) as Values;
+  if (runsIn.platform === 'go') return JSON.parse(text.replaceAll('.000Z"', 'Z"')) as Values;
+  if (runsIn.platform === 'java') return withoutNull(JSON.parse(text)) as Values;
   const sent = JSON.parse(text) as Values;
   if (runsIn.platform === 'node' || runsIn.api === 'segment') return sent;
   return Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== null));
+}
+
+/** Leaves out what is `null` in maps, and keeps it in lists. */
+function withoutNull(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutNull);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).filter(([, each]) => each !== null);
+  return Object.fromEntries(entries.map(([name, each]) => [name, withoutNull(each)]));
 }

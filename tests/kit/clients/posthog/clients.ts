@@ -2,7 +2,7 @@
 export interface PosthogClient {
   /** Also the name of its workspace and of the folder with its recorded requests. */
   readonly name: string;
-  readonly runsIn: NodeProgram | PythonProgram | PosthogPage;
+  readonly runsIn: NodeProgram | PythonProgram | JavaProgram | GoProgram | PosthogPage;
   /** The names of the events of the step `identify`. */
   readonly identifies: readonly string[];
   /** Whether its `$identify` says who was anonymous before. */
@@ -23,6 +23,17 @@ interface PythonProgram {
   readonly platform: 'python';
   /** The `<name>` of `packages/python-<name>.txt`. */
   readonly environment: string;
+}
+
+interface JavaProgram {
+  readonly platform: 'java';
+  /** The `<name>` of `packages/java-<name>.xml`. */
+  readonly jars: string;
+}
+
+/** No test runs it: its recorded requests are sent again. */
+interface GoProgram {
+  readonly platform: 'go';
 }
 
 export interface PosthogPage {
@@ -60,6 +71,25 @@ const python: readonly PosthogClient[] = (
   path: '/batch/',
 }));
 
+const java: PosthogClient = {
+  name: 'posthog-java-2.3.3',
+  runsIn: { platform: 'java', jars: 'posthog-server-2.3.3' },
+  identifies: ['identify'],
+  namesVisitor: false,
+  aliasOf: 'user',
+  path: '/batch',
+};
+
+const go: PosthogClient = {
+  name: 'posthog-go-1.5.2',
+  runsIn: { platform: 'go' },
+  // Its identify cannot set once.
+  identifies: ['identify', '$set_once'],
+  namesVisitor: false,
+  aliasOf: 'user',
+  path: '/batch/',
+};
+
 const page = (name: string, runsIn: Omit<PosthogPage, 'platform'>): PosthogClient => ({
   name,
   runsIn: { platform: 'browser', ...runsIn },
@@ -72,6 +102,8 @@ const page = (name: string, runsIn: Omit<PosthogPage, 'platform'>): PosthogClien
 export const POSTHOG_CLIENTS: readonly PosthogClient[] = [
   ...node,
   ...python,
+  java,
+  go,
   page('posthog-js-1.449.2', { options: {} }),
   page('posthog-js-1.449.2-uncompressed', { options: { disable_compression: true } }),
   page('posthog-js-1.449.2-page-left', { options: { request_queue_config: { flush_interval_ms: 5_000 } }, left: true }),

@@ -1,4 +1,4 @@
-import { pythonOf } from '../installation.ts';
+import { javaOf, pythonOf } from '../installation.ts';
 import { type ClientOutcome, runProgram } from '../run-client.ts';
 import { type PosthogClient, posthogKeyOf } from './clients.ts';
 import { runInPage } from './in-browser.ts';
@@ -26,9 +26,15 @@ export async function runPosthog(
   const key = posthogKeyOf(client);
   if (runsIn.platform === 'browser') return { ...(await runInPage(runsIn, { ...run, key, steps, paceMs })), log: '' };
   const { url } = run;
-  return runsIn.platform === 'node'
-    ? await runProgram(process.execPath, 'posthog-node.ts', { url, key, calls: steps, paceMs, module: runsIn.module })
-    : await runProgram(pythonOf(runsIn.environment), 'posthog_client.py', {
-        ...{ url, key, calls: steps, paceMs, module: 'posthog' },
-      });
+  const given = { url, key, calls: steps, paceMs, module: 'posthog' };
+  switch (runsIn.platform) {
+    case 'node':
+      return await runProgram([process.execPath], 'posthog-node.ts', { ...given, module: runsIn.module });
+    case 'python':
+      return await runProgram([pythonOf(runsIn.environment)], 'posthog_client.py', given);
+    case 'java':
+      return await runProgram(javaOf(runsIn.jars), 'PosthogServer.java', given);
+    case 'go':
+      throw new Error(`No test can run ${client.name}.`);
+  }
 }
