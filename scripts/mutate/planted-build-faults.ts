@@ -35,7 +35,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   {
     name: 'console/key-in-address',
     file: console('views/link.ts'),
-    search: "  history.replaceState(null, '', location.hash.replace(/\\?.*$/s, ''));\n",
+    search: "  history.replaceState(null, '', hrefOf(path, without(params, 'key')));\n",
     replacement: '',
     breaks: 'The key of a read-only link stays in the address bar and the history.',
     tests: ['tests/clients/console-views.test.ts'],

@@ -196,8 +196,9 @@ test('the page of the pipeline has what ingest-api and the writer say', async ()
     const cells = await page.locator('.figures dt, .figure').allInnerTexts();
     return Object.fromEntries(cells.flatMap((term, index) => (index % 2 === 0 ? [[term, cells[index + 1]]] : [])));
   };
+  await page.locator('summary', { hasText: 'Zero: ' }).click();
   await eventually(figures).toEqual({
-    ...{ Accepted: '120', Lag: '0', 'Dead letters': '0' },
+    ...{ Accepted: '120', Lag: '0', 'Dead letters': '0', 'Last batch': expect.any(String) },
     ...{ 'Halted partitions': '0', 'Failed batches': expect.any(String), 'Rows that could not be stored': '0' },
     'Free on the disk default': expect.stringMatching(/ [MGT]B$/),
     'Fullest partition': expect.stringMatching(/^[1-9]/),
@@ -205,7 +206,8 @@ test('the page of the pipeline has what ingest-api and the writer say', async ()
     ...{ 'Keys file': 'valid', 'Without a backup for': expect.stringMatching(/^\d/) },
   });
   await writeFile(pipeline.keysFile, '{');
-  await shown(page.getByRole('alert').getByText('The keys file cannot be used; the last valid keys stay in force.'));
+  await shown(page.getByRole('alert').getByText('needs attention'));
+  await shown(page.getByText('The keys file cannot be used; the last valid keys stay in force.'));
   expect(await violationsOf(page)).toEqual([]);
   await takePicture(page, 'pipeline-attention');
   await pipeline.addKey('other');

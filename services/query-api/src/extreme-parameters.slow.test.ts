@@ -58,10 +58,11 @@ const NEEDED: Readonly<Record<string, string>> = {
   '/events/retention/people': 'startDate=2026-03-01&endDate=2026-03-02&cohort=2026-03-01',
   '/events/values': 'property=event',
   '/events/export': 'startDate=2026-03-01',
+  '/search': 'q=jane',
 };
 
 /** Parameters that others have to fit: a refusal may name these instead. */
-const RELATED = ['startDate', 'endDate', 'interval', 'group', 'groupBy'];
+const RELATED = ['startDate', 'endDate', 'interval', 'cohort', 'group', 'groupBy'];
 
 /** How many odd texts each parameter of each read gets, others in each run. */
 const ODD_TEXTS = 1;
@@ -140,7 +141,8 @@ function urlOf(path: string, given: readonly (readonly [name: string, value: str
 async function faultOf(url: string, names: readonly string[], isRefused: boolean): Promise<string | undefined> {
   const key = /^\/(?:dead-letters|keys)/.test(url) ? 'admin-a' : url.startsWith('/webhooks') ? 'webhooks-a' : 'a';
   const response = await fetch(`${origin}${url}`, { headers: { authorization: `Bearer ${key}` } });
-  if (response.ok) {
+  // There is no dashboard: what is taken finds none.
+  if (response.ok || (response.status === 404 && url.startsWith('/dashboards/'))) {
     await response.body?.cancel();
     return isRefused ? `${url.slice(0, 300)} is taken` : undefined;
   }
