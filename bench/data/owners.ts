@@ -1,6 +1,7 @@
 import { type BenchDatabase, PLAIN_SETTINGS } from '../processes/database.ts';
 import { WORKSPACE } from './filter-queries.ts';
 import { fillEvents } from './rows.ts';
+import { addedEntities } from './users.ts';
 
 /** Over how many days the events are spread. */
 export const OWNED_DAYS = 90;
@@ -33,9 +34,14 @@ export async function fillOwned(database: BenchDatabase, events: number): Promis
   const organizations = Math.ceil(events / EVENTS_PER_ORGANIZATION);
   const users = Math.ceil(events / EVENTS_PER_USER);
   await fillEvents(database, events, OWNED_DAYS, { users, organizations, workspaces: [WORKSPACE] });
-  const query_params = { workspace: WORKSPACE, users, organizations, managers: MANAGERS };
-  for (const query of [ENTITIES, USER_PROPERTIES, ORGANIZATION_PROPERTIES]) {
-    await database.client.command({ query, query_params, clickhouse_settings: PLAIN_SETTINGS });
+  for (const [count, statements] of [
+    [users, addedEntities('user', SAID_OF_USERS)],
+    [organizations, addedEntities('organization', SAID_OF_ORGANIZATIONS)],
+  ] as const) {
+    const query_params = { workspace: WORKSPACE, count, managers: MANAGERS };
+    for (const query of statements) {
+      await database.client.command({ query, query_params, clickhouse_settings: PLAIN_SETTINGS });
+    }
   }
   for (const table of ['entities', 'entity_properties']) {
     await database.client.command({ query: `OPTIMIZE TABLE ${table} FINAL` });
@@ -50,32 +56,12 @@ export async function fillOwned(database: BenchDatabase, events: number): Promis
   });
 }
 
-const ENTITIES = `
-  INSERT INTO entities (workspace_id, kind, id, first_seen_at, last_seen_at, version)
-  SELECT {workspace:String}, 'user', concat('user-', toString(number)), now64(3), now64(3), 1700000000000000 + number
-  FROM numbers({users:UInt32})
-  UNION ALL
-  SELECT {workspace:String}, 'organization', concat('org-', toString(number)), now64(3), now64(3), 1700000000000000 + number
-  FROM numbers({organizations:UInt32})`;
+const SAID_OF_USERS = `arrayFilter(said -> said.2 != '', [
+  ('country', ['"AT"', '"CH"', '"DE"', '"FR"', '"IT"', '', '', '', '', ''][sipHash64(number) % 10 + 1]),
+  ('email', concat('"', toString(number), '@example.com"'))
+])`;
 
-const USER_PROPERTIES = `
-  INSERT INTO entity_properties (workspace_id, kind, id, property, register)
-  SELECT
-    {workspace:String}, 'user', concat('user-', toString(number)), said.1,
-    (1700000000000000 + number, generateUUIDv4(number), 'set', said.2)
-  FROM numbers({users:UInt32})
-  ARRAY JOIN arrayFilter(said -> said.2 != '', [
-    ('country', ['"AT"', '"CH"', '"DE"', '"FR"', '"IT"', '', '', '', '', ''][sipHash64(number) % 10 + 1]),
-    ('email', concat('"', toString(number), '@example.com"'))
-  ]) AS said`;
-
-const ORGANIZATION_PROPERTIES = `
-  INSERT INTO entity_properties (workspace_id, kind, id, property, register)
-  SELECT
-    {workspace:String}, 'organization', concat('org-', toString(number)), said.1,
-    (1700000000000000 + number, generateUUIDv4(number), 'set', said.2)
-  FROM numbers({organizations:UInt32})
-  ARRAY JOIN [
-    ('plan', ['"free"', '"team"', '"business"', '"enterprise"'][sipHash64(number) % 4 + 1]),
-    ('manager', concat('"manager-', toString(number % {managers:UInt32}), '"'))
-  ] AS said`;
+const SAID_OF_ORGANIZATIONS = `[
+  ('plan', ['"free"', '"team"', '"business"', '"enterprise"'][sipHash64(number) % 4 + 1]),
+  ('manager', concat('"manager-', toString(number % {managers:UInt32}), '"'))
+]`;

@@ -13,17 +13,15 @@ import {
 import { type FieldDescription, FilterForm } from '../filters/filters.ts';
 import {
   type Column,
-  ColumnsMenu,
   CsvButton,
   EntityLink,
+  ListTable,
   LoadState,
   PageLinks,
   PropertyLine,
   PropertyText,
   propertyColumns,
   propertyOfColumn,
-  RowList,
-  shownColumns,
   Time,
   tableOf,
   useLoad,
@@ -129,44 +127,23 @@ interface EntityTableProps {
 }
 
 function EntityTable({ path, title, results }: EntityTableProps) {
-  const all = columnsOf(results);
-  const columns = shownColumns(path, all);
   return (
-    <>
-      <ColumnsMenu list={path} columns={all} />
-      <RowList label={title}>
-        <table class="events">
-          <caption>{title}</caption>
-          <thead>
-            <tr>
-              <th scope="col">{title.slice(0, -1)}</th>
-              {columns.map(({ id, title: column }) => (
-                <th key={id} scope="col">
-                  {column}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {results.map((entity) => {
-              const id = idOf(entity);
-              return (
-                <tr key={id}>
-                  <th scope="row">
-                    <EntityLink path={path} id={id} />
-                  </th>
-                  {columns.map((column) => (
-                    <td key={column.id} class={column.id === 'properties' ? 'line' : undefined}>
-                      <EntityCell column={column} entity={entity} />
-                    </td>
-                  ))}
-                </tr>
-              );
-            })}
-          </tbody>
-        </table>
-      </RowList>
-    </>
+    <ListTable
+      list={path}
+      caption={title}
+      leading={[title.slice(0, -1)]}
+      columns={columnsOf(results)}
+      items={results}
+      rowOf={(entity) => ({
+        key: idOf(entity),
+        leading: (
+          <th scope="row">
+            <EntityLink path={path} id={idOf(entity)} />
+          </th>
+        ),
+      })}
+      cellOf={(entity, column) => <EntityCell column={column} entity={entity} />}
+    />
   );
 }
 

@@ -4,16 +4,14 @@ import { useRef } from 'preact/hooks';
 import { type Event, hrefOf } from '../base/base.ts';
 import {
   type Column,
-  ColumnsMenu,
   deferred,
   EntityLink,
   Icon,
+  ListTable,
   PropertyLine,
   PropertyText,
   propertyColumns,
   propertyOfColumn,
-  RowList,
-  shownColumns,
   Time,
 } from '../parts/parts.ts';
 
@@ -110,43 +108,29 @@ export function EventTable({
   shown = null,
   addressOf = besideAll,
 }: EventTableProps) {
-  const all = columnsOf(events, filters);
-  const columns = shownColumns('events', all);
   return (
-    <>
-      <ColumnsMenu list="events" columns={all} />
-      <RowList label={caption}>
-        <table class="events">
-          <caption>{caption}</caption>
-          <thead>
-            <tr>
-              {['Time', 'Event', ...columns.map(({ title }) => title)].map((column) => (
-                <th key={column} scope="col">
-                  {column}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {events.map((event) => (
-              <tr key={event.uuid} class={event.uuid === shown ? 'shown' : undefined}>
-                <td>
-                  <Time value={event.timestamp} />
-                </td>
-                <th scope="row">
-                  <EventLink event={event} shown={shown} addressOf={addressOf} />
-                </th>
-                {columns.map((column) => (
-                  <td key={column.id} class={column.id === 'properties' ? 'line' : undefined}>
-                    <EventCell column={column} event={event} />
-                  </td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </RowList>
-    </>
+    <ListTable
+      list="events"
+      caption={caption}
+      leading={['Time', 'Event']}
+      columns={columnsOf(events, filters)}
+      items={events}
+      rowOf={(event) => ({
+        key: event.uuid,
+        isShown: event.uuid === shown,
+        leading: (
+          <>
+            <td>
+              <Time value={event.timestamp} />
+            </td>
+            <th scope="row">
+              <EventLink event={event} shown={shown} addressOf={addressOf} />
+            </th>
+          </>
+        ),
+      })}
+      cellOf={(event, column) => <EventCell column={column} event={event} />}
+    />
   );
 }
 

@@ -1,4 +1,6 @@
+import type { ComponentChildren } from 'preact';
 import { changeSettings, settings } from '../base/base.ts';
+import { RowList } from './row-list.tsx';
 
 /** A column that may be shown. */
 export interface Column {
@@ -26,7 +28,7 @@ export function propertyOfColumn({ id }: Column): string | undefined {
 }
 
 /** Returns which of the columns of a list are shown. Properties that were chosen are there, also where no record has them. */
-export function shownColumns(list: string, columns: readonly Column[]): readonly Column[] {
+function shownColumns(list: string, columns: readonly Column[]): readonly Column[] {
   const chosen = settings.value.columns[list];
   if (!chosen) return columns.filter(({ isUsual = true }) => isUsual);
   const missing = chosen.filter((id) => id.startsWith(PREFIX) && columns.every((column) => column.id !== id));
@@ -41,7 +43,7 @@ interface ColumnsMenuProps {
 }
 
 /** Chooses the columns of a list, which are kept in the browser. */
-export function ColumnsMenu({ list, columns }: ColumnsMenuProps) {
+function ColumnsMenu({ list, columns }: ColumnsMenuProps) {
   const shown = shownColumns(list, columns).map(({ id }) => id);
   const keep = (chosen: readonly string[] | undefined) => {
     const { [list]: _, ...others } = settings.value.columns;
@@ -69,5 +71,66 @@ export function ColumnsMenu({ list, columns }: ColumnsMenuProps) {
         </button>
       </fieldset>
     </details>
+  );
+}
+
+/** What a row of a {@link ListTable} is. */
+interface Row {
+  readonly key: string;
+  /** Whether its record is open beside the list. Default: no. */
+  readonly isShown?: boolean;
+  /** The cells that it begins with. */
+  readonly leading: ComponentChildren;
+}
+
+interface ListTableProps<Item> {
+  /** The list, whose choice of columns is kept by this name. */
+  readonly list: string;
+  readonly caption: string;
+  /** The titles of the columns that are always there. */
+  readonly leading: readonly string[];
+  /** Those that can be chosen. */
+  readonly columns: readonly Column[];
+  readonly items: readonly Item[];
+  readonly rowOf: (item: Item) => Row;
+  readonly cellOf: (item: Item, column: Column) => ComponentChildren;
+}
+
+/** A list of records, one a row, with columns that can be chosen behind those that are always there. */
+export function ListTable<Item>({ list, caption, leading, columns, items, rowOf, cellOf }: ListTableProps<Item>) {
+  const shown = shownColumns(list, columns);
+  return (
+    <>
+      <ColumnsMenu list={list} columns={columns} />
+      <RowList label={caption}>
+        <table class="events">
+          <caption>{caption}</caption>
+          <thead>
+            <tr>
+              {[...leading, ...shown.map(({ title }) => title)].map((title, index) => (
+                <th key={index} scope="col">
+                  {title}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {items.map((item) => {
+              const { key, isShown = false, leading: cells } = rowOf(item);
+              return (
+                <tr key={key} class={isShown ? 'shown' : undefined}>
+                  {cells}
+                  {shown.map((column) => (
+                    <td key={column.id} class={column.id === 'properties' ? 'line' : undefined}>
+                      {cellOf(item, column)}
+                    </td>
+                  ))}
+                </tr>
+              );
+            })}
+          </tbody>
+        </table>
+      </RowList>
+    </>
   );
 }

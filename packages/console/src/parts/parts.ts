@@ -1,7 +1,7 @@
 // The parts that pages of any subject are made of.
 
 export { Command, ConfirmButton, CopyButton, Snippet } from './buttons.tsx';
-export { type Column, ColumnsMenu, propertyColumns, propertyOfColumn, shownColumns } from './columns.tsx';
+export { type Column, ListTable, propertyColumns, propertyOfColumn } from './columns.tsx';
 export { CsvButton, saveFile, type Table, tableOf, withoutFormulas } from './csv.tsx';
 export { deferred } from './deferred.tsx';
 export { Icon } from './icon.tsx';

@@ -8,7 +8,7 @@ export { readEntities, readEntityTimes } from './entities/entities-reader.ts';
 export { ENTITY_KINDS, ENTITY_ROUTES, type EntityKind, noSuchEntity } from './entities/entity-kinds.ts';
 export { type Entity, isoTime } from './entities/entity-record.ts';
 export { readNames, SEARCHED_ENTITIES_MAX, searchNames } from './entities/names-reader.ts';
-export { NAMING_OF, type Naming, namingSchema } from './entities/naming.ts';
+export { NAMING, NAMING_OF, type Naming, namingSchema } from './entities/naming.ts';
 export {
   EVENT_COLUMNS,
   EVENT_EXAMPLE,

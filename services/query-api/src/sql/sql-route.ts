@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import { z } from 'zod';
 import type { QueryConfig } from '../config.ts';
 import { acceptJson, BODY_CODES, type CommonDescription } from '../http/http.ts';
-import { untilStoreAnswers, whileConnected } from '../store/store.ts';
+import { contextOf, untilStoreAnswers, whileConnected } from '../store/store.ts';
 import { parseSqlRequest, SQL_FORMATS, type SqlFormatName, type SqlRequest, sqlRequestSchema } from './sql-request.ts';
 import type { SqlContext, SqlRunner } from './sql-runner.ts';
 
@@ -20,10 +20,9 @@ export function registerSql(app: FastifyInstance, runner: SqlRunner): void {
   } as const;
   app.post('/queries', options, async (request, reply) => {
     const parsed = parseSqlRequest(request.body);
-    const { workspace, id: requestId, store, memory, span } = request;
     return await whileConnected(reply, (signal) => {
-      const context = { workspace, requestId, store, memory, span, signal };
-      return untilStoreAnswers(store, () => respond(runner, parsed, context, reply));
+      const context = { ...contextOf(request), signal };
+      return untilStoreAnswers(request.store, () => respond(runner, parsed, context, reply));
     });
   });
 }

@@ -27,6 +27,13 @@ export interface RequestContext extends QueryContext {
   readonly memory: Reservation;
 }
 
+type RequestOfQueries = Pick<FastifyRequest, 'workspace' | 'id' | 'store' | 'memory' | 'span'>;
+
+/** Returns what the queries of a request belong to. Without a signal they go on when its client has gone. */
+export function contextOf({ workspace, id, store, memory, span }: RequestOfQueries) {
+  return { workspace, requestId: id, store, memory, span };
+}
+
 /** A `GET` that queries ClickHouse. */
 export interface ReadRoute<Request> {
   readonly path: string;
@@ -72,18 +79,12 @@ export function registerRead<Request>(app: FastifyInstance, route: ReadRoute<Req
 export async function respondToRead<Request>(
   { repeats = false, respond }: Pick<ReadRoute<Request>, 'repeats' | 'respond'>,
   parsed: Request,
-  {
-    workspace,
-    id: requestId,
-    store,
-    memory,
-    span,
-  }: Pick<FastifyRequest, 'workspace' | 'id' | 'store' | 'memory' | 'span'>,
+  request: RequestOfQueries,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
   return await whileConnected(reply, (signal) => {
-    const run = () => respond(parsed, { workspace, requestId, store, memory, span, signal }, reply);
-    return repeats ? untilStoreAnswers(store, run) : run();
+    const run = () => respond(parsed, { ...contextOf(request), signal }, reply);
+    return repeats ? untilStoreAnswers(request.store, run) : run();
   });
 }
 

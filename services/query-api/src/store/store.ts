@@ -51,6 +51,7 @@ export { isLateForSlot } from './query-slots.ts';
 export { AHEAD_BYTES_MAX } from './read-ahead.ts';
 export { ClickHouseException, ConnectionFailure, DeletionsUnknown, QueryTooLong } from './read-failures.ts';
 export {
+  contextOf,
   type QueryRead,
   type ReadDependencies,
   type ReadRoute,

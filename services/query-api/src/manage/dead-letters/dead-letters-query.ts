@@ -25,8 +25,8 @@ function conditionsOf(tables: Tables): string {
 
 /** Which dead letters of a workspace are listed. */
 export interface DeadLettersList {
-  /** Default: both. */
-  readonly replayed: boolean | undefined;
+  /** Whether they were replayed. Default: both. */
+  readonly replayed: 'true' | 'false' | undefined;
   /** Default: all. */
   readonly kind: string | undefined;
   /** Why they are dead letters, to the letter. Default: all. */
@@ -53,7 +53,7 @@ const FIRST = { recordedMs: Date.UTC(2299, 11, 31), id: '' };
  */
 function deadLetterStatesQuery(
   tables: Tables,
-  { replayed, kind, reason, after = FIRST }: DeadLettersList,
+  { replayed, kind = '', reason = '', after = FIRST }: DeadLettersList,
   count: number,
 ): Sql {
   return {
@@ -68,7 +68,7 @@ WHERE ${conditionsOf(tables)}
 ORDER BY recorded_at DESC, id DESC
 LIMIT {count:UInt64} WITH TIES`,
     params: {
-      ...{ replayed: replayed === undefined ? '' : String(replayed), kind: kind ?? '', reason: reason ?? '', count },
+      ...{ replayed: replayed ?? '', kind, reason, count },
       ...{ recorded_ms: after.recordedMs, after_id: after.id },
     },
   };
@@ -151,14 +151,16 @@ export type ReasonRow = [
   looked: number,
 ];
 
+/** Whose reasons are counted, and how many reasons are returned at most. */
+export interface ReasonsRequest extends Pick<DeadLettersList, 'replayed' | 'kind'> {
+  readonly limit: number;
+}
+
 /**
  * Returns the query for why the newest dead letters of a workspace are some, the most frequent reason first. Of each dead letter
  * its newest state counts.
  */
-export function reasonsQuery(
-  tables: Tables,
-  { replayed, kind, limit }: Pick<DeadLettersList, 'replayed' | 'kind'> & { readonly limit: number },
-): Sql {
+export function reasonsQuery(tables: Tables, { replayed, kind = '', limit }: ReasonsRequest): Sql {
   return {
     sql: `WITH states AS (
   SELECT id, kind, client, reason, recorded_at, replayed_at, state_at
@@ -179,9 +181,6 @@ FROM (
 GROUP BY newest.1, newest.2, newest.3
 ORDER BY letters DESC, last DESC, newest.3
 LIMIT {limit:UInt64}`,
-    params: {
-      ...{ replayed: replayed === undefined ? '' : String(replayed), kind: kind ?? '', limit },
-      counted: COUNTED_MAX,
-    },
+    params: { replayed: replayed ?? '', kind, limit, counted: COUNTED_MAX },
   };
 }

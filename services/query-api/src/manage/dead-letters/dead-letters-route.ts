@@ -26,7 +26,13 @@ import {
   refuseErrors,
   refuseParameters,
 } from '../../records/records.ts';
-import { type QueryContext, type ReadDependencies, registerRead, type Statement } from '../../store/store.ts';
+import {
+  contextOf,
+  type QueryContext,
+  type ReadDependencies,
+  registerRead,
+  type Statement,
+} from '../../store/store.ts';
 import {
   COUNTED_MAX,
   type DeadLetterRow,
@@ -34,6 +40,7 @@ import {
   deadLetterQuery,
   type ReadStates,
   type ReasonRow,
+  type ReasonsRequest,
   readDeadLetters,
   reasonsQuery,
 } from './dead-letters-query.ts';
@@ -80,7 +87,7 @@ export function parseDeadLettersRequest(query: QueryParameters, workspace: strin
   const place = readCursor(cursor, { list, sortKey, repeat: 'parameters' }, found);
   refuseErrors(found);
   return {
-    replayed: replayed === undefined ? undefined : replayed === 'true',
+    replayed,
     kind,
     reason,
     after: place && { recordedMs: place[0], id: place[1] },
@@ -89,21 +96,12 @@ export function parseDeadLettersRequest(query: QueryParameters, workspace: strin
   };
 }
 
-/** A valid request for the reasons of dead letters. */
-export interface ReasonsRequest {
-  /** Default: both. */
-  readonly replayed: boolean | undefined;
-  /** Default: all. */
-  readonly kind: string | undefined;
-  readonly limit: number;
-}
-
 /** @throws {Problem} `invalid_request`, naming every error */
 function parseReasonsRequest(query: QueryParameters): ReasonsRequest {
   const { values, errors } = parseParameters(reasonsParameters, { fields: {}, documents: [] }, query);
   refuseErrors(errors);
   const { replayed, kind, limit = LIMIT_DEFAULT } = values;
-  return { replayed: replayed === undefined ? undefined : replayed === 'true', kind, limit };
+  return { replayed, kind, limit };
 }
 
 interface Parts {
@@ -182,8 +180,7 @@ export function registerDeadLetters(
     const call = parseReplay(request.body);
     // Without its scope, a key could send events by changing calls.
     if (call !== undefined) authenticate(request, keys, 'ingest');
-    const { workspace, id: requestId, store, memory, span } = request;
-    const { id, kind } = await find(request.params.id, { workspace, requestId, store, memory, span });
+    const { id, kind } = await find(request.params.id, contextOf(request));
     if (call !== undefined && kind !== 'rejected') {
       throw new Problem('not_replayable', 'Only a rejected call can be changed; a row is sent as it came.');
     }

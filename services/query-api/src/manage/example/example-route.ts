@@ -6,7 +6,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { describer, type Forwarded, forward, jsonResponse, once, passOn } from '../../http/http.ts';
 import { refuseParameters } from '../../records/records.ts';
-import type { ReadDependencies, Sql, Tables } from '../../store/store.ts';
+import { contextOf, type ReadDependencies, type Sql, type Tables } from '../../store/store.ts';
 import { EXAMPLE_USERS, type ExampleCall, exampleCalls } from './example-calls.ts';
 
 /** How many calls one request to ingest-api has. */
@@ -26,10 +26,9 @@ export function registerExample(app: FastifyInstance, { config, queryRunner }: R
   const [ingestUrl] = config.INGEST_URLS ?? [];
   const admission = { pool: 'forwarded', bytes: 0 } as const;
   const isThere = async (request: FastifyRequest<Parts>, users: 'of the example' | 'others') => {
-    const { workspace, id: requestId, store, memory, span } = request;
-    const context = { workspace, requestId, store, memory, span };
     const statement = (tables: Tables) => eventOf(tables, users === 'others');
-    return (await queryRunner.all({ kind: 'events_page', pool: 'reports', ...context, statement })).length > 0;
+    const query = { kind: 'events_page', pool: 'reports', ...contextOf(request), statement } as const;
+    return (await queryRunner.all(query)).length > 0;
   };
 
   app.post<Parts>('/example-data', { config: { admission, describe: describeLoad } }, async (request, reply) => {

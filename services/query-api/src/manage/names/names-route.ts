@@ -18,6 +18,7 @@ import {
 import {
   isoTime,
   listOf,
+  NAMING,
   NAMING_OF,
   type Naming,
   namingSchema,
@@ -50,8 +51,6 @@ const ONE: Admission = { pool: 'documents', bytes: 6 * NAMING_BODY_BYTES_MAX };
 /** Results of a search of each kind, unless the request says how many. */
 const RESULTS_DEFAULT = 10;
 
-const DEFAULT = namingSchema.parse({});
-
 interface Parts {
   Querystring: QueryParameters;
 }
@@ -65,7 +64,7 @@ export function registerNames(app: FastifyInstance, deps: ReadDependencies, nami
   acceptJson(app, NAMING_BODY_BYTES_MAX);
   const options = { bodyLimit: NAMING_BODY_BYTES_MAX, config: { admission: ONE } };
   const ofAdmin = { ...options, config: { scope: 'admin', admission: ONE } } as const;
-  const namingOf = async (workspace: string) => (await namings?.of(workspace)) ?? DEFAULT;
+  const namingOf = async (workspace: string) => (await namings?.of(workspace)) ?? NAMING;
   registerQueryRead(app, {
     path: '/names',
     describe: DESCRIBE.names,

@@ -1,5 +1,5 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { type Naming, namingSchema } from '../../records/records.ts';
+import { NAMING, type Naming } from '../../records/records.ts';
 import { ConsoleDocuments, orStoreAway } from '../views/console-documents.ts';
 
 /** Each workspace has one naming at most. */
@@ -17,7 +17,7 @@ export class Namings {
   /** Returns the naming of a workspace, the default where it has stored none. */
   async of(workspace: string): Promise<Naming> {
     const stored = await orStoreAway(this.#documents.find(workspace, ID));
-    return stored?.content ?? DEFAULT;
+    return stored?.content ?? NAMING;
   }
 
   /** Stores the naming of a workspace in place of the one before. */
@@ -25,5 +25,3 @@ export class Namings {
     await orStoreAway(this.#documents.save(workspace, ID, naming, Date.now()));
   }
 }
-
-const DEFAULT = namingSchema.parse({});

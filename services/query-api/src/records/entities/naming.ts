@@ -49,6 +49,9 @@ export interface NamingOfKind {
 /** That of both kinds, by the names of their lists. */
 export type Naming = z.output<typeof namingSchema>;
 
+/** What a workspace that says nothing calls its users and organizations. */
+export const NAMING: Naming = namingSchema.parse({});
+
 /** Where a naming says what an entity of a kind is called by. */
 export const NAMING_OF = { user: 'users', organization: 'organizations' } as const satisfies Record<
   EntityKind,
