@@ -19,7 +19,7 @@ tests/README.md says what the tiers are.
   FILTER             run the files of these tiers whose paths contain it, and leave the checks out
   -t NAME            run the tests whose names match
   --project TIER     run one tier
-  --maxWorkers N     run N files at a time (default: three more than there are cores)
+  --maxWorkers N     run N files at a time (default: one more than there are cores)
   --help             this text
 
 All other options are those of vitest. The last line is "N passed, N failed".`;

@@ -42,7 +42,9 @@ test('a runtime without images is told in one line, and local engines are used',
   await using docker = await startFakeDocker({ hasImages: false });
   const { kind, lines } = await startStack(docker, '');
   expect(kind).toBe('local');
-  expect(lines).toEqual([expect.stringMatching(/do not start \(.*No such image.*\)\. .*SLUICE_TEST_STACK=local/)]);
+  // The first local engines of a machine are downloaded, which has lines of its own.
+  const told = lines.filter((line) => !line.includes('Kafka'));
+  expect(told).toEqual([expect.stringMatching(/do not start \(.*No such image.*\)\. .*SLUICE_TEST_STACK=local/)]);
 });
 
 test('a runtime without images is an error when containers were asked for', async () => {
