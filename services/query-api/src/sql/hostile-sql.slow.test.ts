@@ -85,7 +85,10 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-describe.each(Object.entries(HOSTILE_STATEMENTS))('%s', (_, statements) => {
+/** Those that take what they may are tried at night. */
+const { bombs: _, ...QUICK_STATEMENTS } = HOSTILE_STATEMENTS;
+
+describe.each(Object.entries(QUICK_STATEMENTS))('%s', (_, statements) => {
   test('each statement is refused, or has rows of the workspace alone', async () => {
     const outcomes: string[] = [];
     for (const [, sql] of statements) {
