@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => database.release());
 
 test('a webhook whose receiver fails for too long is paused, says so, and goes on where it stopped', async () => {
-  await using query = await startWebhooks(database, { WEBHOOK_GIVE_UP_MS: '2000' });
+  await using query = await startWebhooks(database, { WEBHOOK_GIVE_UP_MS: '1000' });
   await using receiver = await Receiver.start();
   const path = await subscribe(query, receiver.url);
   const events = someEvents(6);

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   ask,
   comparable,
+  expectMembers,
   OWNER_TABLES,
   type OwnersWorld,
   ownerQuestions,
@@ -105,3 +106,8 @@ test('300 random questions are answered as those about events that hold all of i
     }
   }
 });
+
+test.each(['one server', 'two ranges'])(
+  'the list of those in a segment has all of them in each order, and as many as it says (%s)',
+  (name) => expectMembers(name === 'one server' ? single : sharded, world, ['id', 'firstSeenAt', 'lastSeenAt']),
+);
