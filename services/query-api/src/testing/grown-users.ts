@@ -171,3 +171,21 @@ export async function expectSameSeenCost(
   // Candidates lie in different granules, of which few users have few.
   expect(large.rows, JSON.stringify({ small, large })).toBeLessThanOrEqual(2 * small.rows + 4_096);
 }
+
+/** Expects that pages of users, at the start and in the middle, in both directions, read as much of eight times as many. */
+export async function expectSamePageCost(filters: readonly PropertyFilter[]): Promise<void> {
+  for (const [part, direction] of [
+    [0, 'ASC'],
+    [0.5, 'ASC'],
+    [0, 'DESC'],
+    [0.5, 'DESC'],
+  ] as const) {
+    const after = (users: number) => (part === 0 ? undefined : String(users * part).padStart(9, '0'));
+    const page = { direction, properties: filters };
+    const small = await pageCost('small', { ...page, after: after(USERS) });
+    const large = await pageCost('large', { ...page, after: after(8 * USERS) });
+    expect(large.results).toBe(small.results);
+    expect(large.rows, JSON.stringify({ small, large })).toBeLessThanOrEqual(1.5 * small.rows + 256);
+    expect(large.bytes, JSON.stringify({ small, large })).toBeLessThanOrEqual(1.5 * small.bytes + 16_384);
+  }
+}

@@ -1,6 +1,5 @@
 import fc, { sample } from '@sluice/shared/testing/fast-check';
 import { parseJson } from '@sluice/shared/text/json';
-import { expect } from 'vitest';
 import { BEHAVIOUR_DAYS_MAX, SEGMENTS_OF_REQUEST_MAX } from '../http/limits.ts';
 import type { Condition } from '../records/filters/operators.ts';
 import type { Owner } from '../records/owners/owners.ts';
@@ -495,28 +494,3 @@ export async function putSegments(query: Pick<QueryService, 'app'>, workspace: s
 
 /** The tables that a world is stored in, in an order in which no row is missed. */
 export const OWNER_TABLES = ['user_deletions', 'pending_deletions', 'entities', 'entity_properties'] as const;
-
-/** Expects that the lists of those in each segment, and of the others, are complete in each of these orders. */
-export async function expectMembers(
-  query: TestApp,
-  { members: membersOfSegments }: OwnersWorld,
-  orders: readonly ('id' | 'firstSeenAt' | 'lastSeenAt')[],
-): Promise<void> {
-  for (const [name, members] of Object.entries(membersOfSegments)) {
-    const { body } = await query.get(`/segments/${name}`);
-    const { of, count } = body as unknown as { of: 'users' | 'organizations'; count: number };
-    expect([name, count]).toEqual([name, members.length]);
-    const idName = of === 'users' ? 'foreignId' : 'foreignUserGroupId';
-    const idsIn = async (parameters: string) =>
-      (await query.get(`/${of}?${parameters}`)).body.results.map((one) => one[idName] as string);
-    for (const order of orders) {
-      const listed = await idsIn(`segment=${name}&orderByField=${order}`);
-      expect(listed.toSorted(), `${name} by ${order}`).toEqual(members.toSorted());
-      const others = await idsIn(`segment[ne]=${name}&orderByField=${order}`);
-      expect([...listed, ...others].toSorted()).toEqual((await idsIn(`orderByField=${order}`)).toSorted());
-    }
-    expect(await idsIn(`segment=${name}`)).toEqual(members);
-    const pro = new Set(await idsIn('properties.plan=pro'));
-    expect(await idsIn(`segment=${name}&properties.plan=pro`)).toEqual(members.filter((id) => pro.has(id)));
-  }
-}

@@ -16,9 +16,10 @@ test('a batch ends before the event with which it would have more than a mebibyt
   await using receiver = await Receiver.start();
   const path = await subscribe(query, { url: receiver.url, batched: true }, 'h');
   const text = 'x'.repeat(300_000);
-  await query.store('h', someEvents(8, { properties: JSON.stringify({ text }) }));
-  await eventually(() => receiver.uuids.length).toBe(8);
-  expect(receiver.received.map(({ body }) => uuidsOf(body).length)).toEqual([3, 3, 2]);
+  await query.store('h', someEvents(7, { properties: JSON.stringify({ text }) }));
+  // The last one waits for others.
+  await eventually(() => receiver.uuids.length).toBeGreaterThanOrEqual(6);
+  expect(receiver.received.slice(0, 2).map(({ body }) => uuidsOf(body).length)).toEqual([3, 3]);
   for (const { body } of receiver.received) expect(body.length).toBeLessThanOrEqual(BATCH_BYTES_MAX + 200);
   await manage(query, 'DELETE', path, undefined, 'h');
 });

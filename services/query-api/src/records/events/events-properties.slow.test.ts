@@ -48,7 +48,7 @@ test('a property filter finds what JSON.stringify says it should, and nothing el
         await expectSameAsReference(query, documents, [...known, ...further].filter(isValid));
       },
     ),
-    { numRuns: 12 },
+    { numRuns: 8 },
   );
 });
 
@@ -71,7 +71,7 @@ test('every operator finds what the contract says it should, and nothing else, i
         await expectSameAsReference(query, documents, filters.filter(isValid), column);
       },
     ),
-    { numRuns: 15 },
+    { numRuns: 8 },
   );
 });
 
