@@ -1,26 +1,6 @@
-import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, test } from 'vitest';
-import {
-  metric,
-  openRequest,
-  outOfTime,
-  queriesRunning,
-  SLOW_EVENTS,
-  SLOW_FILTER,
-  slowly,
-  storeMany,
-} from '../../testing/load.ts';
 import { readSeries, SERIES_START, startService } from '../../testing/series.ts';
 import { EXACT_DISTINCT_MAX } from './series-query.ts';
-
-test('a series without any bucket in time says so', async () => {
-  const service = await startService({}, outOfTime);
-  await storeMany(service, 'a', 1_000);
-  expect(await readSeries(service, `${SERIES_START}&interval=none&compare=previous&${SLOW_FILTER}`)).toMatchObject({
-    ...{ buckets: [], series: [{ group: [], total: null, values: [] }], other: null, total: null, complete: false },
-    previous: { buckets: [], series: [{ group: [], total: null, values: [] }], total: null },
-  });
-});
 
 test('distinct counts that memory does not allow for are estimates, and exact up to a hundred thousand', async () => {
   const service = await startService({ QUERY_MEMORY_BYTES_MAX: String(48 * 1_024 * 1_024), QUERY_THREADS_MAX: '2' });
@@ -55,26 +35,4 @@ test('distinct counts that memory does not allow for are estimates, and exact up
   }
   const { exact, series: lines } = await readSeries(service, `${asked}&userId[prefix]=12`);
   expect([exact, lines[0]?.values[1]]).toEqual([true, 110_000]);
-});
-
-test('a page does not wait for series that take all of their slots, and they end when their clients leave', async () => {
-  const env = { QUERY_TIMEOUT_MS: '600000', QUERY_CONNECTIONS_MAX: '1', REPORT_CONNECTIONS_MAX: '1' };
-  const service = await startService(env, slowly);
-  await service.app.listen({ host: '127.0.0.1', port: 0 });
-  await storeMany(service, 'a', SLOW_EVENTS);
-  const slow = `/events/series?${SERIES_START}&interval=none&measure=users&${SLOW_FILTER}`;
-  const requests = [openRequest(service, slow), openRequest(service, slow)];
-  try {
-    const states = async () => [
-      await metric(service, 'sluice_queries{pool="reports",state="running"}'),
-      await metric(service, 'sluice_queries{pool="reports",state="waiting"}'),
-    ];
-    await eventually(states).toEqual([1, 1]);
-    const { status, body } = await service.get('/events?limit=10&total=none');
-    expect([status, body.results.length]).toEqual([200, 10]);
-    expect(await states()).toEqual([1, 1]);
-  } finally {
-    for (const request of requests) request.destroy();
-  }
-  await eventually(() => queriesRunning(service)).toBe(0);
 });

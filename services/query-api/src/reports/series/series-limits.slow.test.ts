@@ -1,8 +1,19 @@
+import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, test } from 'vitest';
-import { isSlow, outOfTime, SLOW_FILTER, storeMany } from '../../testing/load.ts';
+import {
+  isSlow,
+  metric,
+  openRequest,
+  outOfTime,
+  queriesRunning,
+  SLOW_EVENTS,
+  SLOW_FILTER,
+  slowly,
+  storeMany,
+} from '../../testing/load.ts';
 import { readSeries, SERIES_START, startService } from '../../testing/series.ts';
 
-// What a series does when its time is used up. At night also its memory and its slots.
+// What a series does when its time or its slots are used up. At night also its memory.
 
 test.each(['', '&groupBy=event'])(
   'a series that runs out of its time has the newest buckets, each complete, and no totals (%s)',
@@ -35,3 +46,34 @@ test.each(['', '&groupBy=event'])(
     });
   },
 );
+
+test('a series without any bucket in time says so', async () => {
+  const service = await startService({}, outOfTime);
+  await storeMany(service, 'a', 1_000);
+  expect(await readSeries(service, `${SERIES_START}&interval=none&compare=previous&${SLOW_FILTER}`)).toMatchObject({
+    ...{ buckets: [], series: [{ group: [], total: null, values: [] }], other: null, total: null, complete: false },
+    previous: { buckets: [], series: [{ group: [], total: null, values: [] }], total: null },
+  });
+});
+
+test('a page does not wait for series that take all of their slots, and they end when their clients leave', async () => {
+  const env = { QUERY_TIMEOUT_MS: '600000', QUERY_CONNECTIONS_MAX: '1', REPORT_CONNECTIONS_MAX: '1' };
+  const service = await startService(env, slowly);
+  await service.app.listen({ host: '127.0.0.1', port: 0 });
+  await storeMany(service, 'a', SLOW_EVENTS);
+  const slow = `/events/series?${SERIES_START}&interval=none&measure=users&${SLOW_FILTER}`;
+  const requests = [openRequest(service, slow), openRequest(service, slow)];
+  try {
+    const states = async () => [
+      await metric(service, 'sluice_queries{pool="reports",state="running"}'),
+      await metric(service, 'sluice_queries{pool="reports",state="waiting"}'),
+    ];
+    await eventually(states).toEqual([1, 1]);
+    const { status, body } = await service.get('/events?limit=10&total=none');
+    expect([status, body.results.length]).toEqual([200, 10]);
+    expect(await states()).toEqual([1, 1]);
+  } finally {
+    for (const request of requests) request.destroy();
+  }
+  await eventually(() => queriesRunning(service)).toBe(0);
+});
