@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { addOwnFunction, askEngine } from '../testing/refused-functions.ts';
+import { askEngine } from '../testing/refused-functions.ts';
 import { type SqlService, startSql } from '../testing/sql-service.ts';
 import { isAllowedFunction, isHigherOrder } from './allowed-functions.ts';
 import { ResolvedCheck } from './resolved-check.ts';
@@ -10,7 +10,6 @@ let service: SqlService;
 
 beforeAll(async () => {
   service = await startSql();
-  await addOwnFunction(service);
 });
 afterAll(() => service.stop());
 
