@@ -67,6 +67,9 @@ const RELATED = ['startDate', 'endDate', 'interval', 'cohort', 'group', 'groupBy
 /** How many odd texts each parameter of each read gets, others in each run. */
 const ODD_TEXTS = 1;
 
+/** How many dates each parameter of a time gets, others in each run. */
+const DATES_TRIED = 2;
+
 /** Parameters that stand for any name that begins with theirs. */
 const PREFIXES: Readonly<Record<string, readonly string[]>> = {
   properties: [
@@ -104,12 +107,19 @@ const DATES = [
 ];
 
 const oddText = fc.constantFrom(...ODD);
+const date = fc.constantFrom(...DATES);
 
 function valuesOf(name: string, { enum: options = [], minimum, maximum }: Schema): Omit<Parameter, 'name'> {
   const bounds = [minimum, maximum].filter((bound) => bound !== undefined);
   const isTime = /Date|^from$|^cohort$|^after$/.test(name);
   return {
-    values: ['', ...options, ...bounds.map(String), ...(isTime ? DATES : []), ...sample(oddText, ODD_TEXTS)],
+    values: [
+      '',
+      ...options,
+      ...bounds.map(String),
+      ...(isTime ? sample(date, DATES_TRIED) : []),
+      ...sample(oddText, ODD_TEXTS),
+    ],
     beyond: [
       ...(minimum === undefined ? [] : [String(minimum - 1), `${minimum}.5`, `%2B${minimum}`]),
       ...(maximum === undefined ? [] : [(BigInt(maximum) + 1n).toString(), '9'.repeat(400)]),

@@ -176,3 +176,19 @@ async function startServer(
     identify: () => new OwnDatabase(client, owner).claim(),
   };
 }
+
+/** Returns what the database of a server says last of whether it has everything. */
+export async function stateOf(server: TestServer) {
+  const [row] = await server.read<{ state: string; detail: string }>(
+    'SELECT state, detail FROM database_identity ORDER BY recorded_at DESC LIMIT 1',
+  );
+  return row;
+}
+
+/** Records how far behind Kafka a server is, as its writers do. */
+export async function recordProgress(server: TestServer, behindSeconds = 0): Promise<void> {
+  await server.client.command({
+    query: 'INSERT INTO storing_progress SELECT now64(3), now64(3) - toIntervalSecond({behindSeconds:UInt32}), 0',
+    query_params: { behindSeconds },
+  });
+}

@@ -1,10 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import { eventually } from '@sluice/shared/testing/eventually';
-import fc, { sample } from '@sluice/shared/testing/fast-check';
-import { expectInTime, until } from '@sluice/shared/testing/until';
+import { until } from '@sluice/shared/testing/until';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { DEAR_STATEMENTS, PLANNED_KINDS } from '../testing/dear-sql.ts';
 import { anEvent } from '../testing/query-service.ts';
+import { ask, heldSlots, running } from '../testing/running-sql.ts';
 import { type SqlService, startSql } from '../testing/sql-service.ts';
 
 const BUDGETS = {
@@ -18,94 +16,22 @@ let service: SqlService;
 beforeAll(async () => {
   service = await startSql({ ...BUDGETS, REPORT_CONNECTIONS_MAX: '4', REPORT_CONCURRENCY_PER_WORKSPACE: '1' });
   await service.store('a', [anEvent({ userId: 'jane' })]);
-  await service.store('h', [anEvent({ userId: 'other' })]);
 });
 afterAll(() => service.stop());
-
-interface Answer {
-  readonly status: number;
-  readonly code: string | undefined;
-  readonly requestId: string;
-}
-
-async function ask(sql: string, workspace: string): Promise<Answer> {
-  const requestId = randomUUID();
-  const response = await service.app
-    .inject({
-      ...{ method: 'POST', url: '/queries', payload: { sql, format: 'ndjson' } },
-      headers: { authorization: `Bearer sql-${workspace}`, 'x-request-id': requestId },
-    })
-    // One whose time is up after its first rows breaks off.
-    .catch((error: Error) => {
-      if (error.message !== 'response destroyed before completion') throw error;
-    });
-  const { statusCode, body } = response ?? { statusCode: 200, body: '' };
-  return { status: statusCode, code: statusCode === 200 ? undefined : JSON.parse(body).code, requestId };
-}
-
-/** Returns how many statements of a request ClickHouse runs; of all requests by default. */
-async function running(requestId = ''): Promise<number> {
-  const query = `SELECT count() AS n FROM system.processes WHERE startsWith(query_id, {beginning:String})`;
-  const query_params = { beginning: `query-api/sql/${requestId}` };
-  const result = await service.clickHouse.query({ query, query_params, format: 'JSONEachRow' });
-  return Number((await result.json<{ n: number }>())[0]?.n);
-}
-
-async function heldSlots(): Promise<number> {
-  const { body } = await service.app.inject({ url: '/metrics' });
-  return Number(/^sluice_queries\{pool="reports",state="running"\} (\d+)$/m.exec(body)?.[1]);
-}
-
-test('of two hundred dear statements nothing runs three seconds after the answer, and another workspace is served', async () => {
-  const choices = fc.tuple(fc.constantFrom(...PLANNED_KINDS), fc.integer({ min: 3, max: 120 }));
-  const random = sample(choices, 200 - DEAR_STATEMENTS.length).map(([statement, size]) => statement(size));
-  const left = [...DEAR_STATEMENTS, ...random];
-  expect(left).toHaveLength(200);
-  let dearRuns = true;
-  const others = (async () => {
-    for (; dearRuns; await new Promise((resolve) => setTimeout(resolve, 100))) {
-      // It may be late for its own time limit where the machine is busy.
-      const { status, code } = await ask('SELECT user_id FROM events', 'h');
-      expect([200, 400]).toContain(status);
-      if (status === 400) expect(code).toBe('query_too_expensive');
-    }
-  })();
-  const slowest = { sql: '', ms: 0 };
-  const worker = async (workspace: string) => {
-    for (let sql = left.shift(); sql !== undefined; sql = left.shift()) {
-      const { status, code, requestId } = await ask(sql, workspace);
-      expect([200, 400, 503], sql).toContain(status);
-      if (status === 503) expect(code, sql).toBe('overloaded');
-      const answeredAt = performance.now();
-      await until(
-        `ClickHouse no longer runs ${sql.slice(0, 100)}`,
-        async () => (await running(requestId)) === 0 || undefined,
-      );
-      const ms = performance.now() - answeredAt;
-      if (ms > slowest.ms) Object.assign(slowest, { sql, ms });
-    }
-  };
-  await Promise.all(['a', 'b', 'c'].map(worker)).finally(() => {
-    dearRuns = false;
-  });
-  await others;
-  await eventually(heldSlots).toBe(0);
-  expectInTime(`the end of ${slowest.sql.slice(0, 100)}`, slowest.ms, 3_000);
-}, 300_000);
 
 test('a statement that goes on after its answer keeps its slot until ClickHouse no longer runs it', async () => {
   // Each element is compared with all of them, in one block.
   const sql = 'SELECT arraySum(arrayMap(x -> indexOf(range(30000), x + 30000), range(30000)))';
-  const { status, requestId } = await ask(sql, 'a');
+  const { status, requestId } = await ask(service, sql, 'a');
   expect(status).toBe(400);
   await until('it has ended', async () => {
-    const before = await running(requestId);
-    const held = await heldSlots();
-    const isSeen = before > 0 && (await running(requestId)) > 0;
+    const before = await running(service, requestId);
+    const held = await heldSlots(service);
+    const isSeen = before > 0 && (await running(service, requestId)) > 0;
     if (isSeen) expect(held).toBe(1);
     return before === 0 || undefined;
   });
-  await eventually(heldSlots).toBe(0);
+  await eventually(() => heldSlots(service)).toBe(0);
 }, 120_000);
 
 test('a statement of a client may take what the variables say', async () => {
@@ -116,7 +42,7 @@ test('a statement of a client may take what the variables say', async () => {
     let hasEnded = false;
     // It runs until its time is up.
     const sql = "SELECT count() FROM numbers(800000000) WHERE sipHash64(toString(number), 'the limited one') = 7";
-    const asked = ask(sql, 'a').then(() => {
+    const asked = ask(service, sql, 'a').then(() => {
       hasEnded = true;
     });
     let found: string | undefined;

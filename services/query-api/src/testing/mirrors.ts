@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { loginOf } from '@sluice/shared/clickhouse/connection';
-import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
+import { createDatabase, type TestDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import type { QueryConfig } from '../config.ts';
 import { samplesOf } from '../manage/pipeline/service-metrics.ts';
 import type { ClickHouseReader, ReadRequest } from '../store/clickhouse-reader.ts';
@@ -61,10 +61,11 @@ export async function startMirrors<Name extends string>(
   url: string,
   names: readonly Name[],
   env: Readonly<Record<string, string>> = {},
+  database: (url: string) => Promise<TestDatabase> = createDatabase,
 ): Promise<Mirrors & { readonly [One in Name]: Mirror }> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-servers-'));
   const path = join(folder, 'servers.json');
-  const databases = await Promise.all(names.map(() => createDatabase(url)));
+  const databases = await Promise.all(names.map(() => database(url)));
   const mirrors = names.map((name, index) => createMirror(name, databases[index]?.config as never));
   const groupOf = (name: string) => (name === names[0] ? 'g' : `g.${name}`);
   const write = async (some: readonly string[], partitions?: string) => {

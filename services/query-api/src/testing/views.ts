@@ -21,3 +21,15 @@ export async function send(
   const errors = (body['errors'] ?? []) as readonly { readonly path: string }[];
   return { status: response.statusCode, body, paths: errors.map(({ path }) => path) };
 }
+
+/** What is saved as a view. */
+export const VIEW = { name: 'Count', report: 'series', parameters: { interval: 'none' } };
+
+/** Creates a dashboard with a view and a link, in a workspace. */
+export async function shareDashboard(query: Pick<QueryService, 'app'>, workspace: string) {
+  const view = (await send(query, 'POST', '/views', VIEW, workspace)).body.id;
+  const given = { name: 'Wall', tiles: [{ view, width: 1 }] };
+  const dashboard = `/dashboards/${(await send(query, 'POST', '/dashboards', given, workspace)).body.id}`;
+  const { body } = await send(query, 'POST', `${dashboard}/links`, { name: 'Screen' }, `admin-${workspace}`);
+  return { view, dashboard, tile: `${dashboard}/tiles/${view}`, link: `${dashboard}/links/${body.id}`, key: body.key };
+}

@@ -37,6 +37,8 @@ export type Behaviour = (received: Received, response: ServerResponse) => void;
 
 export const accept: Behaviour = (_, response) => response.writeHead(204).end();
 
+export const refuse: Behaviour = (_, response) => response.writeHead(500).end();
+
 /** A server that deliveries are sent to. */
 export class Receiver implements AsyncDisposable {
   readonly received: Received[] = [];
@@ -155,3 +157,19 @@ export async function manage(
     body: (response.body === '' ? {} : response.json()) as WebhookResponse['body'],
   };
 }
+
+/** Creates a webhook, and returns its path. @param given what the webhook has, or its address alone */
+export async function subscribe(
+  service: Pick<QueryService, 'app'>,
+  given: object | string,
+  workspace?: string,
+): Promise<string> {
+  const payload = typeof given === 'string' ? { url: given } : given;
+  const { status, body } = await manage(service, 'POST', '/webhooks', payload, workspace);
+  if (status !== 201) throw new Error(`the webhook was not created: ${status} ${JSON.stringify(body)}`);
+  return `/webhooks/${body.id}`;
+}
+
+/** The line that says in the log that a webhook is paused. */
+export const pauseIn = ({ log }: WebhookService, path: string) =>
+  log.find(({ level, webhook }) => level === 50 && path.endsWith(String(webhook)));

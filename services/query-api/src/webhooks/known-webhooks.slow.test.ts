@@ -78,13 +78,13 @@ test('what the deliveries read each second does not grow with the number of webh
   await register.purge();
   const lastCostly = () => rounds.findLastIndex(({ rows, bytes }) => rows > 100 || bytes > 20_000);
   await eventually(lastCostly).toBeGreaterThanOrEqual(before);
-  // Three whole rounds in which nothing changes.
-  await eventually(() => rounds.length - lastCostly()).toBeGreaterThan(4);
+  // A whole round in which nothing changes.
+  await eventually(() => rounds.length - lastCostly()).toBeGreaterThan(2);
   // One that changes is noticed all the same, and no filter of another one is read for it.
   const quiet = rounds.length;
   await manage(api, 'PATCH', `/webhooks/${body.id}`, { state: 'paused' });
   await eventually(() => metric(query, 'sluice_webhooks_held')).toBe(0);
-  await eventually(() => rounds.length).toBeGreaterThan(quiet + 3);
+  await eventually(() => rounds.length).toBeGreaterThan(quiet + 2);
   expect(Math.max(...rounds.slice(quiet, -1).map(({ bytes }) => bytes))).toBeLessThan(OTHERS * 200);
   await manage(api, 'PATCH', `/webhooks/${body.id}`, { state: 'active' });
   const event = anEvent();

@@ -1,10 +1,9 @@
 import { sleep } from '@sluice/shared/base/retry';
-import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { createDatabase, type TestDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { gateOf } from '../testing/insert-gate.ts';
 import { metric } from '../testing/load.ts';
-import { anEvent } from '../testing/query-service.ts';
 import { someEvents } from '../testing/streams.ts';
 import { accept, manage, Receiver, startWebhooks } from '../testing/webhooks.ts';
 
@@ -14,87 +13,6 @@ beforeAll(async () => {
   database = await createDatabase(inject('clickhouseUrl'));
 });
 afterAll(() => database.release());
-
-/** Holds what is inserted into a table while it is closed, or what ClickHouse responds to it. */
-function gateOf(table: string) {
-  let opening: PromiseWithResolvers<void> | undefined;
-  let holds: 'inserts' | 'responses' = 'inserts';
-  let held = 0;
-  return {
-    /** How many it holds, or has held. */
-    held: () => held,
-    close: (what: typeof holds = 'inserts') => {
-      opening = Promise.withResolvers<void>();
-      holds = what;
-    },
-    open: () => {
-      opening?.resolve();
-      opening = undefined;
-    },
-    wrap: (client: ClickHouseClient): ClickHouseClient =>
-      new Proxy(client, {
-        get(target, name) {
-          const member = Reflect.get(target, name) as unknown;
-          if (name !== 'insert') return typeof member === 'function' ? member.bind(target) : member;
-          return async (given: Parameters<ClickHouseClient['insert']>[0]) => {
-            const own = given.table === table ? opening : undefined;
-            const isAfter = holds === 'responses';
-            if (own) held += isAfter ? 0 : 1;
-            if (!isAfter) await own?.promise;
-            const result = await target.insert(given);
-            if (own && isAfter) held += 1;
-            if (isAfter) await own?.promise;
-            return result;
-          };
-        },
-      }),
-  };
-}
-
-test('a replay counts also when its position is stored late: nobody claims the webhook before', async () => {
-  const gate = gateOf('webhook_positions');
-  await using api = await startWebhooks(database, { WEBHOOK_DELIVERY: 'false', WEBHOOK_LEASE_MS: '60000' }, gate.wrap);
-  await using delivering = await startWebhooks(database);
-  await using receiver = await Receiver.start();
-  const { body } = await manage(api, 'POST', '/webhooks', { url: receiver.url });
-  const event = anEvent({ receivedAtUs: Date.UTC(2026, 2, 2) * 1_000 });
-  await delivering.store('a', [event]);
-  await eventually(() => receiver.uuids).toEqual([event.uuid]);
-  gate.close();
-  const replayed = manage(api, 'POST', `/webhooks/${body.id}/replay?from=2026-03-02`);
-  await eventually(() => metric(delivering, 'sluice_webhooks_held')).toBe(0);
-  // Long enough for an instance to claim it.
-  await sleep(5_000);
-  expect(await metric(delivering, 'sluice_webhooks_held')).toBe(0);
-  gate.open();
-  expect((await replayed).status).toBe(200);
-  await eventually(() => receiver.uuids).toEqual([event.uuid, event.uuid]);
-  await manage(api, 'DELETE', `/webhooks/${body.id}`);
-});
-
-test('a replay whose position could not be stored within its lease says so', async () => {
-  const gate = gateOf('webhook_positions');
-  await using api = await startWebhooks(database, { WEBHOOK_DELIVERY: 'false', WEBHOOK_LEASE_MS: '1000' }, gate.wrap);
-  await using delivering = await startWebhooks(database);
-  await using receiver = await Receiver.start();
-  const { body } = await manage(api, 'POST', '/webhooks', { url: receiver.url });
-  await eventually(() => metric(delivering, 'sluice_webhooks_held')).toBe(1);
-  gate.close();
-  const newestEpoch = async () => {
-    const result = await delivering.clickHouse.query({
-      query: 'SELECT max(epoch) FROM webhook_leases WHERE webhook_id = {id:UUID}',
-      ...{ query_params: { id: body.id }, format: 'JSONCompactEachRow' },
-    });
-    return (await result.json<[number]>())[0]?.[0] ?? 0;
-  };
-  const before = await newestEpoch();
-  const replayed = manage(api, 'POST', `/webhooks/${body.id}/replay?from=2026-03-02`);
-  // The replay claims an epoch, and once its lease is over, the other one claims the next.
-  await eventually(newestEpoch).toBeGreaterThanOrEqual(before + 2);
-  gate.open();
-  expect(await replayed).toMatchObject({ status: 503, body: { code: 'store_unavailable' } });
-  await manage(api, 'DELETE', `/webhooks/${body.id}`);
-});
 
 test('deliveries wait when their positions cannot be stored, so that few are sent again', async () => {
   const gate = gateOf('webhook_positions');
@@ -106,7 +24,8 @@ test('deliveries wait when their positions cannot be stored, so that few are sen
   gate.close();
   await query.store('a', someEvents(100));
   await eventually(() => receiver.received.length).toBeGreaterThan(3);
-  await sleep(5_000);
+  // Longer than deliveries go on without their positions.
+  await sleep(2_000);
   const sent = receiver.received.length;
   await sleep(1_000);
   expect(receiver.received.length).toBe(sent);
@@ -118,61 +37,17 @@ test('deliveries wait when their positions cannot be stored, so that few are sen
   await manage(query, 'DELETE', `/webhooks/${body.id}`);
 });
 
-test('the log has the last 100 attempts, also of more', async () => {
-  await using query = await startWebhooks(database);
-  await using receiver = await Receiver.start();
-  const { body } = await manage(query, 'POST', '/webhooks', { url: receiver.url });
-  await query.store('a', someEvents(250));
-  await eventually(() => receiver.received.length).toBe(250);
-  const ids = async () => {
-    const { deliveries } = (await manage(query, 'GET', `/webhooks/${body.id}/deliveries`)).body;
-    return (deliveries as { id: string }[]).map(({ id }) => id);
-  };
-  await eventually(async () => [...(await ids())].sort()).toEqual([...receiver.ids.slice(150)].sort());
-  await manage(query, 'DELETE', `/webhooks/${body.id}`);
-});
-
 test('a slow receiver costs no query for each event, however many wait', async () => {
   await using query = await startWebhooks(database);
   await using receiver = await Receiver.start();
   const { body } = await manage(query, 'POST', '/webhooks', { url: receiver.url });
   await eventually(() => metric(query, 'sluice_webhooks_held')).toBe(1);
   receiver.behaviour = (received, response) => setTimeout(() => accept(received, response), 50);
-  for (let block = 0; block < 10; block += 1) await query.store('a', someEvents(500));
-  await eventually(() => receiver.received.length).toBeGreaterThan(20);
+  for (let block = 0; block < 2; block += 1) await query.store('a', someEvents(500));
+  await eventually(() => receiver.received.length).toBeGreaterThan(10);
   const reads = () => metric(query, 'sluice_query_duration_seconds_count{kind="stream_events",outcome="ok"}');
   const [readsBefore, sentBefore] = [await reads(), receiver.received.length];
-  await eventually(() => receiver.received.length).toBeGreaterThan(sentBefore + 100);
+  await eventually(() => receiver.received.length).toBeGreaterThan(sentBefore + 40);
   expect((await reads()) - readsBefore).toBeLessThan(10);
   await manage(query, 'DELETE', `/webhooks/${body.id}`);
-});
-
-test('an instance that ClickHouse answers late delivers nothing after its lease: another one goes on, and nothing comes twice', async () => {
-  const leaseMs = 6_000;
-  const gate = gateOf('webhook_leases');
-  await using slow = await startWebhooks(database, { WEBHOOK_LEASE_MS: String(leaseMs) }, gate.wrap);
-  await using receiver = await Receiver.start();
-  const { body } = await manage(slow, 'POST', '/webhooks', { url: receiver.url });
-  const events = someEvents(3);
-  const uuids = events.map(({ uuid }) => uuid);
-  const store = (index: number) => slow.store('a', events.slice(index, index + 1));
-  await store(0);
-  await eventually(() => receiver.uuids).toEqual(uuids.slice(0, 1));
-  // One renewal is in force, and its instance learns of it only when half of the time is over, before the lease of the renewal before ends.
-  gate.close('responses');
-  await eventually(gate.held).toBe(1);
-  await sleep(leaseMs / 2);
-  gate.open();
-  gate.close();
-  await using other = await startWebhooks(database, { WEBHOOK_LEASE_MS: '60000' });
-  await eventually(() => metric(other, 'sluice_webhooks_held')).toBe(1);
-  await store(1);
-  await eventually(() => receiver.uuids).toEqual(uuids.slice(0, 2));
-  await eventually(() => metric(slow, 'sluice_webhooks_held')).toBe(0);
-  expect(receiver.uuids).toEqual(uuids.slice(0, 2));
-  // What was held comes late, and takes nothing back.
-  gate.open();
-  await store(2);
-  await eventually(() => [...new Set(receiver.uuids)]).toEqual(uuids);
-  await manage(other, 'DELETE', `/webhooks/${body.id}`);
 });

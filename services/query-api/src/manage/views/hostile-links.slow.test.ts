@@ -5,7 +5,7 @@ import { hashKey } from '@sluice/shared/keys/keys-file';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { anEvent, type QueryService, startQuery } from '../../testing/query-service.ts';
-import { send } from '../../testing/views.ts';
+import { send, shareDashboard, VIEW } from '../../testing/views.ts';
 import { ConsoleDocuments } from './console-documents.ts';
 import { generateLinkKey, LinkKeys } from './link-keys.ts';
 import type { Link } from './view.ts';
@@ -17,20 +17,9 @@ beforeAll(async () => {
 });
 afterAll(() => query.stop());
 
-const VIEW = { name: 'Count', report: 'series', parameters: { interval: 'none' } };
-
-/** Creates a dashboard with a view and a link, in a workspace. */
-async function shared(workspace: string) {
-  const view = (await send(query, 'POST', '/views', VIEW, workspace)).body.id;
-  const given = { name: 'Wall', tiles: [{ view, width: 1 }] };
-  const dashboard = `/dashboards/${(await send(query, 'POST', '/dashboards', given, workspace)).body.id}`;
-  const { body } = await send(query, 'POST', `${dashboard}/links`, { name: 'Screen' }, `admin-${workspace}`);
-  return { view, dashboard, tile: `${dashboard}/tiles/${view}`, link: `${dashboard}/links/${body.id}`, key: body.key };
-}
-
 test('a link reads its dashboard and the numbers of its tiles, until it is revoked', async () => {
   await query.store('a', [anEvent({ timestampMs: Date.now() - 1_000 })]);
-  const { dashboard, tile, link, key } = await shared('a');
+  const { dashboard, tile, link, key } = await shareDashboard(query, 'a');
   expect(key).toMatch(/^vk_[\w-]{43}$/);
   expect(await send(query, 'GET', dashboard, undefined, key)).toMatchObject({ status: 200, body: { name: 'Wall' } });
   expect(await send(query, 'GET', tile, undefined, key)).toMatchObject({ status: 200, body: { total: 1 } });
@@ -48,7 +37,11 @@ test('a link reads its dashboard and the numbers of its tiles, until it is revok
 });
 
 test('a link reads and does nothing else', async () => {
-  const [own, other, foreign] = [await shared('b'), await shared('b'), await shared('c')];
+  const [own, other, foreign] = [
+    await shareDashboard(query, 'b'),
+    await shareDashboard(query, 'b'),
+    await shareDashboard(query, 'c'),
+  ];
   const refused = [
     ...['/events', '/events/series?startDate=2026-01-01', '/events/stream', '/events/export', '/events/values'],
     ...['/users', '/users/jane', '/organizations', '/organizations/acme/users', '/pipeline', '/webhooks'],
@@ -84,7 +77,7 @@ test('a link reads and does nothing else', async () => {
 });
 
 test('a key that no link has is refused, also where no key is needed, and its text is not found by a part of it', async () => {
-  const { dashboard, key } = await shared('d');
+  const { dashboard, key } = await shareDashboard(query, 'd');
   const { body } = await send(query, 'GET', `${dashboard}/links`, undefined, 'admin-d');
   const [{ id }] = body['links'] as [{ id: string }];
   for (const wrong of [
@@ -101,13 +94,13 @@ test('a key that no link has is refused, also where no key is needed, and its te
 });
 
 test('the links of a deleted dashboard are revoked', async () => {
-  const { dashboard, tile, key } = await shared('e');
+  const { dashboard, tile, key } = await shareDashboard(query, 'e');
   await send(query, 'DELETE', dashboard, undefined, 'e');
   for (const url of [dashboard, tile]) expect((await send(query, 'GET', url, undefined, key)).status).toBe(401);
 });
 
 test('a link has a rate of its own, and is served again when its time is over', async () => {
-  const { dashboard, key } = await shared('f');
+  const { dashboard, key } = await shareDashboard(query, 'f');
   const statuses = await Promise.all(
     Array.from({ length: 500 }, async () => (await send(query, 'GET', dashboard, undefined, key)).status),
   );
@@ -118,7 +111,7 @@ test('a link has a rate of its own, and is served again when its time is over', 
 
 test('what is changed of a view or a dashboard is what its link reads', async () => {
   await query.store('b', [anEvent({ event: 'one', timestampMs: Date.now() - 1_000 })]);
-  const { view, dashboard, tile, key } = await shared('b');
+  const { view, dashboard, tile, key } = await shareDashboard(query, 'b');
   const read = async (url: string) => await send(query, 'GET', url, undefined, key);
   expect(await read(tile)).toMatchObject({ status: 200, body: { total: 1 } });
   await send(query, 'PATCH', `/views/${view}`, { parameters: { interval: 'none', event: 'two' } }, 'b');
@@ -156,18 +149,10 @@ test('any number of wrong keys at once costs two reads at most', async () => {
   expect(counts.queries).toBeLessThanOrEqual(2);
 });
 
-test('what another instance creates and revokes holds here too, after seconds', async () => {
-  const { dashboard, key, link } = await shared('g');
-  const keys = new LinkKeys(new ConsoleDocuments<Link>(query.clickHouse, 'link'));
-  await eventually(() => keys.find(key)).toMatchObject({ workspace: 'g', dashboard: dashboard.split('/')[2] });
-  await send(query, 'DELETE', link, undefined, 'admin-g');
-  await eventually(() => keys.find(key)).toBeUndefined();
-});
-
 test('while ClickHouse is away a link gets 503, and is known again afterwards', async () => {
   const { counts, links } = counting(query.clickHouse);
   const keys = new LinkKeys(links);
-  const { key } = await shared('g');
+  const { key } = await shareDashboard(query, 'g');
   counts.isAway = true;
   await expect(keys.find(key)).rejects.toMatchObject({ code: 'store_unavailable' });
   counts.isAway = false;
@@ -177,7 +162,7 @@ test('while ClickHouse is away a link gets 503, and is known again afterwards', 
 test('a link that was revoked while ClickHouse took its time to find it is refused from then on', async () => {
   const { counts, links } = counting(query.clickHouse);
   const keys = new LinkKeys(links);
-  const { key, link } = await shared('c');
+  const { key, link } = await shareDashboard(query, 'c');
   const { promise, resolve } = Promise.withResolvers<void>();
   counts.held = promise;
   const found = keys.find(key);

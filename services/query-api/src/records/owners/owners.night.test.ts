@@ -105,3 +105,27 @@ test('300 random questions are answered as those about events that hold all of i
     }
   }
 });
+
+test.each(['one server', 'two ranges'])(
+  'the list of those in a segment has all of them in each order, and as many as it says (%s)',
+  async (servers) => {
+    const query = servers === 'one server' ? single : sharded;
+    for (const [name, members] of Object.entries(world.members)) {
+      const { body } = await query.get(`/segments/${name}`);
+      const { of, count } = body as unknown as { of: 'users' | 'organizations'; count: number };
+      expect([name, count]).toEqual([name, members.length]);
+      const idName = of === 'users' ? 'foreignId' : 'foreignUserGroupId';
+      const idsIn = async (parameters: string) =>
+        (await query.get(`/${of}?${parameters}`)).body.results.map((one) => one[idName] as string);
+      for (const order of ['id', 'firstSeenAt', 'lastSeenAt']) {
+        const listed = await idsIn(`segment=${name}&orderByField=${order}`);
+        expect(listed.toSorted(), `${name} by ${order}`).toEqual(members.toSorted());
+        const others = await idsIn(`segment[ne]=${name}&orderByField=${order}`);
+        expect([...listed, ...others].toSorted()).toEqual((await idsIn(`orderByField=${order}`)).toSorted());
+      }
+      expect(await idsIn(`segment=${name}`)).toEqual(members);
+      const pro = new Set(await idsIn('properties.plan=pro'));
+      expect(await idsIn(`segment=${name}&properties.plan=pro`)).toEqual(members.filter((id) => pro.has(id)));
+    }
+  },
+);
