@@ -7,9 +7,6 @@ import { startPipeline } from '../kit/pipeline.ts';
 
 const kafkaBrokers = inject('kafkaBrokers');
 
-/** Enough for some thousands of rows, not for tens of thousands. */
-const STATEMENT_MEMORY_BYTES = 40 * 1_024 ** 2;
-
 test('the lag is right while ClickHouse is away, in messages and in seconds, and 0 once everything is stored', async () => {
   const MESSAGES = 60;
   await using clickhouse = await ownClickHouse();
@@ -39,22 +36,4 @@ test('the lag is right while ClickHouse is away, in messages and in seconds, and
   await running.drained();
   await eventually(() => readMetric(writer, 'sluice_writer_lag_messages')).toBe(0);
   expect(await oldest()).toBe(0);
-});
-
-test('a batch that is too large for ClickHouse is cut until it fits: the backlog drains', async () => {
-  // The client takes settings from its address.
-  const clickhouseUrl = `${inject('clickhouseUrl')}/?clickhouse_setting_max_memory_usage=${STATEMENT_MEMORY_BYTES}`;
-  await using running = await startPipeline({ kafkaBrokers, clickhouseUrl, name: 'large' });
-  expect(await running.services.writer.stop()).toBe(0);
-  const properties = { text: 'x'.repeat(200) };
-  for (let sent = 0; sent < 90_000; sent += 1_000) {
-    const events = Array(1_000).fill({ event: 'e', properties });
-    expect((await running.submit({ foreignUserGroupId: 'g', events })).status).toBe(202);
-  }
-  await running.restart('writer');
-  const { writer } = running.services;
-  await running.drained();
-  expect(writer.log()).toMatch(/memory limit exceeded/i);
-  console.log(`${await readMetric(writer, 'sluice_writer_batch_failures_total')} batches failed`);
-  await running.settled(90_000);
 });

@@ -1,51 +1,29 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { deadLettersConfig, parse, runDeadLettersCommand } from '@sluice/cli/dead-letters/dead-letters-command';
-import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { createLogger } from '@sluice/shared/base/log';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
-import { expectInTime, until } from '@sluice/shared/testing/until';
+import { until } from '@sluice/shared/testing/until';
 import { DeadLetters } from '@sluice/storage/dead-letters';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { ownKafka } from '../kit/engines.ts';
-import { freeze } from '../kit/freeze.ts';
+import { countCalls, sendCalls, track } from '../kit/calls.ts';
 import { readMetric } from '../kit/metrics.ts';
 import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
 import type { EventPage } from '../kit/records.ts';
 
 const EVENT_BYTES_MAX = 2_000;
 
-let kafka: LocalKafka & AsyncDisposable;
 let pipeline: Pipeline;
 
 beforeAll(async () => {
-  kafka = await ownKafka();
   pipeline = await startPipeline({
-    kafkaBrokers: kafka.brokers,
+    kafkaBrokers: inject('kafkaBrokers'),
     clickhouseUrl: inject('clickhouseUrl'),
     name: 'calls',
     env: { EVENT_BYTES_MAX: String(EVENT_BYTES_MAX) },
   });
 });
-afterAll(async () => {
-  await pipeline?.stop();
-  await kafka?.[Symbol.asyncDispose]();
-});
-
-async function send(batch: readonly object[]): Promise<{ status: number; body: unknown; seconds: number }> {
-  const start = performance.now();
-  const { status, body } = await pipeline.submit<unknown>({ batch }, { path: '/v1/batch' });
-  return { status, body, seconds: (performance.now() - start) / 1_000 };
-}
-
-function track(event: string, index: number): { type: 'track'; event: string; userId: string; messageId: string } {
-  return { type: 'track', event, userId: 'ada', messageId: `${event}-${index}` };
-}
-
-async function stored(event: string): Promise<number | null> {
-  return (await pipeline.get<EventPage>(`/events?event=${event}`)).body.total;
-}
+afterAll(() => pipeline?.stop());
 
 /** Runs the command for dead letters with a limit of its own. */
 async function deadLetters(limit: number, ...args: string[]): Promise<{ code: number; output: string }> {
@@ -66,42 +44,17 @@ async function rejectedIds(): Promise<string[]> {
   return [...output.matchAll(/^(\w+) .* "rejected" /gm)].map(([, id]) => id as string);
 }
 
-test('while Kafka does not respond for five seconds, a request waits, and nothing is sent twice', async () => {
-  const thaw = freeze(kafka.pids[0] ?? -1);
-  const sending = send([track('held', 0), track('held', 1)]);
-  await delay(5_000);
-  thaw();
-  const { status, body, seconds } = await sending;
-  expect([status, body]).toEqual([200, { success: true }]);
-  expect(seconds).toBeGreaterThan(4.9);
-  await until('both events', async () => (await stored('held')) === 2);
-});
-
-test('a request waits for eight seconds at most, and what is sent again is stored once', async () => {
-  const batch = [track('late', 0), track('late', 1)];
-  const thaw = freeze(kafka.pids[0] ?? -1);
-  try {
-    const { status, body, seconds } = await send(batch);
-    expect([status, body]).toEqual([503, expect.objectContaining({ code: 'event_log_unavailable' })]);
-    expect(seconds).toBeGreaterThan(7.9);
-    // @segment/analytics-node gives up after ten.
-    expectInTime('the request', seconds * 1_000, 9_500);
-  } finally {
-    thaw();
-  }
-  await until('it to be accepted', async () => (await send(batch)).status === 200);
-  await pipeline.drained();
-  expect(await stored('late')).toBe(2);
-});
-
 test('of a batch with a bad call the others are stored; the bad one is replayed once the limit is higher', async () => {
   const bad = { ...track('mixed', 25), timestamp: '2026-03-01T12:00:00.000Z', properties: { text: 'x'.repeat(3_000) } };
   const batch = Array.from({ length: 50 }, (_, index) => (index === 25 ? bad : track('mixed', index)));
   for (let times = 0; times < 2; times += 1) {
-    expect((await send(batch)).body).toMatchObject({ success: true, rejected: [{ index: 25, code: 'too_large' }] });
+    expect((await sendCalls(pipeline, batch)).body).toMatchObject({
+      success: true,
+      rejected: [{ index: 25, code: 'too_large' }],
+    });
   }
   await pipeline.drained();
-  expect(await stored('mixed')).toBe(49);
+  expect(await countCalls(pipeline, 'mixed')).toBe(49);
   const [id = '', ...others] = await rejectedIds();
   expect(others, 'sent twice, it is one dead letter').toEqual([]);
   // ClickHouse refused nothing, so nobody has to be alarmed.
@@ -117,7 +70,7 @@ test('of a batch with a bad call the others are stored; the bad one is replayed 
     expect(await deadLetters(10_000, 'replay', id)).toEqual({ code: 0, output: `${id} replayed` });
   }
   await pipeline.drained();
-  expect(await stored('mixed')).toBe(50);
+  expect(await countCalls(pipeline, 'mixed')).toBe(50);
   const { body } = await pipeline.get<EventPage>('/events?event=mixed&endDate=2026-03-02');
   expect(body.results).toMatchObject([{ timestamp: bad.timestamp, userId: 'ada', properties: bad.properties }]);
 });
@@ -126,7 +79,7 @@ test('the deletion of a user erases what was rejected of it, whyever it was', as
   const before = await rejectedIds();
   const email = 'secret@example.com';
   const call = { type: 'track', event: 'e', userId: email };
-  const response = await send([
+  const response = await sendCalls(pipeline, [
     { ...call, event: '' },
     { ...call, properties: { text: 'x'.repeat(3_000), email } },
     { properties: { email, list: Array(20_000).fill(0) }, ...call },

@@ -8,13 +8,16 @@ import type { EntityRecord } from '../kit/records.ts';
 const kafkaBrokers = inject('kafkaBrokers');
 const clickhouseUrl = inject('clickhouseUrl');
 
+/** Each when a response begins. */
+const KILLS = 2;
+
 test('ingest-api is killed when its response begins, again and again: clients retry, everything is stored once', async () => {
   await using running = await startPipeline({ kafkaBrokers, clickhouseUrl, name: 'answering' });
   let [responses, kills] = [0, 0];
   let restarted: Promise<void> | undefined;
   await using proxy = await startProxy(running.services['ingest-api'].url, () => {
     responses += 1;
-    if (restarted || responses % 20 !== 0 || kills === 4) return 'deliver';
+    if (restarted || responses % 20 !== 0 || kills === KILLS) return 'deliver';
     kills += 1;
     restarted = running.services['ingest-api']
       .kill9()
@@ -24,12 +27,12 @@ test('ingest-api is killed when its response begins, again and again: clients re
       });
     return 'cut';
   });
-  const [clients, submissions] = [8, 20];
+  const [clients, submissions] = [8, 10];
   let sent = 0;
   const sendAll = async () => {
     let attempts = 0;
     // However many responses a restart takes, there is one to cut after it.
-    for (let index = 0; index < submissions || kills < 4; index += 1) {
+    for (let index = 0; index < submissions || kills < KILLS; index += 1) {
       sent += 1;
       const events = [randomUUID(), randomUUID()].map((uuid) => ({
         event: 'e',
@@ -42,8 +45,8 @@ test('ingest-api is killed when its response begins, again and again: clients re
     return attempts;
   };
   const attempts = await Promise.all(Array.from({ length: clients }, sendAll));
-  expect(kills).toBe(4);
-  expect(proxy.lost).toBe(4);
+  expect(kills).toBe(KILLS);
+  expect(proxy.lost).toBe(KILLS);
   expect(attempts.reduce((sum, count) => sum + count)).toBeGreaterThanOrEqual(sent + kills);
   await restarted;
   await expectStoredOnce(running, clickhouseUrl, sent * 2);

@@ -1,132 +1,34 @@
 import { randomUUID } from 'node:crypto';
-import {
-  NOWHERE,
-  PARTITIONS,
-  startServers,
-  type TestServer,
-  type TestServersOptions,
-} from '@sluice/cli/testing/test-servers';
+import { NOWHERE, PARTITIONS, startServers } from '@sluice/cli/testing/test-servers';
 import { startClickHouse } from '@sluice/local-stack/clickhouse';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { type EntityRow, MendedServer } from '@sluice/servers/compare/mended-server';
 import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
-import { withAdmin } from '@sluice/shared/kafka/topics';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
-import { eventually } from '@sluice/shared/testing/eventually';
 import { recordState } from '@sluice/storage/clickhouse/identity';
-import { type RowBatch, type RowMessage, type SourceMessage, toRowBatch } from '@sluice/storage/protocol/row-batch';
-import { StagedStore } from '@sluice/writer/batch/staged-batch';
-import type { Kafka } from 'kafkajs';
-import { describe, expect, inject, onTestFinished, test } from 'vitest';
-import { startStatementProxy } from '../kit/statement-proxy.ts';
-
-const engines = { clickhouseUrl: inject('clickhouseUrl'), kafkaBrokers: inject('kafkaBrokers') };
-
-type Servers = Awaited<ReturnType<typeof startServers<'a1' | 'a2'>>>;
-
-const NOON_US = Date.UTC(2026, 2, 1, 12) * 1_000;
-const DELETED_US = NOON_US + 1_000_000;
-
-/** What was received now is newer than what is compared. */
-const nowUs = () => Date.now() * 1_000;
-
-const timeOf = (us: number) => new Date(Math.floor(us / 1_000)).toISOString();
-
-const uuidOf = (number: number) => `0190a0a0-0000-7000-8000-${number.toString(16).padStart(12, '0')}`;
-
-/** An event of a user in the organization `acme`. */
-function event(number: number, user_id: string, received_at = NOON_US, fields: object = {}) {
-  const timestamp = timeOf(received_at);
-  return {
-    workspace_id: 'a',
-    timestamp,
-    uuid: uuidOf(number),
-    event: 'e',
-    user_id,
-    group_id: 'acme',
-    received_at,
-    ...fields,
-  };
-}
-
-function seen(kind: string, id: string, version = NOON_US, fields: object = {}) {
-  const at = timeOf(version);
-  return { workspace_id: 'a', kind, id, first_seen_at: at, last_seen_at: at, version, ...fields };
-}
-
-function property(id: string, value: string, version = NOON_US) {
-  const register = { version, change_id: uuidOf(1), operation: 'set', value: JSON.stringify(value) };
-  return { workspace_id: 'a', kind: 'user', id, property: 'plan', register };
-}
-
-function deadLetter(id: string, fields: object = {}) {
-  const row = JSON.stringify({ workspace_id: 'a', user_id: 'ann', received_at: NOON_US });
-  return { id, kind: 'events', format: '1', row, recorded_at: '2026-03-01 12:00:01', ...fields };
-}
-
-const deletion = (user_id: string, version = DELETED_US) => ({ workspace_id: 'a', user_id, version });
-
-const MARCH = [event(1, 'ann'), event(2, 'bob'), event(3, 'ann', NOON_US + 5_000_000)];
-const LATE = [event(4, 'ann', NOON_US, { timestamp: '2020-01-01 00:00:00' })];
-const APRIL = [event(5, 'bob', NOON_US + 31 * 86_400_000_000)];
-
-const ROWS: Readonly<Record<string, readonly object[]>> = {
-  events: [...MARCH, ...LATE, ...APRIL],
-  entities: [
-    ...[seen('user', 'ann', NOON_US), seen('user', 'ann', NOON_US + 5_000_000), seen('user', 'bob', NOON_US)],
-    ...[seen('organization', 'acme'), seen('membership', 'ann', NOON_US, { other_id: 'acme' })],
-    seen('member', 'acme', NOON_US, { other_id: 'ann' }),
-  ],
-  entity_properties: [property('ann', 'free'), property('ann', 'pro', NOON_US + 1), property('bob', 'free')],
-  user_sightings: [{ workspace_id: 'a', user_id: 'ann', version: NOON_US }],
-  user_deletions: [deletion('old', 5), deletion('old')],
-  dead_letters: [deadLetter('one'), deadLetter('two')],
-};
-
-/** Fills a server, a row at a time or all at once, and records that it has everything up to now. */
-async function fill(server: TestServer, isOneByOne = false): Promise<void> {
-  for (const [table, rows] of Object.entries(ROWS)) {
-    if (isOneByOne) for (const row of rows.toReversed()) await server.insert(table, row);
-    else await server.insert(table, ...rows);
-  }
-  await progress(server);
-}
-
-async function progress(server: TestServer): Promise<void> {
-  await server.client.command({ query: 'INSERT INTO storing_progress SELECT now64(3), now64(3), 0' });
-}
-
-async function startFilled(at = engines, options: TestServersOptions<'a1' | 'a2'> = {}): Promise<Servers> {
-  const servers = await startServers(at, ['a1', 'a2'], options);
-  await fill(servers.of.a1);
-  await fill(servers.of.a2, true);
-  return servers;
-}
-
-/** Removes rows from a server, as its writers do. */
-async function remove(server: TestServer, table: string, condition: string): Promise<void> {
-  await server.client.command({
-    query: `ALTER TABLE ${table} DELETE WHERE ${condition}`,
-    clickhouse_settings: { mutations_sync: '2' },
-  });
-}
-
-async function compare(servers: Servers) {
-  const { code, stdout, stderr } = await servers.sluice(['servers', 'compare', 'a1', 'a2']);
-  return { code, errors: errorsIn(stderr), lines: stdout.split('\n').slice(0, -1) };
-}
-
-/** Where it is busy, it says how far it is. */
-function errorsIn(stderr: string): string[] {
-  return stderr
-    .split('\n')
-    .filter((line) => line !== '' && !line.endsWith('parts done') && !line.startsWith('mending: '));
-}
-
-const SAME = { code: 0, errors: [] };
-
-const recorded = (server: TestServer) =>
-  server.read('SELECT other, months, event_count AS events, differing FROM server_comparisons ORDER BY compared_at');
+import { describe, expect, onTestFinished, test } from 'vitest';
+import {
+  compare,
+  DELETED_US,
+  deadLetter,
+  deletion,
+  engines,
+  event,
+  LATE,
+  mend,
+  NOON_US,
+  nowUs,
+  property,
+  recorded,
+  remove,
+  SAME,
+  seen,
+  startFilled,
+  storeRows,
+  storeSent,
+  timeOf,
+  uuidOf,
+} from '../kit/comparable-servers.ts';
 
 describe('two servers', () => {
   test('are the same, however their rows came and were merged, and both record it', async () => {
@@ -197,44 +99,6 @@ describe('two servers', () => {
     expect(await recorded(a2)).toEqual([{ other: 'a1', months: 3, events: 3, differing }]);
   });
 
-  test('differ in many rows: the first ones are named', async () => {
-    await using servers = await startFilled();
-    const insert = `INSERT INTO events (workspace_id, timestamp, uuid, event, user_id, received_at)
-      SELECT 'a', '2026-03-02', reinterpretAsUUID(number + 10), 'e', 'u', '2026-03-02' FROM numbers(300000)`;
-    await servers.of.a1.client.command({ query: insert });
-    const { code, lines } = await compare(servers);
-    expect(code).toBe(1);
-    expect(lines).toContain('events             2026-03  300,003  3   differs');
-    expect(lines.filter((line) => line.endsWith('only a1 has it'))).toHaveLength(10);
-  });
-
-  test('are the same but for what came lately, which is not counted', async () => {
-    await using servers = await startFilled();
-    const { a1, a2 } = servers.of;
-    await a1.insert('events', event(10, 'ann', nowUs()), event(11, 'new', nowUs()));
-    await a1.insert(
-      'entities',
-      seen('user', 'ann', nowUs()),
-      seen('user', 'new', nowUs()),
-      seen('organization', 'acme', nowUs()),
-    );
-    await a1.insert('entity_properties', property('ann', 'team', nowUs()));
-    // Set once: its version says the same in another way.
-    await a1.insert('entity_properties', property('cid', 'team', 2_650_000_000_000_000 - nowUs()));
-    await a2.insert('user_sightings', { workspace_id: 'a', user_id: 'bob', version: nowUs() });
-    await a2.insert('dead_letters', deadLetter('three', { row: 'x', recorded_at: timeOf(nowUs()) }));
-    await a2.insert('dead_letters', deadLetter('four', { row: `{"received_at":${nowUs()}}` }));
-    const { lines, ...outcome } = await compare(servers);
-    expect(outcome).toEqual(SAME);
-    expect(lines).toContain('events             2026-03  3   3   same');
-    expect(lines.at(-1)).toMatch(/^a1 and a2 are the same: 5 events/);
-    // A server that is behind is compared up to where it is.
-    await a1.insert('events', event(12, 'ann', nowUs() - 1_200_000_000));
-    const behind = 'INSERT INTO storing_progress SELECT now64(3), now64(3) - toIntervalMinute(30), 0';
-    await a2.client.command({ query: behind });
-    expect(await compare(servers)).toMatchObject(SAME);
-  });
-
   test('are the same while a user is deleted, or erased, on one of them alone', async () => {
     await using servers = await startFilled();
     const { a1, a2 } = servers.of;
@@ -280,93 +144,7 @@ describe('two servers', () => {
       expect.stringMatching(/^a1 and a2 are the same: /),
     ]);
   });
-
-  test('are the same with a hundred thousand deletions that only one of them has', async () => {
-    await using servers = await startFilled();
-    const { a1, a2 } = servers.of;
-    const many = (select: string) => `${select} FROM numbers(100000)`;
-    for (const { client } of [a1, a2]) {
-      await client.command({
-        query: many(`INSERT INTO events (workspace_id, timestamp, uuid, event, user_id, received_at)
-          SELECT 'a', '2026-03-02', reinterpretAsUUID(number + 10), 'e', 'u' || number, '2026-03-02'`),
-      });
-    }
-    const deleted = many(`SELECT 'a', 'u' || number, ${nowUs()}`);
-    await a1.client.command({ query: `INSERT INTO user_deletions (workspace_id, user_id, version) ${deleted}` });
-    await remove(a1, 'events', "user_id LIKE 'u%'");
-    const { lines, ...outcome } = await compare(servers);
-    expect(outcome).toEqual(SAME);
-    expect(lines).toContain('events             2026-03  3   3   same');
-  });
-
-  test('are the same where one of them has erased what has expired', async () => {
-    await using servers = await startFilled();
-    const { a1, a2 } = servers.of;
-    await a1.insert('retention', { workspace_id: 'a', days: 4_000 }, { workspace_id: '', days: 10_000 });
-    await a2.insert('retention', { workspace_id: 'a', days: 1_500 });
-    await remove(a2, 'events', 'toYear(timestamp) = 2020');
-    const rejected = { kind: 'rejected', row: `{"received_at":${NOON_US}}` };
-    await a1.insert('dead_letters', deadLetter('rejected', rejected));
-    const { lines, ...outcome } = await compare(servers);
-    expect(outcome).toEqual(SAME);
-    expect(lines).toContain('events             2020     0   0   same');
-    await remove(a2, 'events', `uuid = '${uuidOf(1)}'`);
-    expect((await compare(servers)).code).toBe(1);
-  });
 });
-
-/** What the writers of both servers do: stores what is in Kafka, with the code of a writer. */
-async function storeSent({ kafka, topics, of }: Servers): Promise<number> {
-  const sent = await readTopic(kafka, topics.events);
-  for (const server of Object.values(of)) await storeBatch(server, toRowBatch(sent));
-  return sent.length;
-}
-
-async function storeRows(
-  server: TestServer,
-  events: readonly (EventRow | string)[],
-  changes: readonly ChangeRow[] = [],
-) {
-  const message = (kind: 'events' | 'changes', rows: readonly (object | string)[]): RowMessage => {
-    const lines = rows.map((row) => `${typeof row === 'string' ? row : JSON.stringify(row)}\n`);
-    return { kind, topic: 't', partition: 0, offset: '0', value: Buffer.from(lines.join('')) };
-  };
-  await storeBatch(server, {
-    events: events.length === 0 ? [] : [message('events', events)],
-    changes: changes.length === 0 ? [] : [message('changes', changes)],
-    deadLetters: [],
-  });
-}
-
-async function storeBatch({ client, group, name }: TestServer, batch: RowBatch): Promise<void> {
-  const ownership = { queryIdPrefix: () => `test/${name}` };
-  const store = new StagedStore({ client, ownership, groupId: group, statementTimeoutMs: 230_000 });
-  await store.open(batch, { incarnation: 1, generation: 1 }, () => undefined).store();
-}
-
-async function readTopic(kafka: Kafka, topic: string): Promise<SourceMessage[]> {
-  const offsets = await withAdmin(kafka, (admin) => admin.fetchTopicOffsets(topic));
-  const count = offsets.reduce((sum, { high, low }) => sum + Number(high) - Number(low), 0);
-  const found: SourceMessage[] = [];
-  const consumer = kafka.consumer({ groupId: randomUUID() });
-  await consumer.connect();
-  await consumer.subscribe({ topic, fromBeginning: true });
-  const all = new Promise<void>((resolve) => {
-    if (count === 0) resolve();
-    const eachMessage = async (one: SourceMessage) => {
-      if (found.push(one) === count) resolve();
-    };
-    void consumer.run({ eachMessage });
-  });
-  await all;
-  await consumer.disconnect();
-  return found;
-}
-
-async function mend(servers: Servers, ...more: readonly string[]) {
-  const { code, stdout, stderr } = await servers.sluice(['servers', 'compare', 'a1', 'a2', '--mend', ...more]);
-  return { code, errors: errorsIn(stderr), lines: stdout.split('\n').slice(0, -1) };
-}
 
 test('what differs around a deletion is mended: both show the same then, once', async () => {
   await using servers = await startFilled(engines, { altersTables: true });
@@ -471,76 +249,6 @@ test('what is not mended keeps the exit code, and a wrong number of partitions i
     ],
   ]);
   expect(await storeSent(servers)).toBe(0);
-});
-
-test('a slow server is waited for, and the command says so, before anything is sent to Kafka; what was interrupted goes on', async () => {
-  await using servers = await startFilled();
-  const { a1, a2 } = servers.of;
-  await a1.insert('entities', seen('user', 'late'));
-  await a1.insert('events', event(20, 'ann'));
-  let waiting: PromiseWithResolvers<void> | undefined;
-  await using proxy = await startStatementProxy(engines.clickhouseUrl, async (name, moment) => {
-    if (name !== 'store-mended-entities' || moment !== 'after') return;
-    waiting = Promise.withResolvers();
-    await waiting.promise;
-  });
-  await servers.writeFile({ a1: {}, a2: { url: proxy.url } });
-  /** Starts the command, and returns once the slow server has what it gets, and does not say so. */
-  const startSlowly = async (version: number) => {
-    waiting = undefined;
-    const command = servers.start(['servers', 'compare', 'a1', 'a2', '--mend', '--yes']);
-    const early = command.ended.then((outcome) => Promise.reject(new Error(JSON.stringify(outcome))));
-    early.catch(() => undefined);
-    await Promise.race([eventually(() => waiting !== undefined).toBe(true), early]);
-    expect(await a2.read("SELECT max(version) AS version FROM entities WHERE id = 'late'")).toEqual([{ version }]);
-    expect(await storeSent(servers)).toBe(0);
-    return command;
-  };
-
-  const interrupted = await startSlowly(NOON_US);
-  interrupted.child.kill('SIGINT');
-  const { code: interruptedCode, stderr: why } = await interrupted.ended;
-  expect([interruptedCode, why.split('\n').slice(-3)]).toEqual([
-    130,
-    ['Interrupted.', 'a1 and a2 could not be mended. Run the command again.', ''],
-  ]);
-  waiting?.resolve();
-  // The user is the same on both by now, and is seen once more, so that the next command stores it again.
-  await a1.insert('entities', seen('user', 'late', NOON_US + 1_000_000));
-  const slow = await startSlowly(NOON_US + 1_000_000);
-  let said = '';
-  slow.child.stderr?.on('data', (text: string) => {
-    said += text;
-  });
-  await eventually(() => said).toContain('mending: a2 stores users, organizations and memberships\n');
-  waiting?.resolve();
-  const { code, stdout } = await slow.ended;
-  expect([code, stdout]).toEqual([0, expect.stringContaining('Mended. ')]);
-  expect(await storeSent(servers)).toBe(1);
-  expect(await compare(servers)).toMatchObject(SAME);
-});
-
-test('an interrupted comparison ends its statements, says so, and records nothing', async () => {
-  await using servers = await startFilled(engines, { altersTables: true });
-  const { a1, a2 } = servers.of;
-  // Each block is a row, and takes a second. The command's account may read the view and not what it reads.
-  await a1.client.command({ query: 'RENAME TABLE user_sightings TO sightings' });
-  await a1.client.command({
-    query: `CREATE VIEW user_sightings DEFINER = CURRENT_USER SQL SECURITY DEFINER AS
-      SELECT sightings.* FROM system.numbers CROSS JOIN sightings WHERE sleepEachRow(1) = 0 SETTINGS max_block_size = 1`,
-  });
-  const statements = async () => {
-    const running = `SELECT query_id FROM system.processes WHERE query_id LIKE 'sluice-compare/%' AND current_database = {database:String}`;
-    return await a1.read(running, { database: a1.database });
-  };
-  const { child, ended } = servers.start(['servers', 'compare', 'a1', 'a2']);
-  await eventually(async () => JSON.stringify(await statements())).toContain('checksums-user-sightings');
-  child.kill('SIGINT');
-  const { code, stdout, stderr } = await ended;
-  expect([code, stdout]).toEqual([130, '']);
-  expect(stderr.split('\n').slice(-3)).toEqual(['Interrupted.', 'a1 and a2 could not be compared.', '']);
-  await eventually(statements).toEqual([]);
-  expect([await recorded(a1), await recorded(a2)]).toEqual([[], []]);
 });
 
 test('each table is read once, and no more where nothing differs', async () => {

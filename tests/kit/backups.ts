@@ -87,6 +87,8 @@ export interface BackedUp extends AsyncDisposable {
   read(sql: string, database?: string): Promise<string>;
   /** Submits events of a user, and waits until they are stored. */
   submit(count: number, user: string): Promise<void>;
+  /** The whole database, and whether a restore has left another one. */
+  contents(): Promise<string>;
 }
 
 export async function startBackedUp(name: string): Promise<BackedUp> {
@@ -99,12 +101,20 @@ export async function startBackedUp(name: string): Promise<BackedUp> {
     expect((await running.submit({ foreignUserGroupId: 'g', foreignUserId: user, events })).status).toBe(202);
     await running.drained();
   };
+  const read = (sql: string, database = running.database) => readClickHouse(clickhouseUrl, sql, { database });
+  const contents = async () => {
+    const events = await read('SELECT uuid, user_id FROM events ORDER BY ALL FORMAT TSV');
+    const positions = await read(
+      'SELECT topic, partition, next_offset FROM writer_positions FINAL ORDER BY ALL FORMAT TSV',
+    );
+    const databases = await read("SELECT name FROM system.databases WHERE name LIKE 'test_%' ORDER BY ALL FORMAT TSV");
+    return `${events}\n${positions}\n${databases}`;
+  };
   await submit(500, 'ann');
   const kept = started.move();
   return {
-    ...{ running, submit },
+    ...{ running, submit, read, contents },
     place: (backup) => join(backupDir, backup),
-    read: (sql, database = running.database) => readClickHouse(clickhouseUrl, sql, { database }),
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   };
 }

@@ -11,6 +11,8 @@ export interface OperatedPipeline extends AsyncDisposable {
   readonly running: Pipeline;
   /** `npm run writer -- …` */
   readonly operate: (...args: string[]) => Promise<CommandOutcome>;
+  /** Waits until so many more events are visible, and no others. */
+  readonly settledWith: (more: number) => Promise<void>;
 }
 
 export async function startOperated(options: {
@@ -20,7 +22,12 @@ export async function startOperated(options: {
 }): Promise<OperatedPipeline> {
   const running = await startPipeline({ ...options, env: { KAFKA_PARTITIONS: '2' } });
   const operate = operatorOf({ ...options, database: running.database });
-  return { running, operate, [Symbol.asyncDispose]: running.stop };
+  let visible = 0;
+  const settledWith = async (more: number) => {
+    visible += more;
+    await running.settled(visible);
+  };
+  return { running, operate, settledWith, [Symbol.asyncDispose]: running.stop };
 }
 
 /** Submits events one by one, so that both partitions get some of them. */

@@ -62,7 +62,7 @@ export async function expectToSurvive(faults: MirrorFaults): Promise<void> {
   await using load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 3 });
   const paths = ['/events?limit=20', '/events?event=load&limit=5', '/users/u0', '/users?limit=5', '/organizations/g'];
   await using readers = startReaders({ pipeline: running, urls: () => [query.url], paths });
-  const progress = () => untilBothGoOn(load, readers, { accepted: 30, answered: 10 });
+  const progress = () => untilBothGoOn(load, readers, { accepted: 20, answered: 6 });
 
   await progress();
   for (const name of faults.killed) {

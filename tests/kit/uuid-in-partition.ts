@@ -8,3 +8,9 @@ export function uuidInPartition(partitions: number, isWanted: (partition: number
     if (isWanted(eventHash(uuid) % partitions)) return uuid;
   }
 }
+
+/** A submission with an event for each of two partitions. */
+export function submissionToBoth() {
+  const uuids = [0, 1].map((wanted) => uuidInPartition(2, (partition) => partition === wanted));
+  return { foreignUserGroupId: 'g', events: uuids.map((uuid) => ({ event: 'e', uuid })) };
+}

@@ -3,7 +3,7 @@ import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import { expect, inject, test } from 'vitest';
-import { ownClickHouse } from '../kit/engines.ts';
+import { ownClickHouse, ownKafka } from '../kit/engines.ts';
 import { startLoad } from '../kit/load.ts';
 import { countResponses, readMetric } from '../kit/metrics.ts';
 import { startPipeline } from '../kit/pipeline.ts';
@@ -36,4 +36,32 @@ test('the disk of ClickHouse is full: the writer waits, and stores everything on
   await writer.ready();
   expect(await readMetric(writer, 'sluice_writer_dead_letters_total')).toBe(0);
   expect(await countResponses(ingest, 503)).toBe(0);
+});
+
+test('the disk of Kafka is full: 503, and once the broker runs again everything that was accepted is stored once', async () => {
+  await using folder = await makeTempDir();
+  await using disk = await mountSmallDisk(join(folder.path, 'kafka'), 64);
+  await using kafka = await ownKafka({ dataDir: disk.path, logDir: folder.path });
+  const clickhouseUrl = inject('clickhouseUrl');
+  const env = { PRODUCE_TIMEOUT_MS: '3000' };
+  await using running = await startPipeline({ kafkaBrokers: kafka.brokers, clickhouseUrl, name: 'fullkafka', env });
+  running.supervise('writer');
+  const ingest = running.services['ingest-api'];
+  await using load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 4 });
+  await eventually(load.acceptedSoFar).toBeGreaterThan(100);
+
+  await disk.fill();
+  // A broker whose only log folder fails ends itself.
+  const { code } = await kafka.exited();
+  expect(code).toBe(1);
+  const refused = await running.submit({ foreignUserGroupId: 'g', events: [{ event: 'while full' }] });
+  expect(refused.status).toBe(503);
+  expect(refused.headers.get('retry-after')).toMatch(/^\d+$/);
+  await until('503 for the load', async () => (await countResponses(ingest, 503)) > 8);
+
+  await disk.free();
+  await kafka.restart();
+  const before = load.acceptedSoFar();
+  await eventually(load.acceptedSoFar).toBeGreaterThan(before + 100);
+  await expectExactlyOnce(running, clickhouseUrl, await load.stop());
 });

@@ -9,3 +9,8 @@ test('services stop while Kafka has been frozen for long, and events are accepte
   await using kafka = await ownKafka();
   await stopWhileFrozen({ kafka, clickhouseUrl: inject('clickhouseUrl'), name: 'longfrozen', frozenMs: FROZEN_MS });
 });
+
+test('services stop while Kafka is frozen, and events are accepted again once it responds', async () => {
+  await using kafka = await ownKafka();
+  await stopWhileFrozen({ kafka, clickhouseUrl: inject('clickhouseUrl'), name: 'shortfrozen', frozenMs: 0 });
+});

@@ -1,10 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { eventually } from '@sluice/shared/testing/eventually';
-import { expect, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { ownKafka } from '../kit/engines.ts';
 import { startIngestAlone } from '../kit/ingest-alone.ts';
-import { readMetric } from '../kit/metrics.ts';
+import { startLoad } from '../kit/load.ts';
+import { countResponses, readMetric } from '../kit/metrics.ts';
+import { startPipeline } from '../kit/pipeline.ts';
+import { expectExactlyOnce } from '../kit/verify-delivery.ts';
 
 const MEBIBYTE = 1_024 * 1_024;
 const BODY = JSON.stringify({
@@ -62,4 +65,29 @@ test('started without Kafka, requests are refused at once and hold nothing', asy
   const statuses = await submitMany(REFUSALS, ingest.submit);
   expect(statuses).toEqual(new Map([[503, REFUSALS]]));
   expect((await ingest.memory()).now - before).toBeLessThan(GROWTH_BYTES_MAX);
+});
+
+test('the only broker is killed and started again, twice, under load: requests wait, nothing is lost or doubled', async () => {
+  await using kafka = await ownKafka();
+  const clickhouseUrl = inject('clickhouseUrl');
+  // Longer than the broker takes to come back on a busy machine.
+  const env = { PRODUCE_TIMEOUT_MS: '60000' };
+  await using running = await startPipeline({ kafkaBrokers: kafka.brokers, clickhouseUrl, name: 'restarted', env });
+  const ingest = running.services['ingest-api'];
+  // The writer ends itself when Kafka is silent for two of its short sessions.
+  running.supervise('writer');
+  await using load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 6 });
+  const goesOn = async () => {
+    const before = load.acceptedSoFar();
+    await eventually(load.acceptedSoFar).toBeGreaterThan(before + 100);
+  };
+  await goesOn();
+  for (let round = 0; round < 2; round += 1) {
+    await kafka.kill9();
+    await kafka.restart();
+    await goesOn();
+  }
+  await expectExactlyOnce(running, clickhouseUrl, await load.stop());
+  expect(ingest.log()).toMatch(/sending to Kafka failed/);
+  expect(await countResponses(ingest, 503)).toBe(0);
 });
