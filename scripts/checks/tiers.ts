@@ -16,7 +16,16 @@ export interface Tier {
   readonly budgetSeconds: number;
 }
 
-export type TierName = 'unit' | 'service' | 'simulation' | 'system' | 'slow' | 'documents' | 'clients' | 'faults' | 'night';
+export type TierName =
+  | 'unit'
+  | 'service'
+  | 'simulation'
+  | 'system'
+  | 'slow'
+  | 'documents'
+  | 'clients'
+  | 'faults'
+  | 'night';
 
 /** The commands of tests. */
 export type TestCommand = 'test' | 'build' | 'night';

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { eventually } from '@sluice/shared/testing/eventually';
-import { afterEach, beforeEach, expect, inject, onTestFinished, test } from 'vitest';
+import { expect, inject, onTestFinished, test } from 'vitest';
 import { NAME_DOTS_MAX, PROPERTY_FILTERS_MAX } from '../http/limits.ts';
 import { ClickHouseException } from '../store/read-failures.ts';
 import { metric } from '../testing/load.ts';
@@ -16,15 +16,15 @@ import { expectEvents, listenTo, PATIENCE, someEvents, type TestStreams } from '
 let query: QueryService;
 let streams: TestStreams;
 
-beforeEach(async () => {
+async function start(database?: typeof createDatabase): Promise<void> {
   const env = { STREAM_INTERVAL_MS: '50', QUERY_RESULT_BYTES_MAX: String(1_024 * 1_024) };
-  query = await startQuery(inject('clickhouseUrl'), env, undefined, createDatabase);
+  query = await startQuery(inject('clickhouseUrl'), env, undefined, database);
   streams = await listenTo(query);
-});
-afterEach(async () => {
-  await streams.closeAll();
-  await query.stop();
-});
+  onTestFinished(async () => {
+    await streams.closeAll();
+    await query.stop();
+  });
+}
 
 const command = (sql: string) => query.clickHouse.command({ query: sql });
 const ended = (reason: string) => metric(query, `sluice_stream_ended_total{reason="${reason}"}`);
@@ -39,6 +39,7 @@ async function untilLookedAgain(): Promise<void> {
 const isIdle = async () => (await metric(query, 'sluice_stream_listeners')) === 0;
 
 test('a client whose own events are too much for the budget is disconnected; the others of the same query go on', async () => {
+  await start();
   const [costly, other] = [await streams.open(), await streams.open('', { workspace: 'b' })];
   const text = randomBytes(75_000).toString('base64');
   await query.store('a', someEvents(20, { properties: JSON.stringify({ text }) }));
@@ -118,6 +119,7 @@ test('no stream is refused as too expensive because ClickHouse is too slow to sa
 });
 
 test('filters that are too long for one query are read by several', async () => {
+  await start();
   const path = '.b'.repeat(NAME_DOTS_MAX);
   const filters = (client: number) =>
     Array.from({ length: PROPERTY_FILTERS_MAX }, (_, index) => `properties.${index}${path}[ne]=${client}`).join('&');
@@ -131,6 +133,7 @@ test('filters that are too long for one query are read by several', async () => 
 const TOO_LONG = `properties.${Array.from({ length: NAME_DOTS_MAX + 1 }, (_, index) => `${index}${'\\'.repeat(2_100)}`).join('.')}=x`;
 
 test('a filter that is too long for ClickHouse is refused by name on every route, and the streams of others go on', async () => {
+  await start();
   const other = await streams.open('', { workspace: 'b' });
   expect((await streams.openPaused(`?${TOO_LONG}`)).response.statusCode).toBe(400);
   const dates = 'startDate=2026-03-01&endDate=2026-03-02';
@@ -200,6 +203,7 @@ test.each([
 });
 
 test('streams go on when ClickHouse has nothing left of the newest blocks', async () => {
+  await start();
   const stream = await streams.open();
   const before = someEvents(3);
   for (const event of before) await query.store('a', [event]);
@@ -212,6 +216,7 @@ test('streams go on when ClickHouse has nothing left of the newest blocks', asyn
 });
 
 test('when ClickHouse counts its blocks anew, streams end, and their positions are refused', async () => {
+  await start(createDatabase);
   const stream = await streams.open();
   for (const event of someEvents(20)) await query.store('a', [event]);
   await eventually(() => stream.events.length, PATIENCE).toBe(20);
@@ -231,6 +236,7 @@ test('when ClickHouse counts its blocks anew, streams end, and their positions a
 });
 
 test('no stream begins before all migrations are applied: merges would change its order', async () => {
+  await start(createDatabase);
   await command('ALTER TABLE schema_migrations DELETE WHERE number = 15');
   const { status, body } = await query.get('/events/stream');
   expect([status, body.code]).toEqual([503, 'store_unavailable']);

@@ -138,7 +138,7 @@ test('a segment that is changed is in force once its time is over; without segme
   const before = opened.withSegment;
   // A stream ends with the first event after its time. Of two that are opened now, the second one knows the change for sure.
   await until('the stream to be opened twice more', async () => {
-    await storeOne('one');
+    for (const event of ['one', 'two']) await storeOne(event);
     return opened.withSegment >= before + 2;
   });
   const changed = await storeOne('two');
