@@ -14,13 +14,21 @@ const EXAMPLES = new URL('../../examples/', import.meta.url);
 const GUIDES = ['from-segment', 'from-rudderstack', 'from-posthog', 'from-trench'] as const;
 type Guide = (typeof GUIDES)[number];
 
+/** Each has a shell and a workspace of its own. */
+const SHELLS = [
+  ...GUIDES,
+  ...['from-segment-bucket', 'from-rudderstack-bucket', 'months', 'trench-table', 'parameters', 'both'],
+];
+const keyOf = (shell: string) => `key-to-migrate-${shell}`;
+
 let pipeline: Tenant;
 let folder: string;
 let trench: Service;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sluice-migrate-'));
-  pipeline = await takeTenant('migrate');
+  // At once: the tests run side by side, and only one at a time can change the file of keys.
+  pipeline = await takeTenant('migrate', Object.fromEntries(SHELLS.map((name) => [`migrate-${name}`, keyOf(name)])));
   const { services } = pipeline;
   const [port = 0] = await findFreePorts(1);
   const urls = { INGEST_URL: services['ingest-api'].url, QUERY_URL: services['query-api'].url };
@@ -38,7 +46,7 @@ const readGuide = (name: Guide) => readFile(new URL(`../../docs/guide/migrate/${
 async function openShell(name: string) {
   const path = join(folder, name);
   await mkdir(path);
-  const key = await pipeline.addKey(name);
+  const key = keyOf(name);
   return { path, key, shell: await DocShell.create(pipeline, path, key, { 'http://localhost:4003': trench.url }) };
 }
 
