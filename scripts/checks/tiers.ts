@@ -69,7 +69,7 @@ export const TIERS: readonly Tier[] = [
     include: ['tests/docs/**/*.test.ts'],
     setup: [ENGINES],
     isolate: false,
-    budgetSeconds: 110,
+    budgetSeconds: 150,
   },
   {
     name: 'system',
