@@ -131,27 +131,3 @@ test('a page does not wait for series that take all of their slots, and they end
   }
   await eventually(() => queriesRunning(service)).toBe(0);
 });
-
-test('the largest of many groups are found among more than fit into memory at once', async () => {
-  const service = await started({});
-  const rows = 250_000;
-  await service.clickHouse.command({
-    query: `INSERT INTO events (workspace_id, timestamp, uuid, event, user_id, received_at)
-      SELECT 'a', toDateTime64('2026-03-01', 3, 'UTC') + toIntervalSecond(number % 200), generateUUIDv4(number), 'e',
-        if(number % 10000 < 3, concat('large-', toString(number % 10000)), concat('u', toString(number))), now64(6)
-      FROM numbers({rows:UInt64})`,
-    query_params: { rows },
-  });
-  for (const measure of ['count', 'users', 'organizations']) {
-    const asked = `${START}&endDate=2026-03-01&groupBy=userId&groups=3&measure=${measure}&compare=previous`;
-    const report = await series(service, asked);
-    const size = { count: 25, users: 1, organizations: 0 }[measure];
-    expect(report).toMatchObject({
-      series: [0, 1, 2].map((index) => ({ group: [`large-${index}`], total: size, values: [size] })),
-      other: { total: { count: rows - 75, users: rows - 75, organizations: 0 }[measure] },
-      total: { count: rows, users: rows - 72, organizations: 0 }[measure],
-      ...{ complete: true, exact: true },
-      previous: { series: [{ group: ['large-0'], total: 0 }, {}, {}], other: null, total: 0 },
-    });
-  }
-});

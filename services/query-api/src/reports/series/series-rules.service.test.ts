@@ -244,6 +244,29 @@ test('five thousand buckets are answered, in a zone whose clocks change', async 
   expect([buckets.length, total]).toEqual([5_000, 2]);
 });
 
+test('the largest of many groups are found among more than fit into memory at once', async () => {
+  const rows = 250_000;
+  await query.clickHouse.command({
+    query: `INSERT INTO events (workspace_id, timestamp, uuid, event, user_id, received_at)
+      SELECT 'b', toDateTime64('2026-03-01', 3, 'UTC') + toIntervalSecond(number % 200), generateUUIDv4(number), 'e',
+        if(number % 10000 < 3, concat('large-', toString(number % 10000)), concat('u', toString(number))), now64(6)
+      FROM numbers({rows:UInt64})`,
+    query_params: { rows },
+  });
+  for (const measure of ['count', 'users', 'organizations']) {
+    const asked = `${START}&endDate=2026-03-01&groupBy=userId&groups=3&measure=${measure}&compare=previous`;
+    const report = await series(asked, 'b');
+    const size = { count: 25, users: 1, organizations: 0 }[measure];
+    expect(report).toMatchObject({
+      series: [0, 1, 2].map((index) => ({ group: [`large-${index}`], total: size, values: [size] })),
+      other: { total: { count: rows - 75, users: rows - 75, organizations: 0 }[measure] },
+      total: { count: rows, users: rows - 72, organizations: 0 }[measure],
+      ...{ complete: true, exact: true },
+      previous: { series: [{ group: ['large-0'], total: 0 }, {}, {}], other: null, total: 0 },
+    });
+  }
+});
+
 test('a report whose filters by organizations find nothing says how many events have an organization', async () => {
   await query.store('h', [
     anEvent({ event: 'open', userId: 'ada', groupId: 'acme', timestampMs: Date.UTC(2026, 2, 1) }),
