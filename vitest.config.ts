@@ -12,6 +12,8 @@ export const SETTINGS = {
   // One more than there are cores, because most tests also wait. With three more, the same tests took two cores 39 % longer
   // and 18 % more CPU time: their engines and services are in one another's way.
   maxWorkers: availableParallelism() + 1,
+  // Concurrent tests of a file wait most of the time.
+  maxConcurrency: 20,
 };
 
 export default defineConfig({

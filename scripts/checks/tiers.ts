@@ -16,7 +16,16 @@ export interface Tier {
   readonly budgetSeconds: number;
 }
 
-export type TierName = 'unit' | 'service' | 'simulation' | 'system' | 'slow' | 'clients' | 'faults' | 'night';
+export type TierName =
+  | 'unit'
+  | 'service'
+  | 'simulation'
+  | 'system'
+  | 'slow'
+  | 'documents'
+  | 'clients'
+  | 'faults'
+  | 'night';
 
 /** The commands of tests. */
 export type TestCommand = 'test' | 'build' | 'night';
@@ -56,6 +65,13 @@ export const TIERS: readonly Tier[] = [
     budgetSeconds: 1_030,
   },
   {
+    name: 'documents',
+    include: ['tests/docs/**/*.test.ts'],
+    setup: [ENGINES],
+    isolate: false,
+    budgetSeconds: 150,
+  },
+  {
     name: 'system',
     include: ['tests/system/**/*.test.ts'],
     setup: [ENGINES],
@@ -89,7 +105,7 @@ export const TIERS: readonly Tier[] = [
 /** The tiers that each command runs. */
 export const TIERS_OF: Readonly<Record<TestCommand, readonly TierName[]>> = {
   test: ['unit', 'service', 'simulation', 'system'],
-  build: ['unit', 'service', 'simulation', 'system', 'slow', 'clients', 'faults'],
+  build: ['unit', 'service', 'simulation', 'system', 'slow', 'documents', 'clients', 'faults'],
   night: ['night'],
 };
 

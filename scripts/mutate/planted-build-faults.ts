@@ -351,7 +351,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     search: 'max_memory_usage: String(config.QUERY_MEMORY_BYTES_MAX)',
     replacement: 'max_memory_usage: String(config.QUERY_RESULT_BYTES_MAX)',
     breaks: 'The memory of a query is what another variable says.',
-    tests: [query('store/query-runner.service.test.ts')],
+    tests: [query('store/query-runner.slow.test.ts')],
   },
   {
     name: 'queries/threads-as-they-are',
@@ -359,7 +359,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     search: 'max_threads: String(config.QUERY_THREADS_MAX ?? 0)',
     replacement: "max_threads: '0'",
     breaks: 'QUERY_THREADS_MAX decides nothing.',
-    tests: [query('store/query-runner.service.test.ts')],
+    tests: [query('store/query-runner.slow.test.ts')],
   },
   {
     name: 'queries/export-of-some-rows',
@@ -367,7 +367,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     search: "    max_bytes_to_read: '0',\n    max_rows_to_read: '0',\n    max_result_bytes: '0',\n",
     replacement: '',
     breaks: 'An export ends at the limits of a page.',
-    tests: [query('store/query-runner.service.test.ts')],
+    tests: [query('store/query-runner.slow.test.ts')],
   },
   {
     name: 'parameters/last-one-counts',

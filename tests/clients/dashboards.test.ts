@@ -19,7 +19,7 @@ import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 const text = await readFile(new URL('../../docs/guide/dashboards.md', import.meta.url), 'utf8');
 const [, building = ''] = /^```sh\n(chart\(\) \{\n.*?)^```$/ms.exec(text) ?? [];
 
-/** More than the page has in a legend, so that some are the others. tests/system/dashboards-docs.test.ts imports all. */
+/** More than the page has in a legend, so that some are the others. tests/night/dashboards-docs.test.ts imports all. */
 const ORGANIZATIONS = [
   ...['unkeyed/unkey', 'Openpanel-dev/openpanel', 'hyperdxio/hyperdx'],
   ...['ClickHouse/clickhouse-js', 'pinojs/pino', 'honojs/hono'],

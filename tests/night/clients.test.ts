@@ -6,7 +6,7 @@ import { POSTHOG_CLIENTS, posthogKeyOf } from '../kit/clients/posthog/clients.ts
 import { expectHalvesStored, expectPosthogLiveStored } from '../kit/clients/posthog/live.ts';
 import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
-// Every version of each client. With SLUICE_RECORD_CLIENTS=true their requests are recorded, which tests/system sends again.
+// Every version of each client. With SLUICE_RECORD_CLIENTS=true their requests are recorded, which tests/docs sends again.
 
 let tenant: Tenant;
 

@@ -21,6 +21,7 @@ test('the owner records until when everything is stored, and in which blocks', a
     groupId: GROUP,
     storedThrough: async () => (throughMs === undefined ? undefined : { throughMs, committed: [] }),
     logger: createLogger('test', 'silent'),
+    intervalMs: 100,
   });
   onTestFinished(() => progress.stop());
   await progress.start();
@@ -51,6 +52,7 @@ test('a database that lacks what its group has committed has no progress', async
     groupId: GROUP,
     storedThrough: async () => stored(),
     logger: { warn: ({ reason }: { reason: string }) => reasons.push(reason) } as unknown as Logger,
+    intervalMs: 100,
   });
   onTestFinished(() => progress.stop());
   await progress.start();

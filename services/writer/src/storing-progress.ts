@@ -7,7 +7,6 @@ import { STATEMENTS } from '@sluice/storage/clickhouse/statements';
 import type { StoredThrough } from '@sluice/storage/kafka/lag';
 import { nameOf } from '@sluice/storage/protocol/position';
 
-/** How often the progress is recorded, in milliseconds. */
 const INTERVAL_MS = 2_000;
 
 export interface StoringProgressOptions {
@@ -17,10 +16,12 @@ export interface StoringProgressOptions {
   /** Returns how far the group has stored the log; `undefined` while that is not known. */
   readonly storedThrough: () => Promise<StoredThrough | undefined>;
   readonly logger: Logger;
+  /** How often the progress is recorded. Default: every two seconds. */
+  readonly intervalMs?: number;
 }
 
 /**
- * Records how far the server is, every two seconds. One writer of the group does: the one that owns the first partition of the
+ * Records how far the server is, again and again. One writer of the group does: the one that owns the first partition of the
  * events. What cannot be recorded is left out, and readers take the server for one that is behind.
  */
 export class StoringProgress implements Component {
@@ -50,8 +51,9 @@ export class StoringProgress implements Component {
 
   async #run(): Promise<void> {
     const { signal } = this.#stopping;
+    const { intervalMs = INTERVAL_MS } = this.#options;
     while (!signal.aborted) {
-      await sleep(INTERVAL_MS, signal);
+      await sleep(intervalMs, signal);
       if (this.#isOwner && !signal.aborted) await this.#record();
     }
   }

@@ -18,7 +18,7 @@ const NOT_WALKED: Partial<Record<LimitId, string>> = {
   bodySpeed: 'takes seconds: slow-bodies.test.ts',
   faults: 'each refusal names its faults; post-user-groups.service.test.ts counts them',
   posthogBatchBody: 'the limit of all bodies is lower: posthog.service.test.ts',
-  posthogRate: 'takes seconds: posthog-rate.service.test.ts',
+  posthogRate: 'takes seconds: posthog-rate.slow.test.ts',
   sqlBytes: 'names with dots and long values go beyond it, and where it lies depends on the query',
   valueCharacters: 'long values go beyond it, and how they are encoded depends on the query',
   sampleEvents: 'a property of what is stored: menus-limits.service.test.ts',

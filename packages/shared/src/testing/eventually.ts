@@ -3,7 +3,8 @@ import { TooLate } from './until.ts';
 
 /**
  * Reads a value again and again until it matches: `await eventually(() => count()).toBe(2)`. It is vitest's `expect.poll`,
- * whose timeout is in `vitest.config.ts`, and works inside of tests only.
+ * whose timeout is in `vitest.config.ts`, and works inside of tests only. In tests that run side by side (`test.concurrent`) it does
+ * not: `until` does.
  *
  * @throws {TooLate} from the matcher, when the value does not match in time; its `cause` says what was read last
  */

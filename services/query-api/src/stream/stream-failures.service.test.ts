@@ -2,29 +2,28 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, request as requestHttp } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { setTimeout as wait } from 'node:timers/promises';
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { eventually } from '@sluice/shared/testing/eventually';
-import { afterEach, beforeEach, expect, inject, onTestFinished, test } from 'vitest';
+import { expect, inject, onTestFinished, test } from 'vitest';
 import { NAME_DOTS_MAX, PROPERTY_FILTERS_MAX } from '../http/limits.ts';
 import { ClickHouseException } from '../store/read-failures.ts';
 import { metric } from '../testing/load.ts';
-import { anEvent, type QueryService, startQuery, type TestEvent } from '../testing/query-service.ts';
+import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
 import { readerWith } from '../testing/reader-with.ts';
 import { expectEvents, listenTo, PATIENCE, someEvents, type TestStreams } from '../testing/streams.ts';
 
 let query: QueryService;
 let streams: TestStreams;
 
-beforeEach(async () => {
+async function start(database?: typeof createDatabase): Promise<void> {
   const env = { STREAM_INTERVAL_MS: '50', QUERY_RESULT_BYTES_MAX: String(1_024 * 1_024) };
-  query = await startQuery(inject('clickhouseUrl'), env, undefined, createDatabase);
+  query = await startQuery(inject('clickhouseUrl'), env, undefined, database);
   streams = await listenTo(query);
-});
-afterEach(async () => {
-  await streams.closeAll();
-  await query.stop();
-});
+  onTestFinished(async () => {
+    await streams.closeAll();
+    await query.stop();
+  });
+}
 
 const command = (sql: string) => query.clickHouse.command({ query: sql });
 const ended = (reason: string) => metric(query, `sluice_stream_ended_total{reason="${reason}"}`);
@@ -39,6 +38,7 @@ async function untilLookedAgain(): Promise<void> {
 const isIdle = async () => (await metric(query, 'sluice_stream_listeners')) === 0;
 
 test('a client whose own events are too much for the budget is disconnected; the others of the same query go on', async () => {
+  await start();
   const [costly, other] = [await streams.open(), await streams.open('', { workspace: 'b' })];
   const text = randomBytes(75_000).toString('base64');
   await query.store('a', someEvents(20, { properties: JSON.stringify({ text }) }));
@@ -48,59 +48,6 @@ test('a client whose own events are too much for the budget is disconnected; the
   await eventually(() => ended('failed'), PATIENCE).toBe(1);
   await costly.ended;
   await eventually(() => metric(query, 'sluice_stream_listeners'), PATIENCE).toBe(1);
-});
-
-/** Events of this workspace cannot be read in time. */
-const SLOW_WORKSPACE = 'a';
-
-/** So long a query takes that runs out of its time, in milliseconds: others that were found by halving it would wait too long. */
-const LATE_MS = 2_100;
-
-test('a stream whose events cannot be read in time waits and goes on, and those of others go on meanwhile', async () => {
-  let isSlow = true;
-  const timedOut = new Set<string>();
-  const slow = await startQuery(inject('clickhouseUrl'), { STREAM_INTERVAL_MS: '50' }, (reader) =>
-    readerWith(reader, {
-      async *read(request) {
-        const workspaces = (request.params['workspaces'] ?? []) as readonly string[];
-        if (isSlow && request.queryId.includes('/stream_events/') && workspaces.includes(SLOW_WORKSPACE)) {
-          await wait(LATE_MS);
-          timedOut.add(workspaces.join());
-          throw new ClickHouseException(159, 'Timeout exceeded');
-        }
-        yield* reader.read(request);
-      },
-    }),
-  );
-  const clients = await listenTo(slow);
-  onTestFinished(async () => {
-    await clients.closeAll();
-    await slow.stop();
-  });
-  const waiting = await clients.open('', { workspace: SLOW_WORKSPACE });
-  const others = [await clients.open('', { workspace: 'b' }), await clients.open('', { workspace: 'c' })];
-  const [own, next] = someEvents(2);
-  const ofOthers: TestEvent[] = [];
-  await slow.store(SLOW_WORKSPACE, [own as TestEvent]);
-  for (const workspace of ['b', 'c', 'b', 'c']) {
-    const event = anEvent();
-    ofOthers.push(event);
-    await slow.store(workspace, [event]);
-  }
-  for (const [index, other] of others.entries()) {
-    await expectEvents(
-      other,
-      ofOthers.filter((_, place) => place % 2 === index),
-    );
-  }
-  // It was also read alone, and nothing is left that others use of its time.
-  await eventually(() => timedOut.has(SLOW_WORKSPACE), PATIENCE).toBe(true);
-  expect(waiting.events).toEqual([]);
-  isSlow = false;
-  await slow.store(SLOW_WORKSPACE, [next as TestEvent]);
-  await expectEvents(waiting, [own as TestEvent, next as TestEvent]);
-  expect(waiting.problems).toEqual([]);
-  expect(await metric(slow, 'sluice_stream_ended_total{reason="failed"}')).toBe(0);
 });
 
 test('no stream is refused as too expensive because ClickHouse is too slow to say where it begins', async () => {
@@ -118,6 +65,7 @@ test('no stream is refused as too expensive because ClickHouse is too slow to sa
 });
 
 test('filters that are too long for one query are read by several', async () => {
+  await start();
   const path = '.b'.repeat(NAME_DOTS_MAX);
   const filters = (client: number) =>
     Array.from({ length: PROPERTY_FILTERS_MAX }, (_, index) => `properties.${index}${path}[ne]=${client}`).join('&');
@@ -131,6 +79,7 @@ test('filters that are too long for one query are read by several', async () => 
 const TOO_LONG = `properties.${Array.from({ length: NAME_DOTS_MAX + 1 }, (_, index) => `${index}${'\\'.repeat(2_100)}`).join('.')}=x`;
 
 test('a filter that is too long for ClickHouse is refused by name on every route, and the streams of others go on', async () => {
+  await start();
   const other = await streams.open('', { workspace: 'b' });
   expect((await streams.openPaused(`?${TOO_LONG}`)).response.statusCode).toBe(400);
   const dates = 'startDate=2026-03-01&endDate=2026-03-02';
@@ -200,6 +149,7 @@ test.each([
 });
 
 test('streams go on when ClickHouse has nothing left of the newest blocks', async () => {
+  await start();
   const stream = await streams.open();
   const before = someEvents(3);
   for (const event of before) await query.store('a', [event]);
@@ -212,6 +162,7 @@ test('streams go on when ClickHouse has nothing left of the newest blocks', asyn
 });
 
 test('when ClickHouse counts its blocks anew, streams end, and their positions are refused', async () => {
+  await start(createDatabase);
   const stream = await streams.open();
   for (const event of someEvents(20)) await query.store('a', [event]);
   await eventually(() => stream.events.length, PATIENCE).toBe(20);
@@ -231,6 +182,7 @@ test('when ClickHouse counts its blocks anew, streams end, and their positions a
 });
 
 test('no stream begins before all migrations are applied: merges would change its order', async () => {
+  await start(createDatabase);
   await command('ALTER TABLE schema_migrations DELETE WHERE number = 15');
   const { status, body } = await query.get('/events/stream');
   expect([status, body.code]).toEqual([503, 'store_unavailable']);

@@ -3,7 +3,7 @@ import { mergeParts } from '@sluice/shared/clickhouse/testing/merge-parts';
 import { WEBHOOKS_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { visitorOf } from '@sluice/shared/rows/deleted-person';
 import { eventually } from '@sluice/shared/testing/eventually';
-import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { tokenOf } from '../http/cursor.ts';
 import { anEvent, aRegister, type QueryService, startQuery } from '../testing/query-service.ts';
 import { expectedRecord } from '../testing/reference.ts';
@@ -12,6 +12,7 @@ import { send } from '../testing/views.ts';
 import { decodePosition, encodePosition, endOfBlock } from './stream-position.ts';
 
 const DAY_MS = 86_400_000;
+const HEARTBEAT_MS = 15_000;
 
 let query: QueryService;
 let streams: TestStreams;
@@ -143,14 +144,28 @@ test('events of deleted users and visitors are not sent, and those of users who 
 });
 
 test('every client gets a heartbeat, and resumes from it: one that gets few events reads nothing again', async () => {
-  const client = await streams.open('?event=rare');
-  await query.store('a', someEvents(5));
-  await eventually(() => client.comments, PATIENCE).toContain('heartbeat');
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  onTestFinished(() => void vi.useRealTimers());
+  // Of another service: the timer of one that has had a stream may still run.
+  const own = await startQuery(inject('clickhouseUrl'), { STREAM_INTERVAL_MS: '50' });
+  onTestFinished(() => own.stop());
+  const ofOwn = await listenTo(own);
+  const client = await ofOwn.open('?event=rare');
+  const position = () => decodePosition(client.lastEventId ?? '')?.position;
+  const first = position();
+  await own.store('a', someEvents(5));
+  const positionAfterBeat = () => {
+    vi.advanceTimersByTime(HEARTBEAT_MS);
+    return position();
+  };
+  await eventually(positionAfterBeat, PATIENCE).not.toEqual(first);
+  expect(client.comments).toContain('heartbeat');
   expect(client.events).toEqual([]);
-  const resumed = await streams.open('', { lastEventId: client.lastEventId });
+  const resumed = await ofOwn.open('', { lastEventId: client.lastEventId });
   const later = anEvent();
-  await query.store('a', [later]);
+  await own.store('a', [later]);
   await expectEvents(resumed, [later]);
+  await ofOwn.closeAll();
 });
 
 test('a client that asks for the head of a stream gets its headers, and takes no place', async () => {

@@ -156,7 +156,7 @@ test.each([
         }
       },
     ),
-    { numRuns: 3, endOnFailure: true, ...(seed !== undefined && { seed }) },
+    { numRuns: 2, endOnFailure: true, ...(seed !== undefined && { seed }) },
   );
 });
 

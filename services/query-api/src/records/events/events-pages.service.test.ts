@@ -145,7 +145,7 @@ test('pages by cursor and by offset hold every record once, in the requested ord
         expect(await readByOffset(url, limits[0] ?? 1)).toEqual({ records, total: records.length });
       },
     ),
-    { numRuns: 20 },
+    { numRuns: 8 },
   );
 });
 

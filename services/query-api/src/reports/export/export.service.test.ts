@@ -192,36 +192,3 @@ function parseCsv(text: string): string[][] {
   }
   return rows;
 }
-
-test('the largest events are exported and sampled within little memory, in every format and both orders', async () => {
-  const small = await startQuery(inject('clickhouseUrl'), { QUERY_MEMORY_BYTES_MAX: String(128 * 1_024 * 1_024) });
-  try {
-    // Parts whose events alternate: ClickHouse merges them.
-    for (let part = 0; part < 4; part += 1) {
-      await small.clickHouse.command({
-        query: `INSERT INTO events (workspace_id, timestamp, uuid, event, properties, received_at)
-          SELECT 'a', fromUnixTimestamp64Milli({start:Int64} + number * 4 + {part:UInt8}), generateUUIDv4(number), 'e',
-            concat('{"text":"', repeat('x', 200000), '"}'), now64(6)
-          FROM numbers(150)`,
-        query_params: { start: START, part },
-        clickhouse_settings: { max_block_size: '50' },
-      });
-    }
-    for (const format of ['ndjson', 'csv', 'parquet']) {
-      for (const direction of ['ASC', 'DESC']) {
-        const url = `/events/export?startDate=2026-01-01&format=${format}&orderByDirection=${direction}`;
-        const { statusCode, rawPayload } = await small.app.inject({ url, headers: { authorization: 'Bearer a' } });
-        const end = { ndjson: '{"complete":true,"events":600}\n', csv: '#complete,600\n', parquet: 'PAR1' }[
-          format
-        ] as string;
-        expect([format, direction, statusCode, rawPayload.toString('latin1', rawPayload.length - end.length)]).toEqual([
-          ...[format, direction, 200, end],
-        ]);
-      }
-    }
-    const { status, body } = await small.get('/events/properties');
-    expect([status, body.results]).toMatchObject([200, [{ path: 'properties.text', share: 1 }]]);
-  } finally {
-    await small.stop();
-  }
-});

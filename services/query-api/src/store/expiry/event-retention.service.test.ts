@@ -1,15 +1,7 @@
-import { mergeParts } from '@sluice/shared/clickhouse/testing/merge-parts';
 import { afterAll, beforeAll, beforeEach, expect, inject, test, vi } from 'vitest';
-import { parseEventsRequest } from '../../records/events/events-parameters.ts';
-import { countQuery, pageQuery } from '../../records/events/events-query.ts';
-import { DAYS, HOURS, hourCountsQuery } from '../../reports/hour-counts.ts';
-import { namesQuery } from '../../reports/menus/event-names.ts';
 import { atCut, DAY_MS, keep, NOW, TODAY } from '../../testing/kept-events.ts';
-import { storeMany } from '../../testing/load.ts';
-import { MeasuredRunner } from '../../testing/measured-runner.ts';
 import { anEvent, type QueryService, startQuery, type TestEvent } from '../../testing/query-service.ts';
 import { expectEvents, listenTo } from '../../testing/streams.ts';
-import { LOCAL_TABLES } from '../tables.ts';
 
 let query: QueryService;
 
@@ -39,7 +31,6 @@ const idsOf = (events: readonly TestEvent[]) => events.map(({ uuid }) => uuid).s
 test('events expire with their day of UTC: the first millisecond that is kept is shown, the one before is not', async () => {
   const [before, first] = atCut(30) as [TestEvent, TestEvent];
   await query.store('a', [before, first]);
-  await keep(query, {});
   expect(await uuids('a')).toEqual(idsOf([before, first]));
   await keep(query, { a: 30 });
   expect(await uuids('a')).toEqual([first.uuid]);
@@ -80,33 +71,5 @@ test('an event that arrives expired is stored, and neither streamed nor returned
     expect(await uuids('a')).toEqual([kept.uuid]);
   } finally {
     await streams.closeAll();
-  }
-});
-
-test('a retention adds no rows to what pages and totals read, and counts are still answered by projections', async () => {
-  const rows = 200_000;
-  await storeMany(query, 'a', rows);
-  await mergeParts(query.clickHouse, 'events');
-  const newest = parseEventsRequest({}, 'a');
-  const selection = { fields: [], properties: [], startMs: undefined, endMs: undefined };
-  const keysOf = (start: string) => ({ event: 'event', day: start });
-  const statements = {
-    page: (tables: typeof LOCAL_TABLES) => pageQuery(tables, newest, undefined),
-    total: (tables: typeof LOCAL_TABLES) => countQuery(tables, newest, undefined),
-    days: (tables: typeof LOCAL_TABLES) => hourCountsQuery(tables, selection, keysOf, undefined, [DAYS, HOURS]),
-    hours: (tables: typeof LOCAL_TABLES) => hourCountsQuery(tables, selection, keysOf, undefined, [HOURS]),
-    names: (tables: typeof LOCAL_TABLES) =>
-      namesQuery(tables, { selection, columns: ['event'], prefix: '', limit: 10 }, undefined),
-  };
-  const readBy = async (statement: (typeof statements)['page'], tables: typeof LOCAL_TABLES) => {
-    const runner = new MeasuredRunner(query.clickHouse, query.config, tables);
-    return (await runner.measure(() => runner.all({ statement, kind: 'events_page', workspace: 'a' }))).rows;
-  };
-  const keptTables = LOCAL_TABLES.keptFrom(Date.UTC(2026, 2, 2));
-  for (const [name, statement] of Object.entries(statements)) {
-    const [all, kept] = [await readBy(statement, LOCAL_TABLES), await readBy(statement, keptTables)];
-    // A granule has up to 128 rows.
-    expect(kept, name).toBeLessThanOrEqual(all + 128);
-    expect(kept, name).toBeLessThan(rows / 100);
   }
 });

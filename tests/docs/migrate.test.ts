@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { findFreePorts } from '@sluice/local-stack/ports';
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { readClickHouse } from '../kit/clickhouse.ts';
 import { DocShell, docExamples, withoutVariation } from '../kit/doc-examples.ts';
 import type { EventPage } from '../kit/records.ts';
@@ -14,13 +14,21 @@ const EXAMPLES = new URL('../../examples/', import.meta.url);
 const GUIDES = ['from-segment', 'from-rudderstack', 'from-posthog', 'from-trench'] as const;
 type Guide = (typeof GUIDES)[number];
 
+/** Each has a shell and a workspace of its own. */
+const SHELLS = [
+  ...GUIDES,
+  ...['from-segment-bucket', 'from-rudderstack-bucket', 'months', 'trench-table', 'parameters', 'both'],
+];
+const keyOf = (shell: string) => `key-to-migrate-${shell}`;
+
 let pipeline: Tenant;
 let folder: string;
 let trench: Service;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sluice-migrate-'));
-  pipeline = await takeTenant('migrate');
+  // At once: the tests run side by side, and only one at a time can change the file of keys.
+  pipeline = await takeTenant('migrate', Object.fromEntries(SHELLS.map((name) => [`migrate-${name}`, keyOf(name)])));
   const { services } = pipeline;
   const [port = 0] = await findFreePorts(1);
   const urls = { INGEST_URL: services['ingest-api'].url, QUERY_URL: services['query-api'].url };
@@ -38,7 +46,7 @@ const readGuide = (name: Guide) => readFile(new URL(`../../docs/guide/migrate/${
 async function openShell(name: string) {
   const path = join(folder, name);
   await mkdir(path);
-  const key = await pipeline.addKey(name);
+  const key = keyOf(name);
   return { path, key, shell: await DocShell.create(pipeline, path, key, { 'http://localhost:4003': trench.url }) };
 }
 
@@ -48,8 +56,9 @@ async function storedUuids(key: string): Promise<string[]> {
   return body.results.map(({ uuid, timestamp }) => `${uuid} ${timestamp}`).sort();
 }
 
-describe.each(GUIDES)('docs/guide/migrate/%s.md', (name) => {
-  test('every command prints what the guide shows, one after the other, and again', async () => {
+test.concurrent.each(GUIDES)(
+  'every command prints what docs/guide/migrate/%s.md shows, one after the other, and again',
+  async (name) => {
     const text = await readGuide(name);
     const examples = docExamples(text);
     expect(examples).toHaveLength(text.split('```sh\n').length - 1);
@@ -62,15 +71,15 @@ describe.each(GUIDES)('docs/guide/migrate/%s.md', (name) => {
         expect(withoutVariation(printed), `round ${round}: ${command}`).toEqual(withoutVariation(output));
       }
     }
-  });
-});
+  },
+);
 
 /** The lines of a guide that are shown for the reader's own files. */
 function commandsOf(text: string): string[] {
   return [...text.matchAll(/^ {4}(.*npm run import -- .*)$/gm)].map(([, command = '']) => command);
 }
 
-test.each([
+test.concurrent.each([
   ['from-segment', 'segment-archive', 'segment-logs', ['1740787200000', '1740960000000', '1741132800000'], 8],
   ['from-rudderstack', 'rudderstack-archive', 'rudder-logs', ['2025-03-01', '2025-03-02', '2025-03-03'], 6],
 ] as const)('%s: all files of a bucket are one import, day by day', async (name, example, bucket, days, events) => {
@@ -98,7 +107,7 @@ test.each([
   expect(body.properties).toMatchObject({ plan: 'pro' });
 });
 
-test('a year in which days begin with the month is sorted as the guide says', async () => {
+test.concurrent('a year in which days begin with the month is sorted as the guide says', async () => {
   const text = await readGuide('from-rudderstack');
   const sort = /`(sort [^`]+)`/.exec(text)?.[1] ?? '';
   const { shell } = await openShell('months');
@@ -110,7 +119,7 @@ test('a year in which days begin with the month is sorted as the guide says', as
   ]);
 });
 
-test('from-trench: the table of a real ClickHouse, exported as the guide says, is imported', async () => {
+test.concurrent('from-trench: the table of a real ClickHouse, exported as the guide says, is imported', async () => {
   const text = await readGuide('from-trench');
   const select = /clickhouse-client --query '([^']+)'/.exec(text)?.[1] ?? '';
   const command = /^npm run import -- --format trench events\.ndjson\.gz$/m.exec(text)?.[0] ?? '';
@@ -158,7 +167,7 @@ const TRENCH_PARAMETERS = {
   orderByDirection: 'ASC',
 };
 
-test('from-trench: Sluice takes the parameters of GET /events that the guide calls the same', async () => {
+test.concurrent('from-trench: Sluice takes the parameters of GET /events that the guide calls the same', async () => {
   const text = await readGuide('from-trench');
   const { key } = await openShell('parameters');
   const query = new URLSearchParams(TRENCH_PARAMETERS);
@@ -173,7 +182,7 @@ test('from-trench: Sluice takes the parameters of GET /events that the guide cal
   }
 });
 
-test('an archived call is stored as its client would have stored it: a call that was sent to both is one event', async () => {
+test.concurrent('an archived call is stored as its client would have stored it: a call that was sent to both is one event', async () => {
   const { key, shell } = await openShell('both');
   await shell.run('npm run import -- --format segment examples/segment-archive.ndjson');
   const imported = await storedUuids(key);
