@@ -141,6 +141,31 @@ test('names are completed by keyboard and written by a click, a result is drawn,
   expect(faults).toEqual([]);
 });
 
+test('a statement is saved as a view, a dashboard draws its result, and the view is changed from the page of SQL', async () => {
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, hashOf(COUNTS));
+  await runStatement(page);
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.getByLabel('Name of the view').fill('Events by name');
+  await page.getByLabel('on dashboard').selectOption('a new one');
+  await page.getByRole('button', { name: 'Save the view' }).click();
+  await page.getByRole('status').getByRole('link', { name: 'Events by name' }).click();
+  const tile = page.getByRole('region', { name: 'Events by name', exact: true });
+  await eventually(() => tile.getByRole('rowheader').allTextContents()).toEqual(['paid', 'signed_up']);
+  await takePicture(page, 'sql-tile');
+  expect(await violationsOf(page)).toEqual([]);
+  await tile.getByRole('link', { name: 'Events by name' }).click();
+  const statement = page.getByLabel('One SELECT');
+  await eventually(() => statement.inputValue()).toBe(COUNTS);
+  await statement.fill('SELECT count() AS n FROM events');
+  await runStatement(page);
+  await page.getByRole('button', { name: 'Update' }).click();
+  await shown(page.getByText('Saved as'));
+  await page.goBack();
+  await page.goBack();
+  await eventually(() => tile.locator('.figure').allTextContents()).toEqual(['5']);
+  expect(faults).toEqual([]);
+});
+
 test('the statement of each example runs', async () => {
   const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/sql');
   const links = page.getByRole('complementary').getByRole('group').filter({ hasText: 'Examples' }).getByRole('link');
