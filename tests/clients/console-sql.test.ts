@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { WEBHOOKS_ENV } from '@sluice/query-api/testing/webhooks';
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
@@ -19,6 +20,7 @@ beforeAll(async () => {
       kafkaBrokers: inject('kafkaBrokers'),
       ...{ clickhouseUrl: clickhouse.url, database: SQL_DATABASE, name: 'consolesql' },
       env: SQL_ENV,
+      envOf: { 'query-api': WEBHOOKS_ENV },
     }),
   );
   browser = await sharedBrowser();
