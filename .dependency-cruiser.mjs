@@ -10,7 +10,7 @@ const QUERY_ROOMS = {
   stream: ['http', 'store', 'records'],
   sql: ['http', 'store'],
   webhooks: ['http', 'store', 'records', 'stream'],
-  manage: ['http', 'store', 'records', 'reports'],
+  manage: ['http', 'store', 'records', 'reports', 'sql'],
 };
 
 /** The rooms of the console from the lowest to the highest, each with the other ones that it may import. */
@@ -24,10 +24,11 @@ const CONSOLE_ROOMS = {
   operate: ['base', 'parts', 'filters', 'charts'],
   entities: ['base', 'parts', 'filters', 'charts', 'events'],
   segments: ['base', 'parts', 'filters'],
-  views: ['base', 'parts', 'filters', 'explore'],
+  sql: ['base', 'parts', 'charts', 'explore'],
+  views: ['base', 'parts', 'filters', 'explore', 'sql'],
   pages: ['base', 'parts', 'charts', 'filters', 'events', 'operate', 'views'],
   search: ['base', 'parts', 'filters', 'explore'],
-  shell: ['base', 'parts', 'events', 'explore', 'operate', 'entities', 'segments', 'views', 'pages', 'search'],
+  shell: ['base', 'parts', 'events', 'explore', 'operate', 'entities', 'segments', 'sql', 'views', 'pages', 'search'],
 };
 
 /** The rooms of packages/shared, of the commands: as above. */

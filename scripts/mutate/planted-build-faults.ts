@@ -26,7 +26,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   },
   {
     name: 'console/same-statement-once',
-    file: console('pages/sql-page.tsx'),
+    file: console('sql/sql-page.tsx'),
     search: 'key={run.count}',
     replacement: 'key={run.sql}',
     breaks: 'A statement of SQL that was run is not run again.',

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { WEBHOOKS_ENV } from '@sluice/query-api/testing/webhooks';
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
@@ -19,6 +20,7 @@ beforeAll(async () => {
       kafkaBrokers: inject('kafkaBrokers'),
       ...{ clickhouseUrl: clickhouse.url, database: SQL_DATABASE, name: 'consolesql' },
       env: SQL_ENV,
+      envOf: { 'query-api': WEBHOOKS_ENV },
     }),
   );
   browser = await sharedBrowser();
@@ -138,6 +140,31 @@ test('names are completed by keyboard and written by a click, a result is drawn,
   await page.getByRole('button', { name: 'Sign out' }).click();
   await shown(page.getByRole('heading', { level: 1, name: 'Sign in' }));
   expect(await page.evaluate("localStorage.getItem('sluice-statements')")).toBe(null);
+  expect(faults).toEqual([]);
+});
+
+test('a statement is saved as a view, a dashboard draws its result, and the view is changed from the page of SQL', async () => {
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, hashOf(COUNTS));
+  await runStatement(page);
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.getByLabel('Name of the view').fill('Events by name');
+  await page.getByLabel('on dashboard').selectOption('a new one');
+  await page.getByRole('button', { name: 'Save the view' }).click();
+  await page.getByRole('status').getByRole('link', { name: 'Events by name' }).click();
+  const tile = page.getByRole('region', { name: 'Events by name', exact: true });
+  await eventually(() => tile.getByRole('rowheader').allTextContents()).toEqual(['paid', 'signed_up']);
+  await takePicture(page, 'sql-tile');
+  expect(await violationsOf(page)).toEqual([]);
+  await tile.getByRole('link', { name: 'Events by name' }).click();
+  const statement = page.getByLabel('One SELECT');
+  await eventually(() => statement.inputValue()).toBe(COUNTS);
+  await statement.fill('SELECT count() AS n FROM events');
+  await runStatement(page);
+  await page.getByRole('button', { name: 'Update' }).click();
+  await shown(page.getByText('Saved as'));
+  await page.goBack();
+  await page.goBack();
+  await eventually(() => tile.locator('.figure').allTextContents()).toEqual(['5']);
   expect(faults).toEqual([]);
 });
 

@@ -496,12 +496,12 @@ export interface components {
         NewView: {
             name: string;
             /**
-             * @description The report: that of `GET /events/<report>`.
+             * @description The report: that of `GET /events/<report>`, or `sql`: a statement of `POST /queries`, for which the key needs the scope `sql`.
              * @enum {string}
              */
-            report: "series" | "funnel" | "retention" | "values";
+            report: "series" | "funnel" | "retention" | "values" | "sql";
             /**
-             * @description The parameters of the report, and those of the console: `range` (a number with `h`, `d` or `m` for hours, days or months: the time up to now, instead of `startDate`), `form` and `markers`. A `timeZone` says what a day is, for every report.
+             * @description The parameters of the report; of `sql` one, `sql`, the statement. The others have those of the console as well: `range` (a number with `h`, `d` or `m` for hours, days or months: the time up to now, instead of `startDate`), `form` and `markers`. A `timeZone` says what a day is, for every report.
              * @default {}
              * @example {
              *       "event": "signed_up",
@@ -517,12 +517,12 @@ export interface components {
         ViewChange: {
             name?: string;
             /**
-             * @description The report: that of `GET /events/<report>`.
+             * @description The report: that of `GET /events/<report>`, or `sql`: a statement of `POST /queries`, for which the key needs the scope `sql`.
              * @enum {string}
              */
-            report?: "series" | "funnel" | "retention" | "values";
+            report?: "series" | "funnel" | "retention" | "values" | "sql";
             /**
-             * @description The parameters of the report, and those of the console: `range` (a number with `h`, `d` or `m` for hours, days or months: the time up to now, instead of `startDate`), `form` and `markers`. A `timeZone` says what a day is, for every report.
+             * @description The parameters of the report; of `sql` one, `sql`, the statement. The others have those of the console as well: `range` (a number with `h`, `d` or `m` for hours, days or months: the time up to now, instead of `startDate`), `form` and `markers`. A `timeZone` says what a day is, for every report.
              * @example {
              *       "event": "signed_up",
              *       "range": "30d",
@@ -1211,7 +1211,7 @@ export interface components {
             /** Format: date-time */
             createdAt: string;
             /** @enum {string} */
-            report: "series" | "funnel" | "retention" | "values";
+            report: "series" | "funnel" | "retention" | "values" | "sql";
             parameters: {
                 [key: string]: string;
             };
@@ -1247,7 +1247,7 @@ export interface components {
                 width: number;
                 /** @description That of the view; `null`: the view was deleted. */
                 name: string | null;
-                report: ("series" | "funnel" | "retention" | "values") | null;
+                report: ("series" | "funnel" | "retention" | "values" | "sql") | null;
                 /** @description How the view draws its numbers, if it says so. */
                 form: string | null;
             }[];

@@ -100,6 +100,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   const queryRunner = new QueryRunner(open.stores, config, metrics, logger);
   const slots = new RequestSlots(config, metrics);
   const reads = { config, queryRunner };
+  const sqlRunner = new SqlRunner({ config, queryRunner, metrics });
   const { stores } = open;
   const streams = new StreamHubs({ ...reads, stores, readiness, metrics: new StreamMetrics(registry), logger });
   const budget = createMemoryBudget(config, registry);
@@ -142,9 +143,9 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
       (room) => registerEvents(room, reads),
       (room) => registerStream(room, streams, isAllowed),
       (room) => registerReports(room, reads),
-      (room) => registerSql(room, new SqlRunner({ config, queryRunner, metrics })),
+      (room) => registerSql(room, sqlRunner),
       (room) => registerWebhooks(room, receivers, operations),
-      (room) => registerViews(room, reads, views),
+      (room) => registerViews(room, { ...reads, keys, sqlRunner }, views),
       (room) => registerSegments(room, reads, views?.segments),
       (room) => registerNames(room, reads, views?.namings),
       (room) => registerPipeline(room, reads, registry),

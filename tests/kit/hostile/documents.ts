@@ -1,6 +1,7 @@
 import { bodyDoor, textOfLength } from './body-door.ts';
 import { type Door, type Doors, type Expectation, HOSTILE_SEGMENT, plainDoor } from './door.ts';
 import type { LimitId } from './limits.ts';
+import { EXPENSIVE_STATEMENTS } from './statements.ts';
 import { pick, type Random } from './texts.ts';
 
 type Values = ReadonlyMap<LimitId, number>;
@@ -31,11 +32,16 @@ export function members(
   );
 }
 
-const VIEW_LIMITS: readonly LimitId[] = ['viewName', 'viewParameters', 'viewParameter'];
+const VIEW_LIMITS: readonly LimitId[] = ['viewName', 'viewParameters', 'viewParameter', 'viewSql'];
 
 function view(values: Values, random: Random): object {
   const [count, characters] = [values.get('viewParameters'), values.get('viewParameter')];
   const isOrdinary = count === undefined && characters === undefined;
+  const sqlCharacters = values.get('viewSql');
+  if (sqlCharacters !== undefined || (isOrdinary && random() < 0.3)) {
+    const sql = sqlCharacters === undefined ? pick(random, EXPENSIVE_STATEMENTS) : textOfLength(random, sqlCharacters);
+    return { name: nameOf(values, random), report: 'sql', parameters: { sql } };
+  }
   return {
     name: nameOf(values, random),
     report: 'series',

@@ -55,6 +55,7 @@ import {
   TILES_MAX,
   VIEW_BODY_BYTES_MAX,
   NAME_CHARACTERS_MAX as VIEW_NAME_CHARACTERS_MAX,
+  VIEW_SQL_CHARACTERS_MAX,
   VIEWS_MAX,
 } from '@sluice/query-api/manage/views/view';
 import {
@@ -496,6 +497,12 @@ const VIEW_LIMITS = {
   viewParameter: {
     title: 'text of a member of `parameters`',
     max: PARAMETER_CHARACTERS_MAX,
+    unit: 'characters',
+    beyond: 'invalid_request',
+  },
+  viewSql: {
+    title: 'text of `sql` in `parameters`',
+    max: VIEW_SQL_CHARACTERS_MAX,
     unit: 'characters',
     beyond: 'invalid_request',
   },

@@ -12,7 +12,7 @@ const HOSTILE: readonly string[] = Object.values(HOSTILE_STATEMENTS).flatMap((st
 const ORDINARY = 'SELECT event, count() AS n FROM events GROUP BY event ORDER BY n DESC';
 
 /** Reads what the workspace has that is expensive to read, sort and print. */
-const EXPENSIVE = [
+export const EXPENSIVE_STATEMENTS = [
   'SELECT properties FROM events ORDER BY properties LIMIT 1000',
   'SELECT arrayJoin(JSONExtractKeys(properties)) AS name, count() FROM events GROUP BY name ORDER BY name',
   'SELECT * FROM events ORDER BY event, timestamp LIMIT 10000',
@@ -92,7 +92,7 @@ function unreadableStatement(random: Random): string {
 export function hostileStatement(random: Random): string {
   const share = random();
   if (share < 0.4) return unreadableStatement(random);
-  return pick(random, share < 0.6 ? HOSTILE : share < 0.8 ? DEAR_STATEMENTS : EXPENSIVE);
+  return pick(random, share < 0.6 ? HOSTILE : share < 0.8 ? DEAR_STATEMENTS : EXPENSIVE_STATEMENTS);
 }
 
 const PARAMETER_LIMITS: readonly LimitId[] = ['statementParams', 'statementParam'];

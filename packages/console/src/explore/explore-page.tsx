@@ -9,7 +9,7 @@ import { faultsOf, isReady, REPORTS, type Report, reportOf, reportParams, switch
 import { RetentionReport } from './retention-report.tsx';
 import { SaveView } from './save-view.tsx';
 import { ValuesReport } from './values-report.tsx';
-import { REPORT_TITLES } from './view-address.ts';
+import { parametersOf, REPORT_TITLES } from './view-address.ts';
 
 /** A chart, a funnel, retention or the values of a property, as the address says. */
 export function ExplorePage({ params }: { readonly params: URLSearchParams }) {
@@ -32,7 +32,7 @@ export function ExplorePage({ params }: { readonly params: URLSearchParams }) {
       <p class="bar">
         <a href={hrefOf(['events'], paramsOfEvents(report, params))}>These events</a>
         <CopyButton label="Copy the link" textOf={() => location.href} />
-        <SaveView report={report} params={params} />
+        <SaveView report={report} parameters={parametersOf(params, calendar.value)} id={params.get('view')} />
       </p>
       <ReportView key={`view ${report}`} report={report} params={params} />
     </>

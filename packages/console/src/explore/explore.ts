@@ -7,5 +7,6 @@ export { eventsHref } from './drill-down.ts';
 export { FunnelDrawing } from './funnel-report.tsx';
 export { formOf } from './reports.ts';
 export { RetentionDrawing } from './retention-report.tsx';
+export { SaveView } from './save-view.tsx';
 export { ValuesDrawing } from './values-report.tsx';
-export { hrefOfView, paramsOfView, REPORT_TITLES } from './view-address.ts';
+export { hrefOfView, pageOfReport, paramsOfView, REPORT_TITLES } from './view-address.ts';

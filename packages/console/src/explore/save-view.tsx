@@ -1,7 +1,6 @@
 import { useState } from 'preact/hooks';
 import {
   ApiError,
-  calendar,
   type Dashboard,
   getAll,
   getJson,
@@ -11,22 +10,21 @@ import {
   type View,
 } from '../base/base.ts';
 import { NameForm, Problem, useLoad } from '../parts/parts.ts';
-import { parametersOf } from './view-address.ts';
 
 interface SaveViewProps {
   readonly report: View['report'];
-  /** The parameters of the page. */
-  readonly params: URLSearchParams;
+  readonly parameters: View['parameters'];
+  /** The id of the view that the address names. */
+  readonly id: string | null;
 }
 
 /** Saves what a page shows as a view of the workspace: as a new one, or as the one that the address names. */
-export function SaveView({ report, params }: SaveViewProps) {
+export function SaveView({ report, parameters, id }: SaveViewProps) {
   const [isAsked, setIsAsked] = useState(false);
   const [dashboard, setDashboard] = useState('');
   const [saved, setSaved] = useState<Saved>();
   const [failure, setFailure] = useState<Error>();
-  const id = params.get('view');
-  const content = { report, parameters: parametersOf(params, calendar.value) };
+  const content = { report, parameters };
   const save = async (name: string, send: () => Promise<StoredDashboard | undefined>) => {
     setFailure(undefined);
     setSaved(undefined);

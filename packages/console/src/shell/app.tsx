@@ -11,10 +11,11 @@ import {
   WebhookPage,
   WebhooksPage,
 } from '../operate/operate.ts';
-import { HomePage, SettingsPage, SqlPage } from '../pages/pages.ts';
+import { HomePage, SettingsPage } from '../pages/pages.ts';
 import { ErrorBoundary, nameOfEntity, Problem } from '../parts/parts.ts';
 import { SearchDialog } from '../search/search.ts';
 import { SegmentPage, SegmentsPage } from '../segments/segments.ts';
+import { SqlPage } from '../sql/sql.ts';
 import { DashboardPage, DashboardsPage, linkOf, ViewsPage, WallPage } from '../views/views.ts';
 import { actions, Navigation, PAGES } from './navigation.tsx';
 import { Shortcuts } from './shortcuts.tsx';

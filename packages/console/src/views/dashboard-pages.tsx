@@ -232,8 +232,8 @@ function PinnedDashboard({ id }: { readonly id: string }) {
 export function WallPage({ link }: { readonly link: Link }) {
   const { dashboard, key } = link;
   const path = `dashboards/${encodeURIComponent(dashboard)}`;
-  const read: Read = (path, signal) => getRecords(path, signal, key);
-  const { data, error } = useLoad(path, (signal) => read<Dashboard>(path, signal), READ_EVERY_MS);
+  const read: Read = (path, signal) => request(path, { signal }, key);
+  const { data, error } = useLoad(path, (signal) => getRecords<Dashboard>(path, signal, key), READ_EVERY_MS);
   const refused = error !== undefined && isRefused(error);
   // Somebody may have made it up, for a dashboard that the console of this tab can show.
   useEffect(() => {

@@ -5,6 +5,7 @@ import {
   formatChange,
   formatNumber,
   hrefOf,
+  parseRecords,
   toDouble,
   type View,
 } from '../base/base.ts';
@@ -14,12 +15,14 @@ import {
   eventsHref,
   FunnelDrawing,
   formOf,
+  pageOfReport,
   type ReportBody,
   ReportNotes,
   RetentionDrawing,
   ValuesDrawing,
 } from '../explore/explore.ts';
 import { NumberLink, Problem, Scrollable, useLoad } from '../parts/parts.ts';
+import { readRows, SqlTile } from '../sql/sql.ts';
 
 /** Numbers are read again so often, in milliseconds. */
 export const READ_EVERY_MS = 60_000;
@@ -45,8 +48,8 @@ export function nameOfTile({ name, note }: TileOf): string {
 /** The beginning of a note that it is called by, in characters. */
 const NOTE_SHOWN_MAX = 40;
 
-/** Returns JSON, with the key of the person or of the link. */
-export type Read = <Body>(path: string, signal: AbortSignal) => Promise<Body>;
+/** Sends a GET, with the key of the person or of the link. */
+export type Read = (path: string, signal: AbortSignal) => Promise<Response>;
 
 interface TileProps {
   readonly dashboard: string;
@@ -81,9 +84,9 @@ export function Tile({ dashboard, tile, read, range, params, isStored = true, ch
   return (
     <>
       <h2 id={`tile-${view}`}>
-        {params ? (
+        {params && report ? (
           // What is dragged is the tile.
-          <a href={hrefOf(['explore'], params)} draggable={false}>
+          <a href={hrefOf([pageOfReport(report)], params)} draggable={false}>
             <bdi>{title}</bdi>
           </a>
         ) : (
@@ -95,35 +98,41 @@ export function Tile({ dashboard, tile, read, range, params, isStored = true, ch
         <p class="muted">The view of this tile was deleted.</p>
       ) : !isStored ? (
         <p class="muted">Saving …</p>
+      ) : report === 'sql' ? (
+        <LoadedTile {...{ dashboard, view, read, range }} parse={readRows} draw={(rows) => <SqlTile {...rows} />} />
       ) : (
-        <TileNumbers {...{ dashboard, view, report, form, title, read, range, params }} />
+        <LoadedTile
+          {...{ dashboard, view, read, range }}
+          parse={reportOf}
+          draw={(response) => <TileReport {...{ report, form, title, params, response }} />}
+        />
       )}
     </>
   );
 }
 
-interface TileNumbersProps extends Pick<TileProps, 'dashboard' | 'read' | 'range' | 'params'> {
+interface LoadedTileProps<Body> extends Pick<TileProps, 'dashboard' | 'read' | 'range'> {
   readonly view: string;
-  readonly report: NonNullable<TileOf['report']>;
-  readonly form: string | null;
-  readonly title: string;
+  /** Reads what the tile shows. */
+  readonly parse: (response: Response) => Promise<Body>;
+  readonly draw: (body: Body) => ComponentChildren;
 }
 
-function TileNumbers({ dashboard, view, read, range, ...drawing }: TileNumbersProps) {
+function LoadedTile<Body>({ dashboard, view, read, range, parse, draw }: LoadedTileProps<Body>) {
   const query = range === '' ? '' : `?${new URLSearchParams({ range })}`;
   const path = `dashboards/${encodeURIComponent(dashboard)}/tiles/${view}${query}`;
-  const { data, error } = useLoad(path, (signal) => read<ReportBody>(path, signal), READ_EVERY_MS);
+  const { data, error } = useLoad(path, async (signal) => parse(await read(path, signal)), READ_EVERY_MS);
   if (error) return <Problem error={error} />;
   if (!data) return <p class="muted">Loading …</p>;
-  return (
-    <div class="tile-body">
-      <TileReport {...drawing} response={data} />
-    </div>
-  );
+  return <div class="tile-body">{draw(data)}</div>;
+}
+
+async function reportOf(response: Response): Promise<ReportBody> {
+  return parseRecords(await response.text()) as ReportBody;
 }
 
 interface TileReportProps extends DrawingProps<ReportBody> {
-  readonly report: View['report'];
+  readonly report: Exclude<View['report'], 'sql'>;
   /** How a series is drawn, if the view says so. */
   readonly form: string | null;
 }

@@ -1,7 +1,7 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { getRecords, type View, without } from '../base/base.ts';
+import { request, type View, without } from '../base/base.ts';
 import { paramsOfView } from '../explore/explore.ts';
-import { keysOf, nameOfTile, Tile, type TileOf } from './tile.tsx';
+import { keysOf, nameOfTile, type Read, Tile, type TileOf } from './tile.tsx';
 
 interface TilesProps {
   readonly dashboard: string;
@@ -16,6 +16,8 @@ interface TilesProps {
   readonly range: string;
   readonly onChange: (tiles: readonly TileOf[]) => void;
 }
+
+const read: Read = (path, signal) => request(path, { signal });
 
 /** The tiles of a dashboard. They can be moved by dragging or by buttons, made wide, and removed; what happened is announced. */
 export function Tiles({ dashboard, tiles, stored, views, isEdited, range, onChange }: TilesProps) {
@@ -83,7 +85,7 @@ export function Tiles({ dashboard, tiles, stored, views, isEdited, range, onChan
             }}
           >
             <Tile
-              {...{ dashboard, tile, read: getRecords, range, params: paramsOf(tile) }}
+              {...{ dashboard, tile, read, range, params: paramsOf(tile) }}
               isStored={stored.some(({ view }) => view === tile.view)}
             >
               {isEdited && (

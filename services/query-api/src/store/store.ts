@@ -56,6 +56,7 @@ export {
   type ReadDependencies,
   type ReadRoute,
   type RequestContext,
+  type RequestOfQueries,
   registerQueryRead,
   registerRead,
   respondToRead,

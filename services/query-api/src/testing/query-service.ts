@@ -129,6 +129,7 @@ async function writeTestKeys(): Promise<TestKeys> {
     ...TEST_WORKSPACES.map((id) => key(`admin-${id}`, id, ['query', 'admin'])),
     key('ingest-only', 'a', ['ingest', 'delete']),
     key('sender-a', 'a', ['query', 'admin', 'ingest']),
+    key('analyst-a', 'a', ['query', 'sql', 'admin']),
     { ...key('limited', 'a', ['query']), rateLimit: 1 },
   ]);
   return { path, remove: () => rm(folder, { recursive: true }) };
@@ -141,7 +142,8 @@ export interface TestApp extends Pick<QueryService, 'app' | 'config' | 'get'> {
 
 /**
  * Starts the app. Each of the workspaces `a` to `h` has a key of its name; workspace `a` also has the key `ingest-only`,
- * which may not query, `sender-a`, which manages and sends, and `limited`, with a rate limit of one request a second. The keys `sql-a` to `sql-h` may send SQL,
+ * which may not query, `sender-a`, which manages and sends, `analyst-a`, which manages, queries and sends SQL, and `limited`, with a
+ * rate limit of one request a second. The keys `sql-a` to `sql-h` may send SQL,
  * `webhooks-a` to `webhooks-h` manage webhooks, `admin-a` to `admin-h` query, and manage keys, dead letters and links.
  *
  * @param sourceOf returns what it reads

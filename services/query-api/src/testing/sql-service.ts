@@ -6,7 +6,14 @@ import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { QUERY_ACCOUNT, TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { createReadiness } from '../store/schema.ts';
-import { administratorOf, connectReader, insertInto, type QueryService, startApp } from './query-service.ts';
+import {
+  administratorOf,
+  connectReader,
+  connectWebhooks,
+  insertInto,
+  type QueryService,
+  startApp,
+} from './query-service.ts';
 
 /** The only database of the engine: its row policies name it. */
 const DATABASE = 'test_sql';
@@ -44,11 +51,13 @@ export async function startSql(env: Readonly<Record<string, string>> = {}): Prom
   const service = await startApp({ ...database.config, ...QUERY_ACCOUNT, ...SQL_ACCOUNT, ...env }, (config) => {
     const probed = createClickHouse(config, { application: 'query-api', requestTimeoutMs: 600_000, connectionsMax: 4 });
     const reader = connectReader(config);
+    const webhooks = connectWebhooks(config);
     started.defer(async () => {
       reader.close();
       await probed.close();
+      await webhooks?.close();
     });
-    return { source: { reader }, readiness: createReadiness(probed) };
+    return { source: { reader }, readiness: createReadiness(probed), webhooks };
   });
   started.defer(() => service.stop());
   const clickHouse = administratorOf(service.config);

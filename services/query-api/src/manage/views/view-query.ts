@@ -15,12 +15,15 @@ const RANGE_FAULT = 'must be a number with h, d or m, such as 30d';
 /** A range of a view, in the place of its own one. */
 export const rangeParameter = z.string().regex(RANGE, RANGE_FAULT);
 
-/** Returns a view with another range, of which its dates say nothing, and in whose intervals it may not be drawn. */
+/**
+ * Returns a view with another range, of which its dates say nothing, and in whose intervals it may not be drawn. The range of SQL is
+ * that of its statement.
+ */
 export function inRange(
   view: Pick<View, 'report' | 'parameters'>,
   range: string | undefined,
 ): Pick<View, 'report' | 'parameters'> {
-  if (range === undefined) return view;
+  if (range === undefined || view.report === 'sql') return view;
   const { startDate: _, endDate: __, interval, ...parameters } = view.parameters;
   return { ...view, parameters: { ...parameters, range, ...(interval === 'none' && { interval }) } };
 }
@@ -33,7 +36,8 @@ const DAY = /^\d{4}-\d{2}-\d{2}$/;
 const HOUR_MS = 3_600_000;
 
 /**
- * Returns the query of a view's report at a time, with the errors of the parameters that only the console knows. A range ends
+ * Returns the query of a view's report at a time, with the errors of the parameters that only the console knows. SQL has none of
+ * them. A range ends
  * now and begins with a whole day or month, or some hours ago; a date alone is a day of the time zone; and the
  * interval of a series or of cohorts follows from its range unless the view has one. In `packages/console/src`,
  * `base/dates.ts`, `charts/series.ts` and `explore/reports.ts` do the same for pages: `@sluice/shared/testing/report-ranges` has examples for both.
@@ -42,6 +46,7 @@ export function viewQuery(
   { report, parameters }: Pick<View, 'report' | 'parameters'>,
   now: Date,
 ): { readonly query: QueryParameters; readonly errors: readonly InputError[] } {
+  if (report === 'sql') return { query: queryOf(parameters), errors: [] };
   const { range = RANGE_DEFAULT, form, markers: _, timeZone = 'UTC', weekStart, ...given } = parameters;
   const errors: InputError[] = [];
   const zone = timeZoneParameter.safeParse(timeZone);

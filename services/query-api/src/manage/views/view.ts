@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
-/** The reports that a view can be of: `GET /events/<report>`. */
-export const REPORTS = ['series', 'funnel', 'retention', 'values'] as const;
+/** The reports that a view can be of: `GET /events/<report>`, and `sql`, a statement of `POST /queries`. */
+export const REPORTS = ['series', 'funnel', 'retention', 'values', 'sql'] as const;
 export type Report = (typeof REPORTS)[number];
 
 export const VIEWS_MAX = 1_000;
@@ -14,6 +14,8 @@ export const NAME_CHARACTERS_MAX = 200;
 /** Parameters of a view, and the text of each, in characters. */
 export const PARAMETERS_MAX = 50;
 export const PARAMETER_CHARACTERS_MAX = 2_000;
+/** Characters of the statement of a view of SQL. */
+export const VIEW_SQL_CHARACTERS_MAX = 10_000;
 /** Characters of a note. */
 export const NOTE_CHARACTERS_MAX = 2_000;
 /** The largest body, in bytes. */
@@ -25,19 +27,25 @@ const name = z
   .min(1, 'must not be empty')
   .max(NAME_CHARACTERS_MAX, `must have at most ${NAME_CHARACTERS_MAX} characters`);
 
-const report = z
-  .enum(REPORTS, `must be one of ${REPORTS.join(', ')}`)
-  .meta({ description: 'The report: that of `GET /events/<report>`.' });
+const report = z.enum(REPORTS, `must be one of ${REPORTS.join(', ')}`).meta({
+  description:
+    'The report: that of `GET /events/<report>`, or `sql`: a statement of `POST /queries`, for which the key needs the scope `sql`.',
+});
 
 const parameters = z
-  .record(
-    z.string(),
-    z.string().max(PARAMETER_CHARACTERS_MAX, `must have at most ${PARAMETER_CHARACTERS_MAX} characters`),
-  )
+  .record(z.string(), z.string())
   .refine((value) => Object.keys(value).length <= PARAMETERS_MAX, `must have at most ${PARAMETERS_MAX} members`)
+  .superRefine((value, context) => {
+    for (const [name, { length }] of Object.entries(value)) {
+      const most = name === 'sql' ? VIEW_SQL_CHARACTERS_MAX : PARAMETER_CHARACTERS_MAX;
+      if (length > most) {
+        context.addIssue({ code: 'custom', path: [name], message: `must have at most ${most} characters` });
+      }
+    }
+  })
   .meta({
     description:
-      'The parameters of the report, and those of the console: `range` (a number with `h`, `d` or `m` for hours, days or months: the time up to now, instead of `startDate`), `form` and `markers`. A `timeZone` says what a day is, for every report.',
+      'The parameters of the report; of `sql` one, `sql`, the statement. The others have those of the console as well: `range` (a number with `h`, `d` or `m` for hours, days or months: the time up to now, instead of `startDate`), `form` and `markers`. A `timeZone` says what a day is, for every report.',
     example: { event: 'signed_up', range: '30d', groupBy: 'properties.plan', timeZone: 'Europe/Berlin' },
   });
 

@@ -1,7 +1,9 @@
+import { authenticate } from '@sluice/shared/http/authentication';
 import { type InputError, invalidRequest, Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
+import type { KeyRing } from '@sluice/shared/keys/key-ring';
 import { hashKey } from '@sluice/shared/keys/keys-file';
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { acceptJson, BODY_CODES, described, describer, jsonBody, jsonResponse, once } from '../../http/http.ts';
 import {
@@ -23,6 +25,7 @@ import {
   valuesRead,
   valuesSchema,
 } from '../../reports/reports.ts';
+import { parseSqlRequest, respondToSql, SQL_FORMATS, type SqlRequest, type SqlRunner } from '../../sql/sql.ts';
 import { type Admission, type QueryRead, type ReadDependencies, respondToRead } from '../../store/store.ts';
 import type { StoredDocument, ViewHead } from './console-documents.ts';
 import { changed, recordOf } from './document-operations.ts';
@@ -64,19 +67,24 @@ const REVOCATION: Admission = { ...DOCUMENT, pool: 'revocations' };
 /** Returns what is stored. @throws {Problem} `views_not_available` where nothing can be */
 type Stored = () => Views;
 
+export interface ViewsDependencies extends ReadDependencies {
+  readonly keys: KeyRing;
+  readonly sqlRunner: SqlRunner;
+}
+
 /**
  * Registers the routes of views, dashboards and links.
  *
  * @param views default: they are off, and each route says so
  */
-export function registerViews(app: FastifyInstance, deps: ReadDependencies, views: Views | undefined): void {
+export function registerViews(app: FastifyInstance, deps: ViewsDependencies, views: Views | undefined): void {
   acceptJson(app, VIEW_BODY_BYTES_MAX);
   const reports = storedReports(deps);
   const stored = () => {
     if (views) return views;
     throw new Problem('views_not_available', 'Saved views are off; the operator can turn them on.');
   };
-  registerSavedViews(app, stored, reports);
+  registerSavedViews(app, stored, reports, deps.keys);
   registerDashboards(app, stored);
   registerTiles(app, stored, reports);
   registerLinks(app, stored);
@@ -87,9 +95,14 @@ type Reports = Readonly<Record<Report, StoredReport>>;
 const options = { bodyLimit: VIEW_BODY_BYTES_MAX, config: { admission: DOCUMENT } };
 const listOptions = { ...options, config: { admission: LIST } };
 
-function registerSavedViews(app: FastifyInstance, stored: Stored, reports: Reports): void {
-  const parseReport = async (workspace: string, report: Report, query: QueryParameters) =>
-    reports[report].parse(await stored().segments.inQuery(workspace, query));
+function registerSavedViews(app: FastifyInstance, stored: Stored, reports: Reports, keys: KeyRing): void {
+  // Whoever reads the view or its tiles runs it, also by a link.
+  const requireAllowed = async (request: FastifyRequest, view: View) => {
+    if (view.report === 'sql') authenticate(request, keys, 'sql');
+    await requireReport(view, async (query) =>
+      reports[view.report].parse(await stored().segments.inQuery(request.workspace, query)),
+    );
+  };
   app.get<Parts>('/views', described(listOptions, VIEW.list), async (request) => {
     const { membersAfter, ...page } = parseWholeList(request.query, ['views', request.workspace]);
     const { documents, hasMore } = await stored().views.page(request.workspace, page);
@@ -97,7 +110,7 @@ function registerSavedViews(app: FastifyInstance, stored: Stored, reports: Repor
   });
   app.post<Parts>('/views', described(options, VIEW.create), async (request, reply) => {
     const view = parseBody(newViewSchema, request);
-    await requireReport(view, (query) => parseReport(request.workspace, view.report, query));
+    await requireAllowed(request, view);
     return await reply.status(201).send(recordOf(await stored().views.create(request.workspace, view)));
   });
   app.get<Parts>('/views/:id', described(options, VIEW.get), async (request) => {
@@ -110,9 +123,7 @@ function registerSavedViews(app: FastifyInstance, stored: Stored, reports: Repor
     const { workspace, params } = request;
     const view = await views.change(workspace, params.id, async (before) => {
       const after = changed<View>(before, change);
-      if (change.report ?? change.parameters) {
-        await requireReport(after, (query) => parseReport(workspace, after.report, query));
-      }
+      if (change.report ?? change.parameters) await requireAllowed(request, after);
       return after;
     });
     return recordOf(view);
@@ -332,10 +343,11 @@ const schemas = once(() => {
   });
   const linkWithKey = link.extend({ key }).meta({ id: 'DashboardLinkWithKey' });
 
+  const rows = z.string().meta({ description: 'Of a view of SQL: a JSON object for each row.' });
   const numbers = z
     .union([seriesSchema(), funnelSchema(), retentionSchema(), valuesSchema()])
     .meta({ description: 'As the report of the view responds.' });
-  return { view, storedDashboard, dashboard, link, linkWithKey, numbers };
+  return { view, storedDashboard, dashboard, link, linkWithKey, numbers, rows };
 });
 
 const gone = { 204: { description: 'It is deleted.' } };
@@ -412,10 +424,18 @@ const DASHBOARD = describeDocuments({
 });
 
 const describeTile = describing('getTile', 'The numbers of a tile', () => ({
-  description: `The report that the view stores, with its range as it is now, or with another one. The key of a link may read this and \`GET /dashboards/{id}\`, of its dashboard, and nothing else. A dashboard has at most ${TILES_MAX} tiles.`,
+  description: `The report that the view stores, with its range as it is now, or with another one; of a view of SQL the rows as NDJSON, for the range of the statement. The key of a link may read this and \`GET /dashboards/{id}\`, of its dashboard, and nothing else. A dashboard has at most ${TILES_MAX} tiles.`,
   requestParams: { ...pathOf('id', 'view'), query: z.object(tileParameters) },
-  responses: { 200: jsonResponse('The numbers.', schemas().numbers) },
-  codes: ['not_found', 'query_too_expensive'],
+  responses: {
+    200: {
+      description: 'The numbers.',
+      content: {
+        'application/json': { schema: schemas().numbers },
+        [SQL_FORMATS.ndjson.mediaType]: { schema: schemas().rows },
+      },
+    },
+  },
+  codes: ['not_found', 'query_too_expensive', 'invalid_sql', 'sql_not_available'],
 }));
 
 const describeLinks = describing('listDashboardLinks', 'Links to a dashboard', () => ({
@@ -445,7 +465,7 @@ const describeRevocation = describing('deleteDashboardLink', 'Revoke a link', ()
 }));
 
 /** A report whose query is stored. */
-export interface StoredReport {
+interface StoredReport {
   /** @throws {Problem} `invalid_request`, naming every error */
   readonly parse: (query: QueryParameters) => void;
   /** Responds as the route of the report does. */
@@ -457,13 +477,29 @@ export interface StoredReport {
 }
 
 /** Returns the reports that views can be of. */
-export function storedReports(deps: ReadDependencies): Readonly<Record<Report, StoredReport>> {
+function storedReports(deps: ViewsDependencies): Reports {
   return {
     series: stored(seriesRead(deps)),
     funnel: stored(funnelRead(deps)),
     retention: stored(retentionRead(deps)),
     values: stored(valuesRead(deps)),
+    sql: storedSql(deps.sqlRunner),
   };
+}
+
+/** A statement. Its rows are sent as NDJSON, which a page reads as far as it shows them. */
+function storedSql(runner: SqlRunner): StoredReport {
+  return {
+    parse: (query) => void sqlOf(query),
+    respond: (query, request, reply) => respondToSql(runner, sqlOf(query), request, reply),
+  };
+}
+
+/** @throws {Problem} `invalid_request`, naming every error */
+function sqlOf(query: QueryParameters): SqlRequest {
+  const { sql, ...others } = query;
+  refuseErrors(Object.keys(others).map((path) => ({ path, code: 'invalid', message: 'is no parameter of SQL' })));
+  return parseSqlRequest({ sql: sql?.[0], format: 'ndjson' });
 }
 
 function stored<Request>(read: QueryRead<Request>): StoredReport {

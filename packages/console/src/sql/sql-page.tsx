@@ -2,20 +2,18 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import {
   type EventProperties,
   formatCount,
-  formatExact,
   getJson,
   hrefOf,
-  isNumber,
   readStatements,
   rememberStatement,
   request,
 } from '../base/base.ts';
-import { SeriesChart, SeriesTable } from '../charts/charts.ts';
-import { beginningOf, LoadState, Problem, Scrollable, saveFile, useLoad, withoutFormulas } from '../parts/parts.ts';
+import { SaveView } from '../explore/explore.ts';
+import { LoadState, Problem, saveFile, useLoad, withoutFormulas } from '../parts/parts.ts';
 import { type Rows, readRows } from './rows.ts';
-import { type BarChart, chartOf } from './sql-chart.ts';
 import { SqlEditor } from './sql-editor.tsx';
 import { SqlHelp } from './sql-help.tsx';
+import { ResultTable, SqlDrawing } from './sql-result.tsx';
 import { EXAMPLES } from './sql-words.ts';
 
 const [[, EXAMPLE] = ['', '']] = EXAMPLES;
@@ -37,6 +35,7 @@ function runStatement(sql: string, format: 'ndjson' | 'csv', signal: AbortSignal
  */
 export function SqlPage({ params }: { readonly params: URLSearchParams }) {
   const sql = params.get('sql') ?? '';
+  const view = params.get('view');
   const [typed, setTyped] = useState('');
   const box = useRef<HTMLTextAreaElement>(null);
   // At once: a later effect would take away what somebody has typed by then.
@@ -47,7 +46,7 @@ export function SqlPage({ params }: { readonly params: URLSearchParams }) {
   const runTyped = () => {
     rememberStatement(typed);
     setRun({ count: run.count + 1, sql: typed });
-    if (typed !== sql) location.hash = hrefOf(['sql'], new URLSearchParams({ sql: typed }));
+    if (typed !== sql) location.hash = hrefOf(['sql'], new URLSearchParams({ sql: typed, ...(view && { view }) }));
   };
   const insert = (text: string) => {
     if (!box.current) return;
@@ -77,7 +76,7 @@ export function SqlPage({ params }: { readonly params: URLSearchParams }) {
               <span class="muted">or press Ctrl and Enter</span>
             </div>
           </form>
-          {run.sql !== '' && run.sql === sql && <Result key={run.count} sql={sql} />}
+          {run.sql !== '' && run.sql === sql && <Result key={run.count} sql={sql} view={view} />}
         </div>
         <SqlHelp properties={properties} onInsert={insert} />
       </div>
@@ -93,12 +92,19 @@ function usePropertyNames(): readonly string[] {
   return (data?.results ?? []).flatMap(({ path }) => (path.startsWith(PREFIX) ? [path.slice(PREFIX.length)] : []));
 }
 
-function Result({ sql }: { readonly sql: string }) {
+interface ResultProps {
+  readonly sql: string;
+  /** The id of the view that the address names. */
+  readonly view: string | null;
+}
+
+function Result({ sql, view }: ResultProps) {
   const loaded = useLoad<Rows>(sql, async (signal) => readRows(await runStatement(sql, 'ndjson', signal)));
   const { data } = loaded;
   return (
     <>
       <LoadState loaded={loaded} status={data && summaryOf(data)} />
+      {data && <SaveView report="sql" parameters={{ sql }} id={view} />}
       {data && <SqlDrawing {...data} />}
       {data && data.rows.length > 0 && <Download sql={sql} />}
       {data && data.rows.length > 0 && <ResultTable {...data} />}
@@ -134,83 +140,4 @@ function Download({ sql }: { readonly sql: string }) {
       {error && <Problem error={error} />}
     </>
   );
-}
-
-/** Draws a result that is a chart; nothing for any other one. */
-function SqlDrawing(result: Rows) {
-  const chart = chartOf(result);
-  if (!chart) return null;
-  if (chart.kind === 'bars') return <Bars {...chart} />;
-  const { kind: _, ...series } = chart;
-  const props = { ...series, timeZone: 'UTC' };
-  return (
-    <SeriesChart {...props} label="The result over time, in UTC">
-      <SeriesTable {...props} />
-    </SeriesChart>
-  );
-}
-
-function Bars({ number, bars }: BarChart) {
-  const most = Math.max(...bars.map(({ value }) => value)) || 1;
-  return (
-    <Scrollable label="Chart of the result">
-      <table class="bars">
-        <caption>{number}</caption>
-        <tbody>
-          {bars.map(({ label, value, shown }, index) => (
-            <tr key={index}>
-              <th scope="row">
-                <bdi>{beginningOf(label)}</bdi>
-              </th>
-              <td>
-                <svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
-                  <rect class="color-0" width={(100 * value) / most} height="10" />
-                </svg>
-              </td>
-              <td class="number">{formatExact(JSON.stringify(shown))}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scrollable>
-  );
-}
-
-function ResultTable({ columns, rows }: Rows) {
-  return (
-    <Scrollable label="Result">
-      <table class="numbers result">
-        <caption>Result</caption>
-        <thead>
-          <tr>
-            {columns.map((column) => (
-              <th key={column} scope="col" class={classOf(rows[0]?.[column])}>
-                {column}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row, index) => (
-            <tr key={index}>
-              {columns.map((column) => (
-                <td key={column} class={classOf(row[column])}>
-                  {textOf(row[column])}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scrollable>
-  );
-}
-
-function classOf(value: unknown): string | undefined {
-  return isNumber(value) ? 'number' : undefined;
-}
-
-function textOf(value: unknown): string {
-  if (isNumber(value)) return formatExact(JSON.stringify(value));
-  return beginningOf(typeof value === 'string' ? value : JSON.stringify(value));
 }

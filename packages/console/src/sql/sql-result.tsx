@@ -1,0 +1,95 @@
+import { formatExact, isNumber } from '../base/base.ts';
+import { SeriesChart, SeriesTable } from '../charts/charts.ts';
+import { beginningOf, Scrollable } from '../parts/parts.ts';
+import type { Rows } from './rows.ts';
+import { type BarChart, chartOf } from './sql-chart.ts';
+
+/** A result as a tile shows it: one number large, a chart where it is one, otherwise the rows. */
+export function SqlTile(result: Rows) {
+  const { columns, rows } = result;
+  const [column = ''] = columns;
+  const only = rows.length === 1 && columns.length === 1 ? rows[0]?.[column] : undefined;
+  if (isNumber(only)) return <p class="figure">{textOf(only)}</p>;
+  if (rows.length === 0) return <p class="muted">No rows.</p>;
+  return chartOf(result) ? <SqlDrawing {...result} /> : <ResultTable {...result} />;
+}
+
+/** Draws a result that is a chart; nothing for any other one. */
+export function SqlDrawing(result: Rows) {
+  const chart = chartOf(result);
+  if (!chart) return null;
+  if (chart.kind === 'bars') return <Bars {...chart} />;
+  const { kind: _, ...series } = chart;
+  const props = { ...series, timeZone: 'UTC' };
+  return (
+    <SeriesChart {...props} label="The result over time, in UTC">
+      <SeriesTable {...props} />
+    </SeriesChart>
+  );
+}
+
+function Bars({ number, bars }: BarChart) {
+  const most = Math.max(...bars.map(({ value }) => value)) || 1;
+  return (
+    <Scrollable label="Chart of the result">
+      <table class="bars">
+        <caption>{number}</caption>
+        <tbody>
+          {bars.map(({ label, value, shown }, index) => (
+            <tr key={index}>
+              <th scope="row">
+                <bdi>{beginningOf(label)}</bdi>
+              </th>
+              <td>
+                <svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
+                  <rect class="color-0" width={(100 * value) / most} height="10" />
+                </svg>
+              </td>
+              <td class="number">{formatExact(JSON.stringify(shown))}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Scrollable>
+  );
+}
+
+/** The rows of a result. */
+export function ResultTable({ columns, rows }: Rows) {
+  return (
+    <Scrollable label="Result">
+      <table class="numbers result">
+        <caption>Result</caption>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <th key={column} scope="col" class={classOf(rows[0]?.[column])}>
+                {column}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row, index) => (
+            <tr key={index}>
+              {columns.map((column) => (
+                <td key={column} class={classOf(row[column])}>
+                  {textOf(row[column])}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Scrollable>
+  );
+}
+
+function classOf(value: unknown): string | undefined {
+  return isNumber(value) ? 'number' : undefined;
+}
+
+function textOf(value: unknown): string {
+  if (isNumber(value)) return formatExact(JSON.stringify(value));
+  return beginningOf(typeof value === 'string' ? value : JSON.stringify(value));
+}
