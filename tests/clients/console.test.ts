@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { eventually } from '@sluice/shared/testing/eventually';
+import { until } from '@sluice/shared/testing/until';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import {
@@ -44,6 +45,8 @@ beforeAll(async () => {
     kafkaBrokers: inject('kafkaBrokers'),
     clickhouseUrl: inject('clickhouseUrl'),
     name: 'console',
+    // Many tests wait for their rows.
+    env: { BATCH_AGE_MS: '300', STREAM_INTERVAL_MS: '50' },
   });
   browser = await sharedBrowser();
   const events = Array.from({ length: 120 }, (_, index) => ({
@@ -191,7 +194,14 @@ test('organizations are filtered by a property, and a user is opened by identifi
 });
 
 test('the page of the pipeline has what ingest-api and the writer say', async () => {
-  const { page, faults } = await openSignedIn('#/pipeline');
+  const { page, faults } = await openSignedIn('#/settings');
+  await page.clock.install();
+  await page.goto(`${pipeline.services['query-api'].url}/console/#/pipeline`);
+  // The page reads again every ten seconds.
+  const reading = async <Read>(read: () => Promise<Read>) => {
+    await page.clock.fastForward(10_000);
+    return await read();
+  };
   const figures = async () => {
     const cells = await page.locator('.figures dt, .figure').allInnerTexts();
     return Object.fromEntries(cells.flatMap((term, index) => (index % 2 === 0 ? [[term, cells[index + 1]]] : [])));
@@ -206,12 +216,13 @@ test('the page of the pipeline has what ingest-api and the writer say', async ()
     ...{ 'Keys file': 'valid', 'Without a backup for': expect.stringMatching(/^\d/) },
   });
   await writeFile(pipeline.keysFile, '{');
+  const attention = page.getByText('The keys file cannot be used; the last valid keys stay in force.');
+  await until('the faulty file to be noticed', () => reading(() => attention.isVisible()));
   await shown(page.getByRole('alert').getByText('needs attention'));
-  await shown(page.getByText('The keys file cannot be used; the last valid keys stay in force.'));
   expect(await violationsOf(page)).toEqual([]);
   await takePicture(page, 'pipeline-attention');
   await pipeline.addKey('other');
-  await eventually(figures).toMatchObject({ 'Keys file': 'valid' });
+  await eventually(() => reading(figures)).toMatchObject({ 'Keys file': 'valid' });
   expect(faults).toEqual([]);
 });
 

@@ -1,0 +1,91 @@
+import { eventually } from '@sluice/shared/testing/eventually';
+import type { Browser } from 'playwright-core';
+import { beforeAll, expect, test } from 'vitest';
+import { openSignedInConsole, takePictures } from '../kit/clients/console-page.ts';
+import { cellsOf, countedClicks, MONTHS, submitOwners } from '../kit/clients/explore.ts';
+import { shown } from '../kit/clients/pages.ts';
+import { sharedBrowser } from '../kit/clients/shared-browser.ts';
+import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
+
+// More reports that are seen by few clicks than tests/clients/console-explore.test.ts has.
+
+/** A workspace whose users and organizations have properties. */
+let owners: Tenant;
+let browser: Browser;
+
+beforeAll(async () => {
+  [owners, browser] = await Promise.all([takeTenant('consoleclicks'), sharedBrowser()]);
+  await submitOwners(owners);
+  await owners.drained();
+});
+
+test('a funnel by plan is built by eight clicks', async () => {
+  const { page, faults } = await openSignedInConsole({ pipeline: owners, browser }, `#/explore?${MONTHS}`, {
+    zone: 'UTC',
+  });
+  const { click, choose, clicks } = countedClicks(page);
+  await click(page.getByRole('link', { name: 'Funnel' }));
+  await choose('Step 1', /^signed_up \d/);
+  await choose('Step 2', /^feature_used \d/);
+  await choose('Break down by', /^Organization: plan .*%$/);
+  await shown(page.getByRole('table', { name: /, by Organization: plan/ }).getByRole('rowheader', { name: 'pro' }));
+  expect(clicks()).toBeLessThanOrEqual(8);
+  // A field with a value is changed and emptied by the pointer alone.
+  await choose('Break down by', /^User: country /);
+  await shown(page.getByRole('table', { name: /, by User: country/ }).getByRole('rowheader', { name: 'CH' }));
+  await choose('Break down by', /nothing/);
+  await eventually(() => page.getByRole('table', { name: /, by / }).count()).toBe(0);
+  await takePictures(page, 'explore-funnel');
+  await page.setViewportSize({ width: 390, height: 844 });
+  await takePictures(page, 'explore-funnel', '-390');
+  expect(faults).toEqual([]);
+});
+
+test('the funnel of one segment against the rest, and who did not do something, are seen by few clicks', async () => {
+  const { page, faults } = await openSignedInConsole({ pipeline: owners, browser }, '#/segments', { zone: 'UTC' });
+  const { click, choose, select, clicks } = countedClicks(page);
+  const form = page.getByRole('form', { name: 'New segment' });
+  await form.getByLabel('Name').fill('on-pro');
+  await select(form.getByLabel('Of'), 'Organizations');
+  await click(form.getByRole('button', { name: 'Add a filter' }));
+  await choose('Property or field', /^Organization: plan /);
+  await choose('Value', /^pro /);
+  await click(form.getByRole('button', { name: 'Save the segment' }));
+  await shown(page.getByText('Organization: plan is pro: 3 organizations'));
+  expect(clicks()).toBeLessThanOrEqual(8);
+
+  await click(page.getByRole('link', { name: 'Explore them' }));
+  await click(page.getByRole('link', { name: 'Funnel' }));
+  await choose('Step 1', /^signed_up /);
+  await choose('Step 2', /^feature_used /);
+  await select(page.getByLabel('Range'), 'Custom');
+  await page.getByLabel('From').fill('2026-02-01');
+  await page.getByLabel('To', { exact: true }).fill('2026-02-28');
+  const people = async () => (await cellsOf(page, /^Users at each step$/)).map(([step, count]) => [step, count]);
+  await eventually(people).toEqual([
+    ['1. signed_up', '3'],
+    ['2. feature_used', '3'],
+  ]);
+  await select(page.getByLabel('Operator'), 'is not');
+  await eventually(people).toEqual([
+    ['1. signed_up', '3'],
+    ['2. feature_used', '1'],
+  ]);
+  expect(clicks()).toBeLessThanOrEqual(12);
+
+  await page.goto(`${owners.services['query-api'].url}/console/#/segments`);
+  await form.getByLabel('Name').fill('idle');
+  await select(form.getByLabel('Of'), 'Organizations');
+  await click(form.getByRole('button', { name: 'Add what they did' }));
+  await select(form.getByLabel('Whether they did it'), 'Did not do');
+  await choose('Event that they did', /^feature_used /);
+  await click(form.getByRole('button', { name: 'Save the segment' }));
+  await shown(page.getByText('did not do “feature_used” within 30 days: 6 organizations'));
+  await page.getByRole('form', { name: 'What idle is' }).getByLabel('days').fill('');
+  await click(page.getByRole('button', { name: 'Save the segment' }));
+  await click(page.getByRole('link', { name: '2 organizations' }));
+  await shown(page.getByRole('heading', { level: 1, name: 'Organizations' }));
+  await eventually(() => page.locator('tbody tr').count()).toBe(2);
+  expect(clicks()).toBeLessThanOrEqual(10);
+  expect(faults).toEqual([]);
+});
