@@ -17,14 +17,12 @@ beforeAll(async () => {
 });
 afterAll(() => pipeline?.stop());
 
-test("the first responses of PostHog's clients are lost: they send again, and each event is stored once", async () => {
-  await expectSentAgain(
-    pipeline,
-    posthogUnder('lost').filter(({ name }) => !name.endsWith('posthog-node-4.18.0')),
-  );
+test("the first response to each of PostHog's clients is lost: it sends again, and each event is stored once", async () => {
+  const clients = posthogUnder('lost').filter(({ name }) => !name.endsWith('posthog-node-4.18.0'));
+  await expectSentAgain(pipeline, clients, 1);
 });
 
 test('ingest-api is killed before a response arrives: what clients report as delivered is stored, and nothing twice', async () => {
   const clients = clientsNamed('segment-analytics-node-3.1.0', 'rudder-sdk-node-3.0.13', 'rudder-python-2.1.9');
-  await expectDeliveredStored(pipeline, clients, { kills: 1, count: 40 });
+  await expectDeliveredStored(pipeline, clients, { kills: 1, count: 30 });
 });

@@ -68,22 +68,27 @@ export async function runClients(clients: readonly ThirdPartyClient[], url: stri
   return await Promise.all(clients.map((client) => runClient(client, { url, calls, paceMs: PACE_MS })));
 }
 
-export async function runPosthogClient(pipeline: Pipeline, client: PosthogClient, url: string) {
+/** Runs a client of PostHog, which sends the events of {@link STEP_INDEXES}. */
+export async function runPosthogClient(pipeline: Pipeline, client: PosthogClient, url: string, paceMs = STEP_PACE_MS) {
   const received = () => pipeline.settled(STEPS.length, posthogKeyOf(client));
-  return await runPosthog(client, { url, received, steps: STEPS, paceMs: STEP_PACE_MS, withFaults: true });
+  return await runPosthog(client, { url, received, steps: STEPS, paceMs, withFaults: true });
 }
 
-/** Loses the first responses to each of PostHog's clients, and expects that it sends again, and each event is stored once. */
-export async function expectSentAgain(pipeline: Pipeline, clients: readonly PosthogClient[]): Promise<void> {
+/** Loses the first `count` responses to each of PostHog's clients. Expects that it sends again, and each event is stored once. */
+export async function expectSentAgain(
+  pipeline: Pipeline,
+  clients: readonly PosthogClient[],
+  count: number,
+): Promise<void> {
   await Promise.all(
     clients.map(async (client) => {
       let responses = 0;
       await using proxy = await startProxy(pipeline.services['ingest-api'].url, () => {
         responses += 1;
-        return responses <= 2 ? 'cut' : 'deliver';
+        return responses <= count ? 'cut' : 'deliver';
       });
-      const { errors } = await runPosthogClient(pipeline, client, proxy.url);
-      expect([client.name, errors, proxy.lost]).toEqual([client.name, [], 2]);
+      const { errors } = await runPosthogClient(pipeline, client, proxy.url, 50);
+      expect([client.name, errors, proxy.lost]).toEqual([client.name, [], count]);
     }),
   );
   await pipeline.drained();
