@@ -176,8 +176,9 @@ test('the range says Custom exactly while days count', async () => {
   // What was changed in between may be entries, too.
   await until('the days to be gone', async () => {
     await page.goBack();
-    return (await range.inputValue()) === '7d';
+    return parametersOf(page)['range'] === '7d';
   });
+  await eventually(() => range.inputValue()).toBe('7d');
   expect(await page.getByLabel('From').count()).toBe(0);
   expect(faults).toEqual([]);
 });

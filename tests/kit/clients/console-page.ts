@@ -111,7 +111,7 @@ export function tourOf(serve: () => Served, look: Look = {}): Tour {
     async show(hash) {
       tour ??= start();
       const { opened, faults, show } = await tour;
-      // This page asks nothing of query-api, and shows nothing that others show.
+      // This page shows nothing that others show.
       await show('#/settings');
       await shown(opened.page.getByRole('heading', { level: 1, name: 'Settings' }));
       faults.length = 0;

@@ -1,13 +1,13 @@
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
-import { openSignedInConsole, takePictures } from '../kit/clients/console-page.ts';
+import { openMore, openSignedInConsole, takePictures } from '../kit/clients/console-page.ts';
 import { cellsOf, countedClicks, MONTHS, submitOwners } from '../kit/clients/explore.ts';
 import { shown } from '../kit/clients/pages.ts';
 import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
-// More reports that are seen by few clicks than tests/clients/console-explore.test.ts has.
+// More reports that are seen by few clicks than tests/clients/console-explore.test.ts has, and a long one.
 
 /** A workspace whose users and organizations have properties. */
 let owners: Tenant;
@@ -87,5 +87,24 @@ test('the funnel of one segment against the rest, and who did not do something, 
   await shown(page.getByRole('heading', { level: 1, name: 'Organizations' }));
   await eventually(() => page.locator('tbody tr').count()).toBe(2);
   expect(clicks()).toBeLessThanOrEqual(10);
+  expect(faults).toEqual([]);
+});
+
+test('the numbers of a long chart are in the page once they are asked for, a part at a time', async () => {
+  const { page, faults } = await openSignedInConsole(
+    { pipeline: owners, browser },
+    '#/chart?startDate=2026-02-01T00:00:00Z&endDate=2026-02-03T23:59:59Z&interval=minute&groupBy=event',
+  );
+  const cells = page.locator('table.numbers td');
+  await shown(page.locator('.chart canvas'));
+  expect(await cells.count()).toBe(0);
+  await openMore(page);
+  await page.getByText('All numbers', { exact: true }).click();
+  await shown(page.getByText(/^1 to [\d,]+ of 4,320$/));
+  expect(await cells.count()).toBeLessThanOrEqual(5_000);
+  const first = await page.locator('table.numbers time').first().getAttribute('datetime');
+  await page.getByRole('button', { name: 'Later' }).click();
+  await eventually(() => page.locator('table.numbers time').first().getAttribute('datetime')).not.toBe(first);
+  expect(await cells.count()).toBeLessThanOrEqual(5_000);
   expect(faults).toEqual([]);
 });
