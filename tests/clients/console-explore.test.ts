@@ -11,7 +11,7 @@ import {
   openSignedInConsole,
   tourOf,
 } from '../kit/clients/console-page.ts';
-import { cellsOf, countedClicks, MONTHS, submitOwners } from '../kit/clients/explore.ts';
+import { cellsOf, countedClicks, MONTHS, submitFunnel, submitOwners } from '../kit/clients/explore.ts';
 import { shown, tabTo, takePicture } from '../kit/clients/pages.ts';
 import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import type { EventPage } from '../kit/records.ts';
@@ -27,7 +27,7 @@ const NAMES = ['🙂 smiled', 'שלום עולם', '<b>bold</b>, \\ and more'];
 beforeAll(async () => {
   [pipeline, browser] = await Promise.all([takeTenant('consoleexplore'), sharedBrowser()]);
   owners = await takeTenant('consoleowners');
-  await Promise.all([submitFunnel(), submitOwners(owners)]);
+  await Promise.all([submitFunnel(pipeline), submitOwners(owners)]);
   const rest = [
     { event: 'deployed', timestamp: '2026-02-10T12:00:00Z' },
     ...NAMES.map((event) => ({ event, timestamp: '2026-02-12T12:00:00Z', properties: { 'größe, cm': 3 } })),
@@ -41,22 +41,6 @@ beforeAll(async () => {
   }
   await pipeline.drained();
 });
-
-/** Thirty users sign up in January and February; half of them pay an hour later, some come back the week after. */
-async function submitFunnel(): Promise<void> {
-  for (let user = 0; user < 30; user += 1) {
-    const start = Date.UTC(2026, user < 10 ? 0 : 1, 2 + (user % 10), 10);
-    const at = (hours: number) => new Date(start + hours * 3_600_000).toISOString();
-    const properties = { plan: user % 3 === 0 ? 'pro' : 'free', amount: user };
-    const events = [
-      { event: 'signed_up', timestamp: at(0), properties },
-      ...(user % 2 === 0 ? [{ event: 'paid', timestamp: at(1), properties }] : []),
-      ...(user % 5 === 0 ? [{ event: 'signed_up', timestamp: at(7 * 24), properties }] : []),
-    ];
-    const submission = { foreignUserGroupId: 'acme', foreignUserId: `user-${user}`, events };
-    expect((await pipeline.submit(submission)).status).toBe(202);
-  }
-}
 
 const open = (hash: string, look?: Look) => openSignedInConsole({ pipeline, browser }, hash, look);
 
@@ -549,33 +533,6 @@ test('a name of the legend hides its line by keyboard, and shows it again; the b
   expect(faults).toEqual([]);
 });
 
-test('bars of many groups are stacked or charts of their own; legends of a funnel and a curve fade and hide', async () => {
-  const { page, faults } = await open(`#/explore?${MONTHS}&groupBy=event,properties.plan&form=bar`, { zone: 'UTC' });
-  await shown(page.getByText('More than four groups are stacked.'));
-  await shown(page.locator('.chart canvas'));
-  const show = (query: string) =>
-    page.goto(`${pipeline.services['query-api'].url}/console/#/explore?${query}&${MONTHS}`);
-  await show('event=signed_up&measure=avg:properties.amount&groupBy=userId&form=bar');
-  await shown(page.getByText('More than four groups have a chart each, with one scale.'));
-  expect(await page.locator('.small-charts figure').count()).toBeGreaterThan(4);
-  await expectAccessible(page, 'explore-small-charts');
-  for (const [query, list, drawn, count] of [
-    ['report=funnel&steps=signed_up,paid', 'Groups of the funnel', '.bar-of', 2],
-    ['report=retention&event=signed_up&interval=week', 'Groups of the curve', '.curve', 1],
-  ] as const) {
-    await show(`${query}&groupBy=properties.plan`);
-    const name = page.getByRole('list', { name: list }).getByRole('button', { name: 'pro', exact: true });
-    await name.hover();
-    await eventually(() => page.locator(`${drawn}.faded`).count()).toBe(count);
-    await tabTo(page, name);
-    await page.keyboard.press('Space');
-    await eventually(() => page.locator(drawn).count()).toBe(count);
-    await page.keyboard.press('Space');
-    await eventually(() => page.locator(drawn).count()).toBe(2 * count);
-  }
-  expect(faults).toEqual([]);
-});
-
 test('every fault of an address is said, and the page goes on', async () => {
   const hash =
     '#/explore?report=pie&form=%00&range=1y&startDate=never&measure=sum:&groupBy=properties.a,b&nonsense=%3Cscript%3E&event=a&event=b&properties.x%5Blike%5D=1';
@@ -598,23 +555,6 @@ test('a range without events says where there are some', async () => {
   await page.goto(`${pipeline.services['query-api'].url}/console/#/explore?event=nothing`);
   await shown(page.getByText('Nothing matches at any other time either.'));
   expect(faults).toEqual([]);
-});
-
-test('a slow report is cancelled and asked again, and one that fails says why', async () => {
-  const { page } = await open('#/events');
-  const { url } = pipeline.services['query-api'];
-  await page.route('**/events/series?*', () => undefined);
-  await page.goto(`${url}/console/#/explore?${MONTHS}`);
-  await shown(page.locator('.skeleton'));
-  await page.getByRole('button', { name: 'Cancel' }).click();
-  await shown(page.getByText('Cancelled.'));
-  await page.unroute('**/events/series?*');
-  await page.route('**/events/series?*', (route) => route.abort());
-  await page.getByRole('button', { name: 'Try again' }).click();
-  await shown(page.getByText('query-api does not respond.'));
-  await page.unroute('**/events/series?*');
-  await page.getByRole('button', { name: 'Try again' }).click();
-  await shown(page.locator('.chart canvas'));
 });
 
 interface LookedAt {

@@ -1,21 +1,24 @@
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
-import { openMore, openSignedInConsole, takePictures } from '../kit/clients/console-page.ts';
-import { cellsOf, countedClicks, MONTHS, submitOwners } from '../kit/clients/explore.ts';
-import { shown } from '../kit/clients/pages.ts';
+import { expectAccessible, openMore, openSignedInConsole, takePictures } from '../kit/clients/console-page.ts';
+import { cellsOf, countedClicks, MONTHS, submitFunnel, submitOwners } from '../kit/clients/explore.ts';
+import { shown, tabTo } from '../kit/clients/pages.ts';
 import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
-// More reports that are seen by few clicks than tests/clients/console-explore.test.ts has, and a long one.
+// More reports and charts than tests/clients/console-explore.test.ts has.
 
+/** A workspace whose events have properties. */
+let funnel: Tenant;
 /** A workspace whose users and organizations have properties. */
 let owners: Tenant;
 let browser: Browser;
 
 beforeAll(async () => {
-  [owners, browser] = await Promise.all([takeTenant('consoleclicks'), sharedBrowser()]);
-  await submitOwners(owners);
+  [owners, browser] = await Promise.all([takeTenant('consolereports'), sharedBrowser()]);
+  funnel = await takeTenant('consolefunnel');
+  await Promise.all([submitFunnel(funnel), submitOwners(owners)]);
   await owners.drained();
 });
 
@@ -107,4 +110,51 @@ test('the numbers of a long chart are in the page once they are asked for, a par
   await eventually(() => page.locator('table.numbers time').first().getAttribute('datetime')).not.toBe(first);
   expect(await cells.count()).toBeLessThanOrEqual(5_000);
   expect(faults).toEqual([]);
+});
+
+test('bars of many groups are stacked or charts of their own; legends of a funnel and a curve fade and hide', async () => {
+  const { page, faults } = await openSignedInConsole(
+    { pipeline: funnel, browser },
+    `#/explore?${MONTHS}&groupBy=event,properties.plan&form=bar`,
+    { zone: 'UTC' },
+  );
+  await shown(page.getByText('More than four groups are stacked.'));
+  await shown(page.locator('.chart canvas'));
+  const show = (query: string) => page.goto(`${funnel.services['query-api'].url}/console/#/explore?${query}&${MONTHS}`);
+  await show('event=signed_up&measure=avg:properties.amount&groupBy=userId&form=bar');
+  await shown(page.getByText('More than four groups have a chart each, with one scale.'));
+  expect(await page.locator('.small-charts figure').count()).toBeGreaterThan(4);
+  await expectAccessible(page, 'explore-small-charts');
+  for (const [query, list, drawn, count] of [
+    ['report=funnel&steps=signed_up,paid', 'Groups of the funnel', '.bar-of', 2],
+    ['report=retention&event=signed_up&interval=week', 'Groups of the curve', '.curve', 1],
+  ] as const) {
+    await show(`${query}&groupBy=properties.plan`);
+    const name = page.getByRole('list', { name: list }).getByRole('button', { name: 'pro', exact: true });
+    await name.hover();
+    await eventually(() => page.locator(`${drawn}.faded`).count()).toBe(count);
+    await tabTo(page, name);
+    await page.keyboard.press('Space');
+    await eventually(() => page.locator(drawn).count()).toBe(count);
+    await page.keyboard.press('Space');
+    await eventually(() => page.locator(drawn).count()).toBe(2 * count);
+  }
+  expect(faults).toEqual([]);
+});
+
+test('a slow report is cancelled and asked again, and one that fails says why', async () => {
+  const { page } = await openSignedInConsole({ pipeline: funnel, browser }, '#/events');
+  const { url } = funnel.services['query-api'];
+  await page.route('**/events/series?*', () => undefined);
+  await page.goto(`${url}/console/#/explore?${MONTHS}`);
+  await shown(page.locator('.skeleton'));
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await shown(page.getByText('Cancelled.'));
+  await page.unroute('**/events/series?*');
+  await page.route('**/events/series?*', (route) => route.abort());
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await shown(page.getByText('query-api does not respond.'));
+  await page.unroute('**/events/series?*');
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await shown(page.locator('.chart canvas'));
 });

@@ -5,6 +5,22 @@ import type { Tenant } from '../shared-pipeline.ts';
 /** The month of most events of these tests. */
 export const MONTHS = 'startDate=2026-02-01&endDate=2026-02-28';
 
+/** Thirty users sign up in January and February; half of them pay an hour later, some come back the week after. */
+export async function submitFunnel(tenant: Tenant): Promise<void> {
+  for (let user = 0; user < 30; user += 1) {
+    const start = Date.UTC(2026, user < 10 ? 0 : 1, 2 + (user % 10), 10);
+    const at = (hours: number) => new Date(start + hours * 3_600_000).toISOString();
+    const properties = { plan: user % 3 === 0 ? 'pro' : 'free', amount: user };
+    const events = [
+      { event: 'signed_up', timestamp: at(0), properties },
+      ...(user % 2 === 0 ? [{ event: 'paid', timestamp: at(1), properties }] : []),
+      ...(user % 5 === 0 ? [{ event: 'signed_up', timestamp: at(7 * 24), properties }] : []),
+    ];
+    const submission = { foreignUserGroupId: 'acme', foreignUserId: `user-${user}`, events };
+    expect((await tenant.submit(submission)).status).toBe(202);
+  }
+}
+
 /** Six users of six organizations sign up on the same day. Those on plan pro use a feature the day after, a free one at once. */
 export async function submitOwners(owners: Tenant): Promise<void> {
   for (let index = 0; index < 6; index += 1) {
