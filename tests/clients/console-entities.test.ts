@@ -210,7 +210,7 @@ test.each([
   const { page, faults } = await open(userHash('jane'), { zone });
   const timeline = page.getByRole('region', { name: 'Events', exact: true });
   await shown(timeline.getByText('All 5 events.'));
-  expect(await timeline.getByRole('heading', { level: 3 }).allTextContents()).toEqual(
+  await eventually(() => timeline.getByRole('heading', { level: 3 }).allTextContents()).toEqual(
     days.map((day) => expect.stringContaining(day)),
   );
   const sessions = (await timeline.locator('.session').allTextContents()).map((text) => text.replace('day, ', 'day '));
@@ -226,7 +226,7 @@ test('older events of a user are loaded on demand, and its events are searched b
   const { page, faults } = await open(userHash('busy'));
   const timeline = page.getByRole('region', { name: 'Events', exact: true });
   await shown(timeline.getByText('The newest 100 events.'));
-  expect(await timeline.locator('.session').allTextContents()).toEqual([
+  await eventually(() => timeline.locator('.session').allTextContents()).toEqual([
     expect.stringContaining('at least 100 events'),
   ]);
   // The keyboard goes through all events to get here.
@@ -234,7 +234,7 @@ test('older events of a user are loaded on demand, and its events are searched b
   await tabTo(page, timeline.getByRole('button', { name: 'Load older events' }));
   await page.keyboard.press('Enter');
   await shown(timeline.getByText('All 130 events.'));
-  expect(await timeline.locator('.session').allTextContents()).toEqual([
+  await eventually(() => timeline.locator('.session').allTextContents()).toEqual([
     expect.stringMatching(/: 130 events, 2.* hours$/),
   ]);
   await timeline.getByLabel('Event name contains').focus();
@@ -243,7 +243,7 @@ test('older events of a user are loaded on demand, and its events are searched b
   await shown(timeline.getByText('All 13 events.'));
   expect(addressOf(page)).toBe('#/users/busy?event[contains]=signed');
   // Between some of the events there are gaps that are none.
-  expect(await timeline.locator('.session').count()).toBe(0);
+  await eventually(() => timeline.locator('.session').count()).toBe(0);
   expect(faults).toEqual([]);
 });
 
@@ -252,7 +252,7 @@ test('an organization lists its users a page at a time', async () => {
   const users = page.getByRole('region', { name: 'Users', exact: true });
   const links = () => users.getByRole('link').allTextContents();
   await shown(users.getByText('Page 1'));
-  expect(await links()).toEqual(['busy', ...range(11).map((index) => `member-${String(index).padStart(2, '0')}`)]);
+  await eventually(links).toEqual(['busy', ...range(11).map((index) => `member-${String(index).padStart(2, '0')}`)]);
   await tabTo(page, users.getByRole('button', { name: 'Next users' }));
   await page.keyboard.press('Enter');
   await eventually(links).toEqual(range(12).map((index) => `member-${index + 11}`));

@@ -214,7 +214,7 @@ test('the morning shows what was unusual, says what was expected, and leads to t
   const { page, faults } = await openMorning();
   const changes = page.getByRole('region', { name: 'What changed' }).getByRole('listitem');
   await shown(changes.filter({ hasText: 'signed_up' }));
-  expect(await changes.allInnerTexts()).toEqual([
+  await eventually(() => changes.allInnerTexts()).toEqual([
     expect.stringMatching(/^▲ new\s+a_name_.*\s+expected 0 to 4, was 25$/),
     expect.stringMatching(/^▼ −83%\s+signed_up\s+expected 16 to 48, was 5$/),
     expect.stringMatching(/^▼ −90%\s+opened with plan = pro\s+expected in 22.5% to 87.5%, was in 5% of 40 events$/),

@@ -121,10 +121,10 @@ test('events are filtered, paged and read by keyboard alone', async () => {
   const { body } = await pipeline.get<EventPage>(`/events?${query}`);
   const rows = page.getByRole('row').filter({ has: page.getByRole('rowheader') });
   const amounts = async () => (await rows.allInnerTexts()).map((text) => Number(/amount (\d+)/.exec(text)?.[1]));
-  expect(await amounts()).toEqual(body.results.map(({ properties }) => properties['amount']));
+  await eventually(amounts).toEqual(body.results.map(({ properties }) => properties['amount']));
 
   // All are of one type, so no column says it.
-  expect(await page.getByRole('columnheader').allTextContents()).toEqual([
+  await eventually(() => page.getByRole('columnheader').allTextContents()).toEqual([
     ...['Time', 'Event', 'User', 'Organization', 'Properties'],
   ]);
   const focused = () => page.evaluate("document.activeElement.dataset.event ?? ''");
