@@ -19,6 +19,9 @@ beforeAll(async () => {
   [owners, browser] = await Promise.all([takeTenant('consolereports'), sharedBrowser()]);
   funnel = await takeTenant('consolefunnel');
   await Promise.all([submitFunnel(funnel), submitOwners(owners)]);
+  // A fifth group of events by name and plan.
+  const deployed = [{ event: 'deployed', timestamp: '2026-02-10T12:00:00Z' }];
+  expect((await funnel.submit({ foreignUserGroupId: 'acme', events: deployed })).status).toBe(202);
   await owners.drained();
 });
 
