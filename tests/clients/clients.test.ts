@@ -3,7 +3,7 @@ import { CLIENTS, exceptOn, keyOf, newestOf } from '../kit/clients/clients.ts';
 import { expectLiveStored } from '../kit/clients/live.ts';
 import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
-// The newest version of each client but those of Java; tests/night/clients.test.ts runs all.
+// The newest version of each client but those of Java, with its usual options; tests/night/clients.test.ts runs all.
 
 const NEWEST = newestOf(exceptOn(['java', 'go'], CLIENTS));
 

@@ -3,7 +3,7 @@ import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { expectAccessible, openConsole, openSignedInConsole } from '../kit/clients/console-page.ts';
+import { expectAccessible, looks, openConsole, openSignedInConsole } from '../kit/clients/console-page.ts';
 import { shown, tabTo, takePicture, violationsOf } from '../kit/clients/pages.ts';
 import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import type { EventPage } from '../kit/records.ts';
@@ -388,7 +388,7 @@ test('the pipeline has its last hour as lines and as numbers', async () => {
   expect(faults).toEqual([]);
 });
 
-test.each([1280, 390])('axe-core finds nothing, %d pixels wide', async (width) => {
+test.each(looks([1280], [390]))('axe-core finds nothing, %d pixels wide', async (width) => {
   await reject('seen by axe');
   const { page, faults } = await openSignedIn('#/keys');
   await page.setViewportSize({ width, height: 800 });

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser, Page } from 'playwright-core';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
-import { expectAccessible, openMore, openSignedInConsole, takePictures } from '../kit/clients/console-page.ts';
+import { expectAccessible, looks, openMore, openSignedInConsole, takePictures } from '../kit/clients/console-page.ts';
 import { shown, tabTo, takePicture } from '../kit/clients/pages.ts';
 import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
@@ -168,9 +168,9 @@ test('a tile without numbers says so, on the wall too, and on the dashboard wher
 });
 
 test('a tile that cannot be read says so, and the others are there', async () => {
-  const dashboard = await createDashboard('Partly', VIEWS);
+  const dashboard = await createDashboard('Partly', [VIEWS[1], VIEWS[4], VIEWS[6]]);
   const { page, faults } = await open('#/dashboards');
-  const failing = `**/tiles/${dashboard.views[4]}`;
+  const failing = `**/tiles/${dashboard.views[1]}`;
   await page.route(failing, (route) => route.abort());
   await page.getByRole('link', { name: 'Partly' }).click();
   await shown(page.getByText('query-api does not respond.'));
@@ -252,10 +252,7 @@ test('a wall with all reports and a note fits a screen and a larger one, without
   });
   expect(response.status).toBe(200);
   const wall = await openWall({ key, path });
-  for (const [width, height] of [
-    [1920, 1080],
-    [3840, 2160],
-  ] as const) {
+  for (const [width, height] of looks<[number, number]>([[1920, 1080]], [[3840, 2160]])) {
     await wall.page.setViewportSize({ width, height });
     await shown(wall.page.getByRole('img', { name: 'Chart of Sign-ups' }).locator('canvas'));
     await shown(wall.page.getByText('Two'));
@@ -301,7 +298,7 @@ test('without the views of the workspace the numbers are there, without links', 
   expect(await page.locator('.tile a').count()).toBe(0);
 });
 
-test.each(['line', 'bar', 'stacked'])(
+test.each(looks(['bar'], ['line', 'stacked']))(
   'a chart of %s is saved as SVG that draws the same and has no script',
   async (form) => {
     const query = new URLSearchParams({ ...DAYS, groupBy: 'properties.plan', compare: 'previous', form });
@@ -348,7 +345,9 @@ test('axe-core finds nothing on a full dashboard and its wall, which fit a phone
     await one.setViewportSize({ width: 360, height: 800 });
     expect([name, await one.evaluate('document.documentElement.scrollWidth')]).toEqual([name, 360]);
   }
-  await wall.page.setViewportSize({ width: 1920, height: 1080 });
-  await takePictures(wall.page, 'wall-full', '-1920');
+  for (const [width, height] of looks<[number, number]>([], [[1920, 1080]])) {
+    await wall.page.setViewportSize({ width, height });
+    await expectAccessible(wall.page, 'wall-full', '-1920');
+  }
   expect([...faults, ...wall.faults]).toEqual([]);
 });

@@ -1,7 +1,7 @@
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser, Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
-import { expectAccessible, type Look, openSignedInConsole, tourOf } from '../kit/clients/console-page.ts';
+import { expectAccessible, type Look, looks, openSignedInConsole, tourOf } from '../kit/clients/console-page.ts';
 import { shown, tabTo } from '../kit/clients/pages.ts';
 import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import type { EventPage } from '../kit/records.ts';
@@ -210,7 +210,7 @@ test.each([
   const { page, faults } = await open(userHash('jane'), { zone });
   const timeline = page.getByRole('region', { name: 'Events', exact: true });
   await shown(timeline.getByText('All 5 events.'));
-  expect(await timeline.getByRole('heading', { level: 3 }).allTextContents()).toEqual(
+  await eventually(() => timeline.getByRole('heading', { level: 3 }).allTextContents()).toEqual(
     days.map((day) => expect.stringContaining(day)),
   );
   const sessions = (await timeline.locator('.session').allTextContents()).map((text) => text.replace('day, ', 'day '));
@@ -226,7 +226,7 @@ test('older events of a user are loaded on demand, and its events are searched b
   const { page, faults } = await open(userHash('busy'));
   const timeline = page.getByRole('region', { name: 'Events', exact: true });
   await shown(timeline.getByText('The newest 100 events.'));
-  expect(await timeline.locator('.session').allTextContents()).toEqual([
+  await eventually(() => timeline.locator('.session').allTextContents()).toEqual([
     expect.stringContaining('at least 100 events'),
   ]);
   // The keyboard goes through all events to get here.
@@ -234,7 +234,7 @@ test('older events of a user are loaded on demand, and its events are searched b
   await tabTo(page, timeline.getByRole('button', { name: 'Load older events' }));
   await page.keyboard.press('Enter');
   await shown(timeline.getByText('All 130 events.'));
-  expect(await timeline.locator('.session').allTextContents()).toEqual([
+  await eventually(() => timeline.locator('.session').allTextContents()).toEqual([
     expect.stringMatching(/: 130 events, 2.* hours$/),
   ]);
   await timeline.getByLabel('Event name contains').focus();
@@ -243,7 +243,7 @@ test('older events of a user are loaded on demand, and its events are searched b
   await shown(timeline.getByText('All 13 events.'));
   expect(addressOf(page)).toBe('#/users/busy?event[contains]=signed');
   // Between some of the events there are gaps that are none.
-  expect(await timeline.locator('.session').count()).toBe(0);
+  await eventually(() => timeline.locator('.session').count()).toBe(0);
   expect(faults).toEqual([]);
 });
 
@@ -252,7 +252,7 @@ test('an organization lists its users a page at a time', async () => {
   const users = page.getByRole('region', { name: 'Users', exact: true });
   const links = () => users.getByRole('link').allTextContents();
   await shown(users.getByText('Page 1'));
-  expect(await links()).toEqual(['busy', ...range(11).map((index) => `member-${String(index).padStart(2, '0')}`)]);
+  await eventually(links).toEqual(['busy', ...range(11).map((index) => `member-${String(index).padStart(2, '0')}`)]);
   await tabTo(page, users.getByRole('button', { name: 'Next users' }));
   await page.keyboard.press('Enter');
   await eventually(links).toEqual(range(12).map((index) => `member-${index + 11}`));
@@ -412,20 +412,29 @@ test('faults of the address of a user are all said', async () => {
   await eventually(() => alert.textContent()).toMatch(/nonsense.*startDate|startDate.*nonsense/s);
 });
 
-const WIDTHS = [1280, 390, 360] as const;
-const PAGES: Readonly<Record<string, { readonly hash: string; readonly shows: string }>> = {
+interface LookedAt {
+  readonly hash: string;
+  readonly shows: string;
+}
+
+const PAGES: Readonly<Record<string, LookedAt>> = {
   'event-beside': { hash: '#/events?event[contains]=img&show=FIRST', shows: '"pro"' },
-  user: { hash: userHash('jane'), shows: 'All 5 events.' },
-  'user-busy': { hash: userHash('busy'), shows: 'The newest 100 events.' },
   'user-recent': { hash: '#/users/recent', shows: '60 events in the last 30 days, of which today is not over.' },
   'user-hostile': { hash: userHash(HOSTILE), shows: 'All 2 events.' },
-  'user-unknown': { hash: '#/users/nobody', shows: 'There is no such user.' },
   organization: { hash: '#/organizations/crowd', shows: 'The newest 100 events.' },
   'users-list': { hash: '#/users', shows: 'member-00' },
   segments: { hash: '#/segments', shows: 'Organization: tier is gold, did not do “paid” within 14 days' },
   segment: { hash: '#/segments/of-the-tour', shows: 'Their events' },
+};
+
+/** Other states of these pages. */
+const OTHER_STATES: Readonly<Record<string, LookedAt>> = {
+  user: { hash: userHash('jane'), shows: 'All 5 events.' },
+  'user-busy': { hash: userHash('busy'), shows: 'The newest 100 events.' },
+  'user-unknown': { hash: '#/users/nobody', shows: 'There is no such user.' },
   'events-none': { hash: '#/events?userId=jane&startDate=2026-02-01', shows: 'The newest event is of' },
 };
+
 const tour = tourOf(() => ({ pipeline, browser }));
 
 /** What the tour shows, which no other test is to count. */
@@ -435,17 +444,19 @@ const SEGMENT = {
   behaviour: [{ did: 'paid', times: 0, days: 14 }],
 };
 
-test.each(Object.keys(PAGES))('axe-core finds nothing on %s, and nothing is cut off', async (name) => {
-  const { hash, shows } = PAGES[name] ?? { hash: '', shows: '' };
+const lookedAt = looks(Object.entries(PAGES), Object.entries(OTHER_STATES));
+
+test.each(lookedAt)('axe-core finds nothing on %s, and nothing is cut off', async (name, { hash, shows }) => {
   const { body } = await pipeline.get<EventPage>('/events?event[contains]=img');
   if (name.startsWith('segment')) expect((await send('PUT', '/segments/of-the-tour', SEGMENT)).status).toBe(200);
   const { page, faults } = await tour.show(hash.replace('FIRST', body.results[0]?.uuid ?? ''));
-  for (const width of WIDTHS) {
+  const accessible = looks([1280], [390, 360]);
+  for (const width of [1280, 390, 360]) {
     await page.setViewportSize({ width, height: 800 });
     await shown(page.getByText(shows).first());
     // A chart takes the new width a moment later.
     await eventually(() => page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
-    await expectAccessible(page, name, `-${width}`);
+    if (accessible.includes(width)) await expectAccessible(page, name, `-${width}`);
   }
   expect(faults).toEqual([]);
 });

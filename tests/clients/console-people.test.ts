@@ -70,7 +70,8 @@ test('lists, titles, members, events and the people of a funnel show names, whic
   await goTo(page, '#/settings');
   await page.getByRole('button', { name: 'Use the usual properties' }).click();
   await shown(page.getByText('It is the usual again.'));
-  expect(await name.inputValue()).toBe('name, fullName, full_name, firstName + lastName, first_name + last_name');
+  const usual = 'name, fullName, full_name, firstName + lastName, first_name + last_name';
+  await eventually(() => name.inputValue()).toBe(usual);
   expect(faults).toEqual([]);
 });
 

@@ -269,20 +269,18 @@ test('a dashboard that does not exist says so', async () => {
   await shown(page.getByText('The workspace has no such dashboard.'));
 });
 
-test('axe-core finds nothing on views, dashboards and links, which fit a phone', async () => {
+// tests/clients/console-dashboards.test.ts looks at a dashboard with all reports, and at its wall.
+test('axe-core finds nothing on the lists of views and dashboards and on a dashboard that is edited, which fit a phone', async () => {
   const reports = [
     ['Payments this week', 'series', { event: 'paid', range: '7d', form: 'number', compare: 'previous' }],
-    ['Events by name', 'series', { groupBy: 'event', range: '30d' }],
-    ['From sign-up to payment', 'funnel', { steps: 'signed_up,paid' }],
-    ['Who comes back', 'retention', { range: '7d' }],
     [STRANGE, 'values', { property: 'properties.plan' }],
   ] as const;
   const tiles: { view: string; width: number }[] = [];
   for (const [name, report, parameters] of reports) {
     const { id } = await create('views', { name, report, parameters });
-    tiles.push({ view: id, width: tiles.length === 1 ? 2 : 1 });
+    tiles.push({ view: id, width: 1 });
   }
-  const { id } = await create('dashboards', { name: 'Looked at', tiles });
+  await create('dashboards', { name: 'Looked at', tiles });
   const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/views');
   const look = async (name: string) => {
     await expectAccessible(page, name);
@@ -302,18 +300,9 @@ test('axe-core finds nothing on views, dashboards and links, which fit a phone',
   await shown(page.getByRole('link', { name: 'Looked at' }));
   await look('dashboards');
   await page.getByRole('link', { name: 'Looked at' }).click();
-  await shown(page.getByRole('img', { name: 'Chart of Events by name' }));
-  await shown(page.getByRole('region', { name: 'Steps of From sign-up to payment' }));
   await shown(page.getByRole('rowheader', { name: 'pro' }));
-  await look('dashboard');
   await page.getByRole('button', { name: 'Edit' }).click();
   await shown(page.getByText('Read-only links'));
   await look('dashboard-edit');
-  const { key } = await create(`dashboards/${id}/links`, { name: 'Screen' });
-  const { url } = pipeline.services['query-api'];
-  const wall = await openWall(`${url}/console/#/dashboards/${id}?key=${key}`);
-  await wall.page.setViewportSize({ width: 1920, height: 1080 });
-  await shown(wall.page.getByRole('rowheader', { name: 'pro' }));
-  await expectAccessible(wall.page, 'wall');
-  expect([...faults, ...wall.faults]).toEqual([]);
+  expect(faults).toEqual([]);
 });

@@ -1,5 +1,6 @@
 import { Receiver } from '@sluice/query-api/testing/webhooks';
 import { eventually } from '@sluice/shared/testing/eventually';
+import { until } from '@sluice/shared/testing/until';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectAccessible, openSignedInConsole } from '../kit/clients/console-page.ts';
@@ -21,6 +22,7 @@ afterAll(() => stack.disposeAsync());
 test('webhooks are listed, and one is tested, paused and resumed by keyboard', async () => {
   const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/webhooks');
   await shown(page.getByText('There are no webhooks.'));
+  await page.clock.install();
   const response = await fetch(`${pipeline.services['query-api'].url}/webhooks`, {
     method: 'POST',
     headers: { authorization: `Bearer ${pipeline.key}`, 'content-type': 'application/json' },
@@ -37,7 +39,12 @@ test('webhooks are listed, and one is tested, paused and resumed by keyboard', a
   await tabTo(page, page.getByRole('button', { name: 'Send a test' }));
   await page.keyboard.press('Enter');
   await shown(page.getByText('The receiver responded 204'));
-  await shown(page.getByRole('table', { name: /last attempts/ }).getByRole('cell', { name: 'test', exact: true }));
+  const attempt = page.getByRole('table', { name: /last attempts/ }).getByRole('cell', { name: 'test', exact: true });
+  await until('the attempt to be listed', async () => {
+    // The page reads again this often.
+    await page.clock.fastForward(5_000);
+    return await attempt.isVisible();
+  });
 
   await tabTo(page, page.getByRole('button', { name: 'Pause' }));
   await page.keyboard.press('Enter');

@@ -4,7 +4,7 @@ import { POSTHOG_CLIENTS, posthogKeyOf } from '../kit/clients/posthog/clients.ts
 import { expectHalvesStored, expectPosthogLiveStored } from '../kit/clients/posthog/live.ts';
 import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
-// The newest version of each client but those of Java; tests/night/clients.test.ts runs all.
+// The newest version of each client but those of Java, with its usual options; tests/night/clients.test.ts runs all.
 
 const NEWEST = newestOf(exceptOn(['java', 'go'], POSTHOG_CLIENTS));
 

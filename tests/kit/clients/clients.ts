@@ -186,8 +186,13 @@ export function exceptOn<Client extends { readonly runsIn: { readonly platform: 
   return clients.filter(({ runsIn }) => !platforms.includes(runsIn.platform));
 }
 
-/** Returns the last of each family: of the names that differ in their version alone. The versions are in their order. */
+/**
+ * Returns the last of each family with its usual options: of the names that differ in their version alone, and end with it. The
+ * versions are in their order.
+ */
 export function newestOf<Client extends { readonly name: string }>(clients: readonly Client[]): readonly Client[] {
-  const newest = Map.groupBy(clients, ({ name }) => name.replace(/-\d+\.\d+\.\d+/, ''));
+  const version = /-\d+\.\d+\.\d+$/;
+  const usual = clients.filter(({ name }) => version.test(name));
+  const newest = Map.groupBy(usual, ({ name }) => name.replace(version, ''));
   return [...newest.values()].flatMap((family) => family.slice(-1));
 }

@@ -5,6 +5,20 @@ import { shown, takePicture, violationsOf } from './pages.ts';
 
 export const SCHEMES = ['light', 'dark'] as const;
 
+type Scheme = (typeof SCHEMES)[number];
+
+let looksInEachWay = false;
+
+/** Makes {@link looks} return all from now on, in this process. */
+export function lookInEachWay(): void {
+  looksInEachWay = true;
+}
+
+/** Returns the pages that this run looks at, or the ways in which it does: in the build the first ones, at night all. */
+export function looks<Way>(inBuild: readonly Way[], atNight: readonly Way[]): readonly Way[] {
+  return looksInEachWay ? [...inBuild, ...atNight] : inBuild;
+}
+
 /** The rules of axe-core that look at colors, but for the one that it leaves out by default. */
 const RULES_OF_COLORS = ['color-contrast', 'link-in-text-block'];
 
@@ -22,7 +36,7 @@ export interface Opened {
 }
 
 export interface Look {
-  readonly scheme?: (typeof SCHEMES)[number];
+  readonly scheme?: Scheme;
   /** The time zone of the browser. Default: Berlin. */
   readonly zone?: string;
 }
@@ -43,15 +57,15 @@ export async function openSignedInConsole(served: Served, hash?: string, look?: 
 }
 
 /**
- * Expects that axe-core finds nothing on a page in the colors of either scheme, and keeps a picture of each.
+ * Expects that axe-core finds nothing on a page, at night in the colors of either scheme, and keeps a picture of each.
  *
  * @param name of the picture, which the scheme and the suffix follow
  */
 export async function expectAccessible(page: Page, name: string, suffix = ''): Promise<void> {
-  for (const colorScheme of SCHEMES) {
+  for (const colorScheme of looks<Scheme>(['light'], ['dark'])) {
     await page.emulateMedia({ colorScheme });
     // Nothing but colors depends on the scheme.
-    const found = await violationsOf(page, colorScheme === SCHEMES[0] ? undefined : RULES_OF_COLORS);
+    const found = await violationsOf(page, colorScheme === 'light' ? undefined : RULES_OF_COLORS);
     expect([name, colorScheme, found]).toEqual([name, colorScheme, []]);
     await takePicture(page, `${name}-${colorScheme}${suffix}`);
   }
@@ -97,7 +111,7 @@ export function tourOf(serve: () => Served, look: Look = {}): Tour {
     async show(hash) {
       tour ??= start();
       const { opened, faults, show } = await tour;
-      // This page asks nothing of query-api, and shows nothing that others show.
+      // This page shows nothing that others show.
       await show('#/settings');
       await shown(opened.page.getByRole('heading', { level: 1, name: 'Settings' }));
       faults.length = 0;

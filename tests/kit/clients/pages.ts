@@ -1,8 +1,8 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { TooLate, until } from '@sluice/shared/testing/until';
-import { errors, type Locator, type Page } from 'playwright-core';
+import { eventually } from '@sluice/shared/testing/eventually';
+import type { Locator, Page } from 'playwright-core';
 
 /** Without a value, which would be sent here. */
 const AXE = `${await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')};undefined`;
@@ -12,21 +12,12 @@ const PICTURES = process.env['SLUICE_CONSOLE_PICTURES'];
 
 /**
  * Waits until one element matches, and is visible. The page that is left may have several that match, so these are waited for,
- * too.
+ * too. Playwright's own wait looks only twice a second, after the first moments.
  *
  * @throws {TooLate} when it is not in time
  */
 export async function shown(element: Locator): Promise<void> {
-  await until(`one element: ${element}`, async () => {
-    try {
-      await element.waitFor();
-      return true;
-    } catch (error) {
-      if (error instanceof errors.TimeoutError) throw new TooLate(error.message, { cause: error });
-      if ((error as Error).message.includes('strict mode violation')) return false;
-      throw error;
-    }
-  });
+  await eventually(() => element.isVisible(), { message: `one element: ${element}` }).toBe(true);
 }
 
 /** Presses Tab until an element has the focus. */
