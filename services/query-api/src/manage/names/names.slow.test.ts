@@ -88,6 +88,20 @@ test('names and e-mail addresses are those of the usual properties, or of those 
   expect((await get('/names?users=u1', 'a')).users).toEqual([{ id: 'u1', name: 'Ann Lee', email: 'ann@example.com' }]);
 });
 
+test('of changes at once one counts, and a change counts also when the one before was dated by a clock that was ahead', async () => {
+  const namings = ['one', 'two', 'three', 'four'].map((name) => ({ users: { name: [[name]], email: [] } }));
+  const shown = async () => (await query.get('/names/properties', 'g')).body;
+  const responses = await Promise.all(namings.map((naming) => put(naming, 'g')));
+  expect(responses.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+  expect(namings.map(({ users }) => users)).toContainEqual(((await shown()) as unknown as { users: unknown }).users);
+  const [first, second] = namings;
+  const dated = { kind: 'naming', workspace_id: 'g', id: '00000000-0000-4000-8000-000000000000', is_deleted: false };
+  const later = { created_at: Date.now(), changed_at: (Date.now() + 3_600_000) * 1_000 };
+  await query.insert('console_documents', [{ ...dated, ...later, content: JSON.stringify(first) }]);
+  expect((await put(second ?? {}, 'g')).status).toBe(200);
+  expect(await shown()).toMatchObject(second ?? {});
+});
+
 test('a search finds identifiers by their beginning, and names and addresses by words in any case', async () => {
   await know('c', 'user', {
     'u-1': { name: 'Zoë "Z" Ångström', email: 'zoe@Example.com' },

@@ -20,8 +20,9 @@ export class Namings {
     return stored?.content ?? NAMING;
   }
 
-  /** Stores the naming of a workspace in place of the one before. */
+  /** Stores the naming of a workspace in place of the one before, whatever the clock was that dated that. */
   async put(workspace: string, naming: Naming): Promise<void> {
-    await orStoreAway(this.#documents.save(workspace, ID, naming, Date.now()));
+    const changed = await orStoreAway(this.#documents.change(workspace, ID, async () => naming));
+    if (!changed) await orStoreAway(this.#documents.save(workspace, ID, naming, Date.now()));
   }
 }
