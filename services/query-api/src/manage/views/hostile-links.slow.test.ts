@@ -173,3 +173,11 @@ test('a link that was revoked while ClickHouse took its time to find it is refus
   await found;
   expect(await keys.find(key)).toBeUndefined();
 });
+
+test('what another instance creates and revokes holds here too, after seconds', async () => {
+  const { dashboard, key, link } = await shareDashboard(query, 'g');
+  const keys = new LinkKeys(new ConsoleDocuments<Link>(query.clickHouse, 'link'));
+  await eventually(() => keys.find(key)).toMatchObject({ workspace: 'g', dashboard: dashboard.split('/')[2] });
+  await send(query, 'DELETE', link, undefined, 'admin-g');
+  await eventually(() => keys.find(key)).toBeUndefined();
+});
