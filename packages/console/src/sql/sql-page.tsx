@@ -104,9 +104,13 @@ function Result({ sql, view }: ResultProps) {
   return (
     <>
       <LoadState loaded={loaded} status={data && summaryOf(data)} />
-      {data && <SaveView report="sql" parameters={{ sql }} id={view} />}
+      {data && (
+        <div class="bar">
+          <SaveView report="sql" parameters={{ sql }} id={view} />
+          {data.rows.length > 0 && <Download sql={sql} />}
+        </div>
+      )}
       {data && <SqlDrawing {...data} />}
-      {data && data.rows.length > 0 && <Download sql={sql} />}
       {data && data.rows.length > 0 && <ResultTable {...data} />}
     </>
   );

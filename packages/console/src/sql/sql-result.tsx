@@ -32,7 +32,7 @@ function Bars({ number, bars }: BarChart) {
   const most = Math.max(...bars.map(({ value }) => value)) || 1;
   return (
     <Scrollable label="Chart of the result">
-      <table class="bars">
+      <table class="result-bars">
         <caption>{number}</caption>
         <tbody>
           {bars.map(({ label, value, shown }, index) => (
