@@ -79,6 +79,7 @@ const openSignedIn = (hash?: string, look?: Look) => openSignedInConsole({ pipel
 
 test('a wrong key is refused; a right one is kept for the tab, and gone after signing out', async () => {
   const { page, context, faults } = await open('#/events');
+  await shown(page.getByLabel('API key'));
   expect(await violationsOf(page)).toEqual([]);
   await takePicture(page, 'sign-in-light');
   await page.getByLabel('API key').fill('wrong');
