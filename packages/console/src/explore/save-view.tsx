@@ -10,6 +10,7 @@ import {
   type View,
 } from '../base/base.ts';
 import { NameForm, Problem, useLoad } from '../parts/parts.ts';
+import { pageOfReport } from './view-address.ts';
 
 interface SaveViewProps {
   readonly report: View['report'];
@@ -42,6 +43,7 @@ export function SaveView({ report, parameters, id }: SaveViewProps) {
         <UpdateButton
           key={id}
           id={id}
+          report={report}
           onUpdate={(name) =>
             save(name, async () => {
               await sendJson(`views/${encodeURIComponent(id)}`, 'PATCH', content);
@@ -139,18 +141,22 @@ function DashboardChoice({ value, onChange }: DashboardChoiceProps) {
   );
 }
 
-interface UpdateButtonProps {
+interface UpdateButtonProps extends Pick<SaveViewProps, 'report'> {
   readonly id: string;
   readonly onUpdate: (name: string) => Promise<void>;
 }
 
-/** A button that changes the view that the address names. Nothing is shown when that view was deleted meanwhile. */
-function UpdateButton({ id, onUpdate }: UpdateButtonProps) {
+/**
+ * A button that changes the view that the address names. Nothing is shown when that view was deleted meanwhile, or is of another page: a
+ * statement does not become a chart, nor the other way round.
+ */
+function UpdateButton({ id, report, onUpdate }: UpdateButtonProps) {
   const { data, error } = useLoad(id, (signal) => getJson<View>(`views/${encodeURIComponent(id)}`, signal));
   if (error instanceof ApiError && error.status === 404) return null;
   if (error) return <Problem error={error} />;
   return (
-    data && (
+    data &&
+    pageOfReport(data.report) === pageOfReport(report) && (
       <button type="button" onClick={() => void onUpdate(data.name)}>
         Update “<bdi>{data.name}</bdi>”
       </button>

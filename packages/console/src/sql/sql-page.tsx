@@ -76,7 +76,9 @@ export function SqlPage({ params }: { readonly params: URLSearchParams }) {
               <span class="muted">or press Ctrl and Enter</span>
             </div>
           </form>
-          {run.sql !== '' && run.sql === sql && <Result key={run.count} sql={sql} view={view} />}
+          {run.sql !== '' && run.sql === sql && (
+            <Result key={run.count} sql={sql} view={view} isTyped={typed === sql} />
+          )}
         </div>
         <SqlHelp properties={properties} onInsert={insert} />
       </div>
@@ -96,9 +98,11 @@ interface ResultProps {
   readonly sql: string;
   /** The id of the view that the address names. */
   readonly view: string | null;
+  /** Whether the box still has the statement that ran. */
+  readonly isTyped: boolean;
 }
 
-function Result({ sql, view }: ResultProps) {
+function Result({ sql, view, isTyped }: ResultProps) {
   const loaded = useLoad<Rows>(sql, async (signal) => readRows(await runStatement(sql, 'ndjson', signal)));
   const { data } = loaded;
   return (
@@ -106,7 +110,7 @@ function Result({ sql, view }: ResultProps) {
       <LoadState loaded={loaded} status={data && summaryOf(data)} />
       {data && (
         <div class="bar">
-          <SaveView report="sql" parameters={{ sql }} id={view} />
+          {isTyped && <SaveView report="sql" parameters={{ sql }} id={view} />}
           {data.rows.length > 0 && <Download sql={sql} />}
         </div>
       )}

@@ -1,4 +1,4 @@
-import { formatExact, isNumber } from '../base/base.ts';
+import { formatCount, formatExact, isNumber } from '../base/base.ts';
 import { SeriesChart, SeriesTable } from '../charts/charts.ts';
 import { beginningOf, Scrollable } from '../parts/parts.ts';
 import type { Rows } from './rows.ts';
@@ -11,7 +11,14 @@ export function SqlTile(result: Rows) {
   const only = rows.length === 1 && columns.length === 1 ? rows[0]?.[column] : undefined;
   if (isNumber(only)) return <p class="figure">{textOf(only)}</p>;
   if (rows.length === 0) return <p class="muted">No rows.</p>;
-  return chartOf(result) ? <SqlDrawing {...result} /> : <ResultTable {...result} />;
+  // A part of a chart would look like the whole.
+  if (result.isWhole && chartOf(result)) return <SqlDrawing {...result} />;
+  return (
+    <>
+      {!result.isWhole && <p class="muted">The first {formatCount(rows.length, 'row')}.</p>}
+      <ResultTable {...result} />
+    </>
+  );
 }
 
 /** Draws a result that is a chart; nothing for any other one. */

@@ -99,9 +99,16 @@ export function Tile({ dashboard, tile, read, range, params, isStored = true, ch
       ) : !isStored ? (
         <p class="muted">Saving …</p>
       ) : report === 'sql' ? (
-        <LoadedTile {...{ dashboard, view, read, range }} parse={readRows} draw={(rows) => <SqlTile {...rows} />} />
+        // Its range is that of the statement.
+        <LoadedTile
+          key={report}
+          {...{ dashboard, view, read, range: '' }}
+          parse={readRows}
+          draw={(rows) => <SqlTile {...rows} />}
+        />
       ) : (
         <LoadedTile
+          key={report}
           {...{ dashboard, view, read, range }}
           parse={reportOf}
           draw={(response) => <TileReport {...{ report, form, title, params, response }} />}

@@ -33,7 +33,7 @@ export function Tiles({ dashboard, tiles, stored, views, isEdited, range, onChan
   const keys = keysOf(tiles);
   const paramsOf = ({ view }: TileOf) => {
     const found = views.find(({ id }) => id === view);
-    return found && inRange(paramsOfView(found), range);
+    return found && inRange(paramsOfView(found), found.report === 'sql' ? '' : range);
   };
   const move = (from: number, to: number) => {
     const tile = tiles[from];

@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import { z } from 'zod';
 import type { QueryConfig } from '../config.ts';
 import { acceptJson, BODY_CODES, type CommonDescription } from '../http/http.ts';
-import { contextOf, type RequestOfQueries, untilStoreAnswers, whileConnected } from '../store/store.ts';
+import { contextOf, untilStoreAnswers, whileConnected } from '../store/store.ts';
 import { parseSqlRequest, SQL_FORMATS, type SqlFormatName, type SqlRequest, sqlRequestSchema } from './sql-request.ts';
 import type { SqlContext, SqlRunner } from './sql-runner.ts';
 
@@ -18,21 +18,12 @@ export function registerSql(app: FastifyInstance, runner: SqlRunner): void {
     bodyLimit: SQL_BODY_BYTES_MAX,
     config: { scope: 'sql', admission: 'queries', describe: describeSql },
   } as const;
-  app.post('/queries', options, (request, reply) =>
-    respondToSql(runner, parseSqlRequest(request.body), request, reply),
-  );
-}
-
-/** Responds with the result of a statement, as long as the client is connected. It throws as {@link SqlRunner.bytes} does. */
-export async function respondToSql(
-  runner: SqlRunner,
-  parsed: SqlRequest,
-  request: RequestOfQueries,
-  reply: FastifyReply,
-): Promise<FastifyReply> {
-  return await whileConnected(reply, (signal) => {
-    const context = { ...contextOf(request), signal };
-    return untilStoreAnswers(request.store, () => respond(runner, parsed, context, reply));
+  app.post('/queries', options, async (request, reply) => {
+    const parsed = parseSqlRequest(request.body);
+    return await whileConnected(reply, (signal) => {
+      const context = { ...contextOf(request), signal };
+      return untilStoreAnswers(request.store, () => respond(runner, parsed, context, reply));
+    });
   });
 }
 

@@ -1,5 +1,5 @@
 // SQL of clients: what a statement may do, and how it runs.
 
 export { parseSqlRequest, SQL_FORMATS, type SqlRequest } from './sql-request.ts';
-export { registerSql, respondToSql } from './sql-route.ts';
-export { SqlRunner } from './sql-runner.ts';
+export { registerSql } from './sql-route.ts';
+export { type SqlContext, SqlRunner } from './sql-runner.ts';

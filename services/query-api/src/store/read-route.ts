@@ -27,7 +27,7 @@ export interface RequestContext extends QueryContext {
   readonly memory: Reservation;
 }
 
-export type RequestOfQueries = Pick<FastifyRequest, 'workspace' | 'id' | 'store' | 'memory' | 'span'>;
+type RequestOfQueries = Pick<FastifyRequest, 'workspace' | 'id' | 'store' | 'memory' | 'span'>;
 
 /** Returns what the queries of a request belong to. Without a signal they go on when its client has gone. */
 export function contextOf({ workspace, id, store, memory, span }: RequestOfQueries) {

@@ -56,7 +56,6 @@ export {
   type ReadDependencies,
   type ReadRoute,
   type RequestContext,
-  type RequestOfQueries,
   registerQueryRead,
   registerRead,
   respondToRead,

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { anEvent, startQuery } from '../../testing/query-service.ts';
 import { type SqlService, startSql } from '../../testing/sql-service.ts';
 import { send } from '../../testing/views.ts';
+import { TILE_SQL_BYTES_MAX } from './stored-reports.ts';
 import { VIEW_SQL_CHARACTERS_MAX } from './view.ts';
 
 /** A key that may query and send SQL. */
@@ -110,6 +111,26 @@ test('a long statement is saved; one that is refused says so where it is shown',
     const { status, body } = await send(service, 'GET', tile);
     expect([sql, status, body.code]).toEqual([sql, 400, 'invalid_sql']);
   }
+});
+
+test('who has a link reads neither the statement nor values of rows in what a tile is refused with', async () => {
+  const { path, tile } = await saveTile('SELECT toInt32(event) AS number FROM events');
+  const { key } = (await send(service, 'POST', `${path}/links`, { name: 'Screen' }, 'admin-a')).body;
+  const { status, body } = await send(service, 'GET', tile, undefined, key);
+  expect([status, body.code]).toEqual([400, 'invalid_sql']);
+  expect(JSON.stringify(body)).not.toMatch(/toInt32|number|paid|tried/);
+});
+
+test('a tile is read whole before it is sent, of at most a mebibyte, also by HEAD', async () => {
+  /** Its rows are 1,024 of 1,024 bytes, but some of one more. */
+  const ofBytes = async (longer: number) =>
+    (await saveTile(`SELECT repeat('x', 1015 + (number < ${longer})) AS x FROM numbers(1024)`)).tile;
+  const largest = await ofBytes(0);
+  const response = await service.app.inject({ url: largest, headers: { authorization: 'Bearer a' } });
+  expect([response.statusCode, response.rawPayload.length]).toEqual([200, TILE_SQL_BYTES_MAX]);
+  expect((await send(service, 'HEAD', largest)).status).toBe(200);
+  const { status, body } = await send(service, 'GET', await ofBytes(1));
+  expect([status, body.code]).toEqual([400, 'query_too_expensive']);
 });
 
 test('where SQL is off, a tile of SQL says so', async () => {

@@ -37,10 +37,9 @@ const HOUR_MS = 3_600_000;
 
 /**
  * Returns the query of a view's report at a time, with the errors of the parameters that only the console knows. SQL has none of
- * them. A range ends
- * now and begins with a whole day or month, or some hours ago; a date alone is a day of the time zone; and the
- * interval of a series or of cohorts follows from its range unless the view has one. In `packages/console/src`,
- * `base/dates.ts`, `charts/series.ts` and `explore/reports.ts` do the same for pages: `@sluice/shared/testing/report-ranges` has examples for both.
+ * them. A range ends now and begins with a whole day or month, or some hours ago; a date alone is a day of the time zone; and the
+ * interval of a series or of cohorts follows from its range unless the view has one. In `packages/console/src`, `base/dates.ts`,
+ * `charts/series.ts` and `explore/reports.ts` do the same for pages: `@sluice/shared/testing/report-ranges` has examples for both.
  */
 export function viewQuery(
   { report, parameters }: Pick<View, 'report' | 'parameters'>,

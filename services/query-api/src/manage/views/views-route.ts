@@ -3,7 +3,7 @@ import { type InputError, invalidRequest, Problem } from '@sluice/shared/http/pr
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { KeyRing } from '@sluice/shared/keys/key-ring';
 import { hashKey } from '@sluice/shared/keys/keys-file';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { acceptJson, BODY_CODES, described, describer, jsonBody, jsonResponse, once } from '../../http/http.ts';
 import {
@@ -15,21 +15,13 @@ import {
   refuseParameters,
   wholeListParameters,
 } from '../../records/records.ts';
-import {
-  funnelRead,
-  funnelSchema,
-  retentionRead,
-  retentionSchema,
-  seriesRead,
-  seriesSchema,
-  valuesRead,
-  valuesSchema,
-} from '../../reports/reports.ts';
-import { parseSqlRequest, respondToSql, SQL_FORMATS, type SqlRequest, type SqlRunner } from '../../sql/sql.ts';
-import { type Admission, type QueryRead, type ReadDependencies, respondToRead } from '../../store/store.ts';
+import { funnelSchema, retentionSchema, seriesSchema, valuesSchema } from '../../reports/reports.ts';
+import { SQL_FORMATS, type SqlRunner } from '../../sql/sql.ts';
+import type { Admission, ReadDependencies } from '../../store/store.ts';
 import type { StoredDocument, ViewHead } from './console-documents.ts';
 import { changed, recordOf } from './document-operations.ts';
 import { generateLinkKey } from './link-keys.ts';
+import { type StoredReports, storedReports } from './stored-reports.ts';
 import {
   DASHBOARDS_MAX,
   type Dashboard,
@@ -40,7 +32,6 @@ import {
   newLinkSchema,
   newViewSchema,
   REPORTS,
-  type Report,
   TILES_MAX,
   VIEW_BODY_BYTES_MAX,
   VIEWS_MAX,
@@ -90,13 +81,11 @@ export function registerViews(app: FastifyInstance, deps: ViewsDependencies, vie
   registerLinks(app, stored);
 }
 
-type Reports = Readonly<Record<Report, StoredReport>>;
-
 const options = { bodyLimit: VIEW_BODY_BYTES_MAX, config: { admission: DOCUMENT } };
 const listOptions = { ...options, config: { admission: LIST } };
 
-function registerSavedViews(app: FastifyInstance, stored: Stored, reports: Reports, keys: KeyRing): void {
-  // Whoever reads the view or its tiles runs it, also by a link.
+function registerSavedViews(app: FastifyInstance, stored: Stored, reports: StoredReports, keys: KeyRing): void {
+  // Whoever reads a tile runs its statement, also by a link.
   const requireAllowed = async (request: FastifyRequest, view: View) => {
     if (view.report === 'sql') authenticate(request, keys, 'sql');
     await requireReport(view, async (query) =>
@@ -181,7 +170,7 @@ function registerDashboards(app: FastifyInstance, stored: Stored): void {
   });
 }
 
-function registerTiles(app: FastifyInstance, stored: Stored, reports: Reports): void {
+function registerTiles(app: FastifyInstance, stored: Stored, reports: StoredReports): void {
   const path = '/dashboards/:id/tiles/:view';
   const config = { forLinks: true, admission: DOCUMENT, describe: describeTile };
   app.get<Parts>(path, { ...options, config }, async (request, reply) => {
@@ -424,7 +413,7 @@ const DASHBOARD = describeDocuments({
 });
 
 const describeTile = describing('getTile', 'The numbers of a tile', () => ({
-  description: `The report that the view stores, with its range as it is now, or with another one; of a view of SQL the rows as NDJSON, for the range of the statement. The key of a link may read this and \`GET /dashboards/{id}\`, of its dashboard, and nothing else. A dashboard has at most ${TILES_MAX} tiles.`,
+  description: `The report that the view stores, with its range as it is now, or with another one; of a view of SQL the rows as NDJSON, for the range of the statement, of at most a mebibyte. The key of a link may read this and \`GET /dashboards/{id}\`, of its dashboard, and nothing else. A dashboard has at most ${TILES_MAX} tiles.`,
   requestParams: { ...pathOf('id', 'view'), query: z.object(tileParameters) },
   responses: {
     200: {
@@ -463,48 +452,3 @@ const describeRevocation = describing('deleteDashboardLink', 'Revoke a link', ()
   responses: gone,
   codes: ['not_found'],
 }));
-
-/** A report whose query is stored. */
-interface StoredReport {
-  /** @throws {Problem} `invalid_request`, naming every error */
-  readonly parse: (query: QueryParameters) => void;
-  /** Responds as the route of the report does. */
-  readonly respond: (
-    query: QueryParameters,
-    request: Parameters<typeof respondToRead>[2],
-    reply: FastifyReply,
-  ) => Promise<FastifyReply>;
-}
-
-/** Returns the reports that views can be of. */
-function storedReports(deps: ViewsDependencies): Reports {
-  return {
-    series: stored(seriesRead(deps)),
-    funnel: stored(funnelRead(deps)),
-    retention: stored(retentionRead(deps)),
-    values: stored(valuesRead(deps)),
-    sql: storedSql(deps.sqlRunner),
-  };
-}
-
-/** A statement. Its rows are sent as NDJSON, which a page reads as far as it shows them. */
-function storedSql(runner: SqlRunner): StoredReport {
-  return {
-    parse: (query) => void sqlOf(query),
-    respond: (query, request, reply) => respondToSql(runner, sqlOf(query), request, reply),
-  };
-}
-
-/** @throws {Problem} `invalid_request`, naming every error */
-function sqlOf(query: QueryParameters): SqlRequest {
-  const { sql, ...others } = query;
-  refuseErrors(Object.keys(others).map((path) => ({ path, code: 'invalid', message: 'is no parameter of SQL' })));
-  return parseSqlRequest({ sql: sql?.[0], format: 'ndjson' });
-}
-
-function stored<Request>(read: QueryRead<Request>): StoredReport {
-  return {
-    parse: (query) => void read.parse(query),
-    respond: (query, request, reply) => respondToRead(read, read.parse(query), request, reply),
-  };
-}
