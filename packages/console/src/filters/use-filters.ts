@@ -44,7 +44,10 @@ export function useFilters({ form, params, names, missingOf, onApply }: FiltersO
   };
   useEffect(() => {
     if (!missingOf) return undefined;
+    // Effects end a moment after the form has what another address says: these changes are of the one before.
+    const before = applied.current;
     const tryIt = () => {
+      if (applied.current !== before) return;
       // Whoever chooses from a menu has typed the beginning of what they mean.
       if (form.current?.querySelector('[data-choosing]')) timer = setTimeout(tryIt, PAUSE_MS);
       else apply();
