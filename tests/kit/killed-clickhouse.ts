@@ -1,7 +1,7 @@
 import type { LocalClickHouse } from '@sluice/local-stack/clickhouse';
 import { until } from '@sluice/shared/testing/until';
 import { batchOf, changeRow, createTestStore, eventRow, NOON, type TestStore } from '@sluice/writer/testing/store';
-import { expect } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { ownClickHouse } from './engines.ts';
 import { type Moment, startStatementProxy } from './statement-proxy.ts';
 import { killAtCall } from './strace.ts';
@@ -72,7 +72,7 @@ export interface Kill {
 }
 
 /** A ClickHouse that is killed while a batch is stored. */
-export class KilledClickHouse implements AsyncDisposable {
+class KilledClickHouse implements AsyncDisposable {
   readonly #clickhouse: LocalClickHouse;
   readonly #db: TestStore;
   readonly #proxyUrl: string;
@@ -139,4 +139,22 @@ export class KilledClickHouse implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#owned.disposeAsync();
   }
+}
+
+/** Has a test for each of these, all of one ClickHouse. */
+export function testKills(kills: readonly Kill[]): void {
+  let clickhouse: KilledClickHouse;
+
+  beforeAll(async () => {
+    clickhouse = await KilledClickHouse.start();
+  });
+  afterEach(() => clickhouse?.repair());
+  afterAll(() => clickhouse?.[Symbol.asyncDispose]());
+
+  test.each(kills)(
+    'killed in $statement, in system call $nth, when $months months are stored: the batch is stored once',
+    async (kill) => {
+      await clickhouse.expectStoredOnce(kill);
+    },
+  );
 }

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import type { ClientRequest, IncomingMessage } from 'node:http';
+import type { ClientRequest } from 'node:http';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, afterEach, beforeAll, expect, inject, test, vi } from 'vitest';
 import type { ClickHouseReader } from './store/clickhouse-reader.ts';
@@ -10,6 +9,8 @@ import {
   metric,
   openRequest,
   queriesRunning,
+  readBeginning,
+  responseTo,
   SLOW_EVENTS,
   SLOW_FILTER,
   slowly,
@@ -62,20 +63,6 @@ function start(service: QueryService, path: string, workspace?: string, encoding
   const request = openRequest(service, path, workspace, encoding);
   requests.push(request);
   return request;
-}
-
-async function responseTo(request: ClientRequest): Promise<IncomingMessage> {
-  const [response] = await once(request, 'response');
-  response.on('error', () => undefined);
-  return response;
-}
-
-/** Reads the beginning of a response, and no more of it. */
-async function readBeginning(request: ClientRequest): Promise<IncomingMessage> {
-  const response = await responseTo(request);
-  await once(response, 'readable');
-  expect(response.read(1_024)).toHaveLength(1_024);
-  return response;
 }
 
 async function expectRunning(service: QueryService, count: number): Promise<void> {

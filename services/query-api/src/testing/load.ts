@@ -1,5 +1,7 @@
-import { type ClientRequest, get } from 'node:http';
+import { once } from 'node:events';
+import { type ClientRequest, get, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { expect } from 'vitest';
 import type { ClickHouseReader, ReadRequest } from '../store/clickhouse-reader.ts';
 import type { QueryService } from './query-service.ts';
 
@@ -87,4 +89,19 @@ export function openRequest(
   const headers = { authorization: `Bearer ${workspace}`, 'accept-encoding': encoding };
   const request = get(`http://127.0.0.1:${port}${path}`, { agent: false, headers });
   return request.on('error', () => undefined);
+}
+
+/** Waits for the beginning of a response. That it breaks off later is no error of its test. */
+export async function responseTo(request: ClientRequest): Promise<IncomingMessage> {
+  const [response] = await once(request, 'response');
+  response.on('error', () => undefined);
+  return response;
+}
+
+/** Reads the beginning of a response, and no more of it. */
+export async function readBeginning(request: ClientRequest): Promise<IncomingMessage> {
+  const response = await responseTo(request);
+  await once(response, 'readable');
+  expect(response.read(1_024)).toHaveLength(1_024);
+  return response;
 }

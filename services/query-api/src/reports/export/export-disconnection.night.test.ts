@@ -3,7 +3,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, afterEach, beforeAll, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { stopTimers } from '../../testing/gate.ts';
-import { metric, openRequest, queriesRunning } from '../../testing/load.ts';
+import { metric, openRequest, queriesRunning, readBeginning, responseTo } from '../../testing/load.ts';
 import { type QueryService, startQuery } from '../../testing/query-service.ts';
 
 /** 100 MB, also when compressed more than all buffers between ClickHouse and a client that does not read. */
@@ -45,17 +45,9 @@ function start(path = EXPORT, workspace = 'a', encoding?: string): ClientRequest
   return request;
 }
 
-async function responseTo(request: ClientRequest): Promise<IncomingMessage> {
-  const [response] = await once(request, 'response');
-  response.on('error', () => undefined);
-  return response;
-}
-
 /** Starts an export, reads its beginning, and no more of it. */
 async function startExport(encoding?: string): Promise<IncomingMessage> {
-  const response = await responseTo(start(EXPORT, 'a', encoding));
-  await once(response, 'readable');
-  expect(response.read(1_024)).toHaveLength(1_024);
+  const response = await readBeginning(start(EXPORT, 'a', encoding));
   expect(await metric(service, 'sluice_queries{pool="exports",state="running"}')).toBe(1);
   return response;
 }
