@@ -1,19 +1,12 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import {
-  type EventProperties,
-  formatCount,
-  getJson,
-  hrefOf,
-  readStatements,
-  rememberStatement,
-  request,
-} from '../base/base.ts';
+import { type EventProperties, getJson, hrefOf, readStatements, rememberStatement, request } from '../base/base.ts';
 import { SaveView } from '../explore/explore.ts';
 import { LoadState, Problem, saveFile, useLoad, withoutFormulas } from '../parts/parts.ts';
 import { type Rows, readRows } from './rows.ts';
+import { chartOf } from './sql-chart.ts';
 import { SqlEditor } from './sql-editor.tsx';
 import { SqlHelp } from './sql-help.tsx';
-import { ResultTable, SqlDrawing } from './sql-result.tsx';
+import { ResultTable, SqlDrawing, summaryOf } from './sql-result.tsx';
 import { EXAMPLES } from './sql-words.ts';
 
 const [[, EXAMPLE] = ['', '']] = EXAMPLES;
@@ -105,6 +98,7 @@ interface ResultProps {
 function Result({ sql, view, isTyped }: ResultProps) {
   const loaded = useLoad<Rows>(sql, async (signal) => readRows(await runStatement(sql, 'ndjson', signal)));
   const { data } = loaded;
+  const chart = data && chartOf(data);
   return (
     <>
       <LoadState loaded={loaded} status={data && summaryOf(data)} />
@@ -114,15 +108,10 @@ function Result({ sql, view, isTyped }: ResultProps) {
           {data.rows.length > 0 && <Download sql={sql} />}
         </div>
       )}
-      {data && <SqlDrawing {...data} />}
+      {chart && <SqlDrawing chart={chart} />}
       {data && data.rows.length > 0 && <ResultTable {...data} />}
     </>
   );
-}
-
-function summaryOf({ rows, isWhole }: Rows): string {
-  const count = formatCount(rows.length, 'row');
-  return isWhole ? `${count}.` : `The first ${count}.`;
 }
 
 /** Runs the statement again, for all of its rows. */

@@ -12,19 +12,24 @@ export function SqlTile(result: Rows) {
   if (isNumber(only)) return <p class="figure">{textOf(only)}</p>;
   if (rows.length === 0) return <p class="muted">No rows.</p>;
   // A part of a chart would look like the whole.
-  if (result.isWhole && chartOf(result)) return <SqlDrawing {...result} />;
+  const chart = result.isWhole ? chartOf(result) : undefined;
+  if (chart) return <SqlDrawing chart={chart} />;
   return (
     <>
-      {!result.isWhole && <p class="muted">The first {formatCount(rows.length, 'row')}.</p>}
+      {!result.isWhole && <p class="muted">{summaryOf(result)}</p>}
       <ResultTable {...result} />
     </>
   );
 }
 
-/** Draws a result that is a chart; nothing for any other one. */
-export function SqlDrawing(result: Rows) {
-  const chart = chartOf(result);
-  if (!chart) return null;
+/** Returns how many rows there are, or are shown of more. */
+export function summaryOf({ rows, isWhole }: Rows): string {
+  const count = formatCount(rows.length, 'row');
+  return isWhole ? `${count}.` : `The first ${count}.`;
+}
+
+/** Draws a result that is a chart. */
+export function SqlDrawing({ chart }: { readonly chart: NonNullable<ReturnType<typeof chartOf>> }) {
   if (chart.kind === 'bars') return <Bars {...chart} />;
   const { kind: _, ...series } = chart;
   const props = { ...series, timeZone: 'UTC' };

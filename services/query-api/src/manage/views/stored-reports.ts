@@ -57,18 +57,20 @@ function stored<Request>(read: QueryRead<Request>): StoredReport {
 function storedSql(runner: SqlRunner): StoredReport {
   return {
     parse: (query) => void sqlOf(query),
-    respond: async (query, request, reply) =>
-      await whileConnected(reply, async (signal) => {
+    respond: async (query, request, reply) => {
+      const parsed = sqlOf(query);
+      reserve(request.memory, TILE_SQL_BYTES_MAX);
+      return await whileConnected(reply, async (signal) => {
         const context = { ...contextOf(request), signal };
-        const rows = await untilStoreAnswers(request.store, () => rowsOf(runner, sqlOf(query), context));
+        const rows = await untilStoreAnswers(request.store, () => rowsOf(runner, parsed, context));
         return await reply.type(SQL_FORMATS.ndjson.mediaType).send(rows);
-      }),
+      });
+    },
   };
 }
 
 /** @throws {Problem} `query_too_expensive` beyond {@link TILE_SQL_BYTES_MAX}, and as {@link SqlRunner.bytes} does */
 async function rowsOf(runner: SqlRunner, request: SqlRequest, context: SqlContext): Promise<Buffer> {
-  reserve(context.memory, TILE_SQL_BYTES_MAX);
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {
