@@ -46,6 +46,7 @@ import { REPLAY_BODY_BYTES_MAX } from '@sluice/query-api/manage/dead-letters/dea
 import { KEY_BODY_BYTES_MAX } from '@sluice/query-api/manage/keys/keys-route';
 import { NAMING_BODY_BYTES_MAX } from '@sluice/query-api/manage/names/names-route';
 import { SEGMENT_BODY_BYTES_MAX } from '@sluice/query-api/manage/segments/segments-route';
+import { TILE_SQL_BYTES_MAX } from '@sluice/query-api/manage/views/stored-reports';
 import {
   DASHBOARDS_MAX,
   LINKS_MAX,
@@ -499,6 +500,12 @@ const VIEW_LIMITS = {
     max: PARAMETER_CHARACTERS_MAX,
     unit: 'characters',
     beyond: 'invalid_request',
+  },
+  viewRows: {
+    title: 'rows of a tile of SQL',
+    max: TILE_SQL_BYTES_MAX,
+    unit: 'bytes',
+    beyond: 'query_too_expensive',
   },
   viewSql: {
     title: 'text of `sql` in `parameters`',
