@@ -167,6 +167,40 @@ test('the range says Custom exactly while days count', async () => {
   expect(faults).toEqual([]);
 });
 
+test('a change that waits to be applied is not applied to an address that came meanwhile', async () => {
+  const { page, faults } = await open('#/explore?range=7d');
+  const range = page.getByLabel('Range');
+  await eventually(() => range.inputValue()).toBe('7d');
+  await page.clock.install();
+  const rangeNow = () => page.evaluate("new URLSearchParams(location.hash.split('?')[1]).get('range')");
+  /** Opens another range, if the address has this one. Returns whether it had. */
+  const goFrom = (from: string, to: string) =>
+    page.evaluate(`new Promise((resolve) => {
+      if (!location.hash.endsWith('=${from}')) return resolve(false);
+      addEventListener('hashchange', () => resolve(true), { once: true });
+      location.hash = '#/explore?range=${to}';
+    })`);
+  // A page that nobody sees has no frames; its effects come with the next timer.
+  await page.evaluate('requestAnimationFrame = () => 0');
+  let left = 0;
+  // A change waits for 300 ms, and for that.
+  for (let waitedMs = 300; waitedMs <= 420; waitedMs += 10) {
+    await page.clock.pauseAt(new Date(Date.now() + 3_600_000 + waitedMs * 10_000));
+    await range.selectOption('30d');
+    await page.clock.runFor(waitedMs);
+    const hasLeft = await goFrom('7d', '24h');
+    if (hasLeft) left += 1;
+    await page.clock.runFor(1_000);
+    const expected = hasLeft ? '24h' : '30d';
+    expect([waitedMs, await rangeNow(), await range.inputValue()]).toEqual([waitedMs, expected, expected]);
+    await goFrom(expected, '7d');
+    await page.clock.runFor(1_000);
+    expect([waitedMs, await rangeNow(), await range.inputValue()]).toEqual([waitedMs, '7d', '7d']);
+  }
+  expect(left).toBeGreaterThan(0);
+  expect(faults).toEqual([]);
+});
+
 test('a funnel is built, reordered and broken down by keyboard alone; a step opens its events', async () => {
   const { page, faults } = await open(`#/explore?${MONTHS}`, { zone: 'UTC' });
   await tabTo(page, page.getByRole('link', { name: 'Funnel' }));

@@ -160,11 +160,48 @@ test('a statement is saved as a view, a dashboard draws its result, and the view
   await eventually(() => statement.inputValue()).toBe(COUNTS);
   await statement.fill('SELECT count() AS n FROM events');
   await runStatement(page);
-  await page.getByRole('button', { name: 'Update' }).click();
+  const update = page.getByRole('button', { name: 'Update' });
+  await shown(update);
+  // What ran would be saved, and not what the box has.
+  await statement.press('End');
+  await statement.pressSequentially(' LIMIT 1');
+  await eventually(() => update.count()).toBe(0);
+  await runStatement(page);
+  await update.click();
   await shown(page.getByText('Saved as'));
+  const view = new URLSearchParams(page.url().split('?').at(-1)).get('view');
+  await page.goBack();
   await page.goBack();
   await page.goBack();
   await eventually(() => tile.locator('.figure').allTextContents()).toEqual(['5']);
+  // A chart does not take the place of the statement.
+  const known = page.waitForResponse((response) => response.url().endsWith(`/views/${view}`));
+  await page.evaluate(`location.hash = '#/explore?view=${view}'`);
+  await (await known).finished();
+  await shown(page.getByRole('button', { name: 'Save as a new view' }));
+  expect(await update.count()).toBe(0);
+  expect(faults).toEqual([]);
+});
+
+test('a tile of a long result has its first rows, and no chart of a part', async () => {
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/views');
+  const post = async (path: string, body: object) => {
+    const response = await fetch(`${pipeline.services['query-api'].url}${path}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${pipeline.key}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    expect(response.status).toBe(201);
+    return ((await response.json()) as { readonly id: string }).id;
+  };
+  const sql = "SELECT toDate('2020-01-01') + number AS day, number AS n FROM numbers(1500)";
+  const view = await post('/views', { name: 'Long', report: 'sql', parameters: { sql } });
+  const dashboard = await post('/dashboards', { name: 'Long', tiles: [{ view, width: 1 }] });
+  await page.evaluate(`location.hash = '#/dashboards/${dashboard}'`);
+  const tile = page.getByRole('region', { name: 'Long', exact: true });
+  await shown(tile.getByText('The first 1,000 rows.'));
+  await shown(tile.getByRole('table', { name: 'Result' }));
+  expect(await tile.locator('canvas').count()).toBe(0);
   expect(faults).toEqual([]);
 });
 
