@@ -38,8 +38,8 @@ export const PLANTED_WEBHOOK_FAULTS: readonly PlantedFault[] = [
   {
     name: 'webhooks/lease-over-and-sent',
     file: webhooks('deliverer.ts'),
-    search: '    if (signal.aborted || this.#start.leaseMsLeft() <= 0) return undefined;\n    const message',
-    replacement: '    if (signal.aborted) return undefined;\n    const message',
+    search: '    if (signal.aborted || this.#start.leaseMsLeft() <= 0) return undefined;\n    const secrets',
+    replacement: '    if (signal.aborted) return undefined;\n    const secrets',
     breaks: 'A process that was frozen sends on after its lease is over.',
   },
   // An engine that is slow.

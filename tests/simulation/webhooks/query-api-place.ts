@@ -1,6 +1,7 @@
 import { ConsoleDocuments } from '@sluice/query-api/manage/views/console-documents';
 import { AttemptPlaces } from '@sluice/query-api/webhooks/attempt-places';
 import { DeliveryLog } from '@sluice/query-api/webhooks/delivery-log';
+import { type EventSourceOptions, eventSources } from '@sluice/query-api/webhooks/event-source';
 import { KnownWebhooks } from '@sluice/query-api/webhooks/known-webhooks';
 import { WebhookDeliveries } from '@sluice/query-api/webhooks/webhook-deliveries';
 import { WebhookLeases } from '@sluice/query-api/webhooks/webhook-leases';
@@ -65,8 +66,13 @@ export class QueryApiPlace {
     const deliveries = new WebhookDeliveries({
       ...{ known: new KnownWebhooks(client), register, leases, leaseMs, metrics, logger },
       deliverer: {
-        ...{ streams: stored.hubs, memory: budget, shown: stored.shown, places, sender, positions, log },
-        ...{ retryMsMax: 5_000, giveUpMs: 4_000 },
+        open: eventSources({
+          streams: stored.hubs,
+          memory: budget,
+          shown: stored.shown,
+          segmentsMsMax: 60_000,
+        } as unknown as EventSourceOptions),
+        ...{ places, sender, positions, log, retryMsMax: 5_000, giveUpMs: 4_000 },
       } as unknown as ConstructorParameters<typeof WebhookDeliveries>[0]['deliverer'],
     });
     deliveries.start();

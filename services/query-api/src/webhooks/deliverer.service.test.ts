@@ -16,6 +16,7 @@ import { AllowedAddresses } from './allowed-addresses.ts';
 import { AttemptPlaces } from './attempt-places.ts';
 import { Deliverer, type DelivererOptions } from './deliverer.ts';
 import { DeliveryLog } from './delivery-log.ts';
+import { type EventSourceOptions, eventSources } from './event-source.ts';
 import { HttpSender } from './http-sender.ts';
 import { ReceiverNames } from './receiver-names.ts';
 import { ShownEvents } from './shown-events.ts';
@@ -27,7 +28,8 @@ import { positionNow, type StreamSource } from './webhook-stream.ts';
 
 let query: QueryService;
 let streams: StreamSource;
-let options: DelivererOptions;
+let options: Omit<DelivererOptions, 'open'>;
+let sources: EventSourceOptions;
 const started = new AsyncDisposableStack();
 
 beforeAll(async () => {
@@ -52,19 +54,10 @@ beforeAll(async () => {
   const [positions, log] = [new WebhookPositions(clickHouse, logger), new DeliveryLog(clickHouse, logger)];
   started.defer(() => positions.stop());
   started.defer(() => log.stop());
+  sources = { streams, memory: new MemoryBudget(64_000_000), shown, segmentsMsMax: 600_000 };
   options = {
-    ...{
-      streams,
-      memory: new MemoryBudget(64_000_000),
-      shown,
-      places: new AttemptPlaces(20),
-      sender,
-      positions,
-      log,
-      metrics: new WebhookMetrics(registry),
-      logger,
-    },
-    ...{ retryMsMax: 1_000, giveUpMs: 600_000, segmentsMsMax: 600_000, pause: async () => true },
+    ...{ places: new AttemptPlaces(20), sender, positions, log, metrics: new WebhookMetrics(registry), logger },
+    ...{ retryMsMax: 1_000, giveUpMs: 600_000, pause: async () => true },
   };
 });
 afterAll(() => started.disposeAsync());
@@ -79,12 +72,14 @@ function webhookTo(url: string, workspace = 'a'): Webhook {
 async function begin(
   url: string,
   leaseMsLeft: () => number,
-  { workspace, filter = {}, ...given }: Partial<DelivererOptions> & Partial<Pick<Webhook, 'workspace' | 'filter'>> = {},
+  given: Partial<EventSourceOptions & DelivererOptions & Pick<Webhook, 'workspace' | 'filter'>> = {},
 ) {
+  const { workspace, filter = {}, pause = options.pause, ...ofSource } = given;
   const webhook = { ...webhookTo(url, workspace), filter };
   const position = await positionNow(streams, webhookTo(url, workspace));
   const progress = { epoch: 1, position, sendingTo: '', attempts: 0, failingMs: 0, logLines: 0 };
-  return new Deliverer({ ...options, ...given }, { webhook, progress, leaseMsLeft });
+  const open = eventSources({ ...sources, ...ofSource });
+  return new Deliverer({ ...options, open, pause }, { webhook, progress, leaseMsLeft });
 }
 
 test('an event that is read after the lease has ended is not sent', async () => {
@@ -115,7 +110,7 @@ test('a segment that is changed is in force once its time is over; without segme
   // What the segment is: events of a name are enough for a test of deliveries.
   let named = 'one';
   const opened = { withSegment: 0, without: 0 };
-  const openedBy = (who: keyof typeof opened): DelivererOptions['streams'] => ({
+  const openedBy = (who: keyof typeof opened): EventSourceOptions['streams'] => ({
     async open(...request) {
       opened[who] += 1;
       return await streams.open(...request);
@@ -151,7 +146,7 @@ test('a segment that is changed is in force once its time is over; without segme
 test('a stream that ends at once is not opened again and again', async () => {
   await using receiver = await Receiver.start();
   let opened = 0;
-  const ending: DelivererOptions['streams'] = {
+  const ending: EventSourceOptions['streams'] = {
     ...streams,
     async open(...request) {
       opened += 1;
@@ -170,7 +165,7 @@ test('a stream that ends at once is not opened again and again', async () => {
 test('a webhook whose events could not be read in time is not paused, and one whose filter is no longer valid is', async () => {
   await using receiver = await Receiver.start();
   const problems: Problem[] = [];
-  const failing: DelivererOptions['streams'] = {
+  const failing: EventSourceOptions['streams'] = {
     ...streams,
     async open(...request) {
       const problem = problems.shift();
@@ -235,7 +230,11 @@ describe('a webhook is paused after the time for which instances saw it fail', (
     if (!progress) throw new Error('the webhook is not stored');
     expect(failingSinceMs).toBe(clockMs - 1_000);
     const start = { webhook, progress, leaseMsLeft: () => 60_000 };
-    return { deliverer: new Deliverer({ ...options, giveUpMs, pause }, start), register, reasons };
+    return {
+      deliverer: new Deliverer({ ...options, open: eventSources(sources), giveUpMs, pause }, start),
+      register,
+      reasons,
+    };
   }
 
   /** The clock of the instance before was days off, in either direction. */

@@ -1,23 +1,18 @@
 import type { Logger } from '@sluice/shared/base/log';
 import { atMost, sleep } from '@sluice/shared/base/retry';
-import type { MemoryBudget } from '@sluice/shared/http/memory-budget';
-import { Problem, type ProblemCode } from '@sluice/shared/http/problem';
-import { namesSegments } from '../records/records.ts';
-import { decodePosition, isAtLeast } from '../stream/stream.ts';
+import { Problem } from '@sluice/shared/http/problem';
 import type { AttemptPlaces } from './attempt-places.ts';
-import { type Delivery, gather, messageOf } from './delivery.ts';
 import type { DeliveryLog } from './delivery-log.ts';
+import type { OpenSource, PassedOver, Sendable, SentMessage } from './delivery-source.ts';
 import type { Attempt, HttpSender } from './http-sender.ts';
-import type { ShownEvents } from './shown-events.ts';
 import { type PauseReason, secretsOf, type Webhook, type WebhookProgress } from './webhook.ts';
 import type { WebhookMetrics } from './webhook-metrics.ts';
 import type { WebhookPositions } from './webhook-positions.ts';
-import { type StreamSource, WebhookStream } from './webhook-stream.ts';
 
 /** The first delay after a failed attempt, in milliseconds; it doubles with each. */
 const RETRY_MS_MIN = 1_000;
 
-/** How long a stream that ended is not opened again, in milliseconds. */
+/** How long a source that ended is not opened again, in milliseconds. */
 const REOPEN_MS = 200;
 
 /** How long it is waited for the last position to be stored, in milliseconds. */
@@ -27,10 +22,7 @@ const FLUSH_MS_MAX = 5_000;
 const IDLE_STORE_MS = 60_000;
 
 export interface DelivererOptions {
-  readonly streams: StreamSource;
-  /** What waits for receivers is held in it. */
-  readonly memory: Pick<MemoryBudget, 'open'>;
-  readonly shown: Pick<ShownEvents, 'among'>;
+  readonly open: OpenSource;
   readonly places: AttemptPlaces;
   readonly sender: HttpSender;
   readonly positions: WebhookPositions;
@@ -41,11 +33,6 @@ export interface DelivererOptions {
   readonly retryMsMax: number;
   /** How long attempts may fail before the webhook is paused, in milliseconds. */
   readonly giveUpMs: number;
-  /**
-   * For how long a stream keeps what the segments of its filter were when it was opened, in milliseconds; it says where it is more
-   * often.
-   */
-  readonly segmentsMsMax: number;
   /** Pauses the webhook; returns false if it was resumed or paused by somebody else since the delivery began. */
   readonly pause: (webhook: Webhook, reason: PauseReason) => Promise<boolean>;
 }
@@ -60,16 +47,15 @@ export interface DelivererStart {
 }
 
 /**
- * Delivers the events of one webhook, one delivery after the other, in the order of storage:
+ * Delivers what the source of one webhook has, one message after the other, in its order:
  *
- *     gather ──▶ [store where a part of a batch ends] ──▶ leave out what is hidden by now ──▶ send ──▶ gather …
+ *     next ──▶ [store where it ends, if it could be another one] ──▶ leave out what is hidden by now ──▶ send ──▶ next …
  *                                                                                              └─ fails ──▶ store the failure,
- *                                                                            close the stream, wait, open it again
+ *                                                                            close the source, wait, open it again
  *
- * The stream is closed while a receiver is away, so that nothing is read for it. Positions are stored five times a second, and
+ * The source is closed while a receiver is away, so that nothing is read for it. Positions are stored five times a second, and
  * deliveries wait when that fails. What was sent after the stored position is sent again with the same ids, since each delivery
- * has the same events: one event, a whole batch, or what comes up to a stored position. Only what is deleted or expires between is
- * left out.
+ * is the same: one event, a whole batch, or what comes up to a stored position. Only what is deleted or expires between is left out.
  */
 export class Deliverer {
   readonly #options: DelivererOptions;
@@ -147,74 +133,57 @@ export class Deliverer {
     }
   }
 
-  /** Delivers until an attempt fails, or the stream ends; returns whether one failed. @throws what keeps it from reading */
+  /** Delivers until an attempt fails, or the source ends; returns whether one failed. @throws what keeps it from reading */
   async #deliverFrom(): Promise<boolean> {
     const { signal } = this.#stopping;
-    const after = decodePosition(this.#progress.position);
-    if (!after) throw new Problem('position_lost', 'The stored position is malformed.');
-    const { streams, memory, segmentsMsMax } = this.#options;
-    const hasSegments = namesSegments(this.webhook.filter);
-    const stream = await WebhookStream.open(streams, this.webhook, after, memory);
-    const openedMs = performance.now();
+    const source = await this.#options.open(this.webhook, this.#progress.position);
     try {
       for (;;) {
-        if (hasSegments && performance.now() - openedMs > segmentsMsMax) return false;
-        stream.release();
-        const next = await gather(stream, this.webhook, this.#progress.sendingTo, signal, (receivedAtMs) => {
-          this.#behindSinceMs ||= receivedAtMs;
+        const next = await source.next(this.#progress.sendingTo, signal, (sinceMs) => {
+          this.#behindSinceMs ||= sinceMs;
         });
-        if (signal.aborted || next?.kind === 'end') return false;
-        if (next?.kind === 'problem') throw new Problem(next.code as ProblemCode, 'The stream ended.');
-        if (next?.kind === 'position') this.#passOver(next.id);
-        if (next?.kind === 'delivery' && !(await this.#deliver(next))) return true;
+        if (signal.aborted || next === 'end') return false;
+        if (next?.kind === 'position') this.#passOver(next);
+        if (next?.kind === 'message' && !(await this.#deliver(next))) return true;
       }
     } finally {
-      stream.close();
+      source.close();
     }
   }
 
   /** Nothing up to a position has to be delivered, or any more: what failed may be deleted by now. */
-  #passOver(id: string): void {
-    const [own, passed] = [this.#progress.position, id].map((one) => decodePosition(one)?.position);
-    // A stream begins with the position that it was opened at.
-    if (!own || !passed || isAtLeast(own, passed)) return;
+  #passOver({ position, isStored }: Omit<PassedOver, 'kind'>): void {
     this.#behindSinceMs = 0;
     const hasFailed = this.#progress.attempts > 0;
-    this.#progress = { ...this.#progress, position: id, sendingTo: '', attempts: 0, failingMs: 0 };
-    if (!hasFailed && performance.now() - this.#idleStored < IDLE_STORE_MS) return;
+    this.#progress = { ...this.#progress, position, sendingTo: '', attempts: 0, failingMs: 0 };
+    if (!(isStored || hasFailed) && performance.now() - this.#idleStored < IDLE_STORE_MS) return;
     this.#idleStored = performance.now();
     void this.#options.positions.storeSoon(this.webhook.id, this.#progress).catch(() => undefined);
   }
 
   /** Returns whether it was delivered, or nothing of it may be any more. */
-  async #deliver(delivery: Delivery): Promise<boolean> {
+  async #deliver(sendable: Sendable): Promise<boolean> {
     const { places, metrics } = this.#options;
-    if (!delivery.isWhole) await this.#store({ sendingTo: delivery.end });
+    const { end, isWhole } = sendable;
+    if (!isWhole) await this.#store({ sendingTo: end });
     const free = await places.forDelivery(this.webhook.workspace, this.#stopping.signal);
-    const sent = free && (await this.#send(delivery).finally(free));
+    const sent = free && (await this.#send(sendable).finally(free));
     if (!sent) return false;
     if (sent === 'hidden') {
-      this.#passOver(delivery.end);
+      this.#passOver({ position: end, isStored: false });
       return true;
     }
-    const { attempt, message, events } = sent;
-    this.#log(message, events, attempt);
+    const { attempt, message } = sent;
+    this.#log(message, attempt);
     metrics.attempts.inc({ outcome: attempt.isDelivered ? 'delivered' : 'failed' });
     const logLines = this.#progress.logLines + 1;
     if (!attempt.isDelivered) {
-      await this.#noteFailure(attempt, logLines, delivery);
+      await this.#noteFailure(attempt, logLines, sendable);
       return false;
     }
-    metrics.deliveredEvents.inc(events);
+    metrics.deliveredEvents.inc(message.events);
     this.#behindSinceMs = 0;
-    this.#progress = {
-      ...this.#progress,
-      position: delivery.end,
-      sendingTo: '',
-      attempts: 0,
-      failingMs: 0,
-      logLines,
-    };
+    this.#progress = { ...this.#progress, position: end, sendingTo: '', attempts: 0, failingMs: 0, logLines };
     const stored = this.#options.positions.storeSoon(this.webhook.id, this.#progress);
     await Promise.race([stored, this.#aborted]);
     return true;
@@ -224,32 +193,31 @@ export class Deliverer {
    * Sends what is not hidden by now. Nothing that may take long comes between this decision and the attempt. Returns undefined when
    * it has to stop.
    */
-  async #send(delivery: Delivery) {
+  async #send(sendable: Sendable) {
     const { signal } = this.#stopping;
-    const { shown, sender } = this.#options;
-    const events = await shown.among(this.webhook.workspace, delivery.events);
-    if (events.length === 0) return 'hidden';
+    const message = await sendable.message();
+    if (!message) return 'hidden';
     // The process may have been frozen since it renewed its lease.
     if (signal.aborted || this.#start.leaseMsLeft() <= 0) return undefined;
-    const message = messageOf(this.webhook, events);
-    const attempt = await sender.send(this.webhook.url, message, secretsOf(this.webhook, Date.now()), signal);
+    const secrets = secretsOf(this.webhook, Date.now());
+    const attempt = await this.#options.sender.send(this.webhook.url, message, secrets, signal);
     // Aborted, it is no failure of the receiver.
     if (signal.aborted && !attempt.isDelivered) return undefined;
-    return { attempt, message, events: events.length };
+    return { attempt, message };
   }
 
-  async #noteFailure(attempt: Attempt, logLines: number, delivery: Delivery): Promise<void> {
+  async #noteFailure(attempt: Attempt, logLines: number, { isWhole, end }: Sendable): Promise<void> {
     const attempts = this.#progress.attempts + 1;
     if (attempts === 1) this.#failingFrom = performance.now();
     const failingMs = Math.round(performance.now() - this.#failingFrom);
     this.#retryAfterMs = attempt.retryAfterMs;
-    const sendingTo = delivery.isWhole ? this.#progress.sendingTo : delivery.end;
+    const sendingTo = isWhole ? this.#progress.sendingTo : end;
     await this.#store({ sendingTo, attempts, failingMs, logLines });
     if (attempt.status === 410) await this.#pause('gone', attempt.error);
     else if (failingMs >= this.#options.giveUpMs) await this.#pause('failing', attempt.error);
   }
 
-  #log({ id, type }: ReturnType<typeof messageOf>, events: number, attempt: Attempt): void {
+  #log({ id, type, events }: SentMessage, attempt: Attempt): void {
     const line = {
       ...{ at_ms: Date.now(), message_id: id, type, events, attempt: this.#progress.attempts + 1 },
       ...{ status: attempt.status, duration_ms: attempt.durationMs, error: attempt.error },
@@ -269,7 +237,7 @@ export class Deliverer {
     if (code === 'position_lost') return await this.#pause('position_lost', reason);
     if (code === 'invalid_request') return await this.#pause('filter', reason);
     // Whatever else it is may pass: also a query that ran out of time, since ClickHouse may have been busy.
-    this.#options.logger.warn({ webhook: this.webhook.id, reason }, 'cannot read the events of a webhook; retrying');
+    this.#options.logger.warn({ webhook: this.webhook.id, reason }, 'cannot read what a webhook sends; retrying');
   }
 
   async #pause(reason: PauseReason, cause: string): Promise<void> {

@@ -8,6 +8,7 @@ import type { QueryRunner, Stores } from '../store/store.ts';
 import { AllowedAddresses } from './allowed-addresses.ts';
 import { AttemptPlaces } from './attempt-places.ts';
 import { DeliveryLog } from './delivery-log.ts';
+import { eventSources } from './event-source.ts';
 import { HttpSender } from './http-sender.ts';
 import { KnownWebhooks } from './known-webhooks.ts';
 import { ReceiverNames } from './receiver-names.ts';
@@ -63,9 +64,9 @@ export class Webhooks implements Component {
     this.#deliveries = new WebhookDeliveries({
       ...{ known: new KnownWebhooks(client), register, leases, leaseMs, metrics, logger },
       deliverer: {
-        ...{ streams, memory, shown, places, sender, positions, log },
+        open: eventSources({ streams, memory, shown, segmentsMsMax: SEGMENTS_MS_MAX }),
+        ...{ places, sender, positions, log },
         ...{ retryMsMax: config.WEBHOOK_RETRY_MS_MAX, giveUpMs: config.WEBHOOK_GIVE_UP_MS },
-        segmentsMsMax: SEGMENTS_MS_MAX,
       },
     });
   }
