@@ -46,6 +46,7 @@ import { openStores, QueryRunner, RequestSlots, RequestStore, type Source, type 
 import { registerStream, StreamHubs } from './stream/stream.ts';
 import {
   AllowedAddresses,
+  eventWebhooks,
   registerWebhooks,
   WebhookMetrics,
   WebhookOperations,
@@ -134,8 +135,8 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     admitReaders(routes, gate, new RequestMemory(budget, config), stores);
     slots.register(routes);
     replaceSegments(routes, segments);
-    const managed = { streams: sources, queryRunner, stores, perWorkspaceMax: config.WEBHOOKS_PER_WORKSPACE };
-    const operations = webhooks && new WebhookOperations({ ...managed, webhooks });
+    const ofEvents = eventWebhooks(sources, config.WEBHOOKS_PER_WORKSPACE);
+    const operations = webhooks && new WebhookOperations({ webhooks, kind: ofEvents });
     const isAllowed = (request: FastifyRequest) => allowsWorkspace(request, keys, anonymousWorkspace);
     const receivers = { addresses: new AllowedAddresses(config.WEBHOOK_ALLOW_NETWORKS), segments };
     // The OpenAPI document has this order.
@@ -144,7 +145,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
       (room) => registerStream(room, streams, isAllowed),
       (room) => registerReports(room, reads),
       (room) => registerSql(room, sqlRunner),
-      (room) => registerWebhooks(room, receivers, operations),
+      (room) => registerWebhooks(room, { ...receivers, streams: sources, queryRunner, stores, operations }),
       (room) => registerViews(room, { ...reads, keys, sqlRunner }, views),
       (room) => registerSegments(room, reads, views?.segments),
       (room) => registerNames(room, reads, views?.namings),

@@ -15,6 +15,7 @@ import { Random } from '../world/random.ts';
 
 const OPERATIONS = 25;
 const WORKSPACES = ['v', 'w'];
+const KINDS = ['events', 'alert'] as const;
 const HOUR_MS = 3_600_000;
 
 const idOf = (number: number) => `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`;
@@ -29,8 +30,10 @@ function webhookOf(number: number): Webhook {
       id: idOf(number),
       workspace: ownerOf(number),
       url: `https://example.com/${number}`,
+      kind: KINDS[number % 2] ?? 'events',
       filter: {},
       batched: false,
+      content: { of: number },
     },
     ...{ secret: 's', previousSecret: '', previousSecretUntilMs: 0, createdAtMs: 1_700_000_000_000 + number },
   };
@@ -144,7 +147,7 @@ class Performer {
     const changed = await this.#known.look();
     return {
       lists: await Promise.all(WORKSPACES.map(async (one) => (await this.#register.list(one)).map(shown))),
-      counts: await Promise.all(WORKSPACES.map((one) => this.#register.count(one))),
+      counts: await Promise.all(WORKSPACES.flatMap((one) => KINDS.map((kind) => this.#register.count(one, kind)))),
       byIds: byKey(await this.#register.byIds(new Map(ids.map((id) => [id, 'w'])))).map(([, stored]) => shown(stored)),
       newest: byKey((await this.#leases[0]?.newest(ids)) ?? new Map()).map(([, lease]) => withSorted(lease)),
       recent: byKey((await this.#leases[0]?.recent()) ?? new Map()).map(([, lease]) => withSorted(lease)),

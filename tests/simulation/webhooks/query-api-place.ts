@@ -2,6 +2,7 @@ import { ConsoleDocuments } from '@sluice/query-api/manage/views/console-documen
 import { AttemptPlaces } from '@sluice/query-api/webhooks/attempt-places';
 import { DeliveryLog } from '@sluice/query-api/webhooks/delivery-log';
 import { type EventSourceOptions, eventSources } from '@sluice/query-api/webhooks/event-source';
+import { type EventMembers, eventWebhooks } from '@sluice/query-api/webhooks/event-webhooks';
 import { KnownWebhooks } from '@sluice/query-api/webhooks/known-webhooks';
 import { WebhookDeliveries } from '@sluice/query-api/webhooks/webhook-deliveries';
 import { WebhookLeases } from '@sluice/query-api/webhooks/webhook-leases';
@@ -22,7 +23,7 @@ const STATEMENT_MS_MAX = 5_000;
 
 /** What requests are served with. */
 export interface Parts {
-  readonly operations: WebhookOperations;
+  readonly operations: WebhookOperations<EventMembers>;
   readonly views: ConsoleDocuments<Record<string, string>>;
 }
 
@@ -77,8 +78,9 @@ export class QueryApiPlace {
     });
     deliveries.start();
     const operations = new WebhookOperations({
-      ...{ webhooks: { register, leases, positions, log, sender, places }, streams: stored.hubs, perWorkspaceMax: 100 },
-    } as unknown as OperationsOptions);
+      webhooks: { register, leases, positions, log, sender, places },
+      kind: eventWebhooks(stored.hubs, 100),
+    } as unknown as OperationsOptions<EventMembers>);
     return { process, deliveries, positions, log, operations, views: new ConsoleDocuments(client, 'view') };
   }
 

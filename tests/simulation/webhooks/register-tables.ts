@@ -150,8 +150,13 @@ export class RegisterTables {
       .filter((row) => isMeant(row) && !row['is_deleted'])
       .sort((one, other) => Number(one['created_at']) - Number(other['created_at']))
       .map((row) => ({
-        ...{ id: row['id'], workspace: row['workspace_id'], url: row['url'], filter: row['filter'] },
-        ...{ batched: row['batched'], secret: row['secret'], previous_secret: row['previous_secret'] },
+        ...{ id: row['id'], workspace: row['workspace_id'], kind: row['kind'], url: row['url'], filter: row['filter'] },
+        ...{
+          batched: row['batched'],
+          content: row['content'],
+          secret: row['secret'],
+          previous_secret: row['previous_secret'],
+        },
         ...{ previous_secret_until_ms: row['previous_secret_until'], created_at_ms: row['created_at'] },
         changed_at_us: row['changed_at'],
         ...stateColumns(states?.get(row['id'])),
@@ -197,8 +202,9 @@ export class RegisterTables {
       .sort((one, other) => (one.holder < other.holder ? -1 : 1));
   }
 
-  #count({ workspace }: Row): Row[] {
-    const rows = this.final('webhooks').filter((row) => row['workspace_id'] === workspace && !row['is_deleted']);
+  #count({ workspace, kind }: Row): Row[] {
+    const isCounted = (row: Row) => row['workspace_id'] === workspace && row['kind'] === kind && !row['is_deleted'];
+    const rows = this.final('webhooks').filter(isCounted);
     return [{ count: rows.length }];
   }
 

@@ -64,7 +64,16 @@ afterAll(() => started.disposeAsync());
 
 function webhookTo(url: string, workspace = 'a'): Webhook {
   return {
-    ...{ id: crypto.randomUUID(), workspace, url, filter: {}, batched: false, secret: 'whsec_AAAA' },
+    ...{
+      id: crypto.randomUUID(),
+      workspace,
+      url,
+      filter: {},
+      kind: 'events',
+      batched: false,
+      content: {},
+      secret: 'whsec_AAAA',
+    },
     ...{ previousSecret: '', previousSecretUntilMs: 0, createdAtMs: 0 },
   };
 }

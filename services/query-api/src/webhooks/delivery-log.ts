@@ -25,7 +25,7 @@ export interface LogLine {
   /** In milliseconds since 1970. */
   readonly at_ms: number;
   readonly message_id: string;
-  readonly type: 'event' | 'events' | 'test';
+  readonly type: 'event' | 'events' | 'alert' | 'digest' | 'test';
   readonly events: number;
   /** Counts the attempts of one delivery, from 1. */
   readonly attempt: number;

@@ -72,7 +72,17 @@ test('the late position of an instance that lost its lease does not count', asyn
   const id = randomUUID();
   const register = new WebhookRegister(query.clickHouse);
   await register.save({
-    ...{ id, workspace: 'a', url: 'https://example.com/', filter: {}, batched: false, secret: 's', previousSecret: '' },
+    ...{
+      id,
+      workspace: 'a',
+      url: 'https://example.com/',
+      filter: {},
+      kind: 'events',
+      batched: false,
+      content: {},
+      secret: 's',
+      previousSecret: '',
+    },
     ...{ previousSecretUntilMs: 0, createdAtMs: 1e12 },
   });
   const progressOf = (epoch: number, position: string): WebhookProgress => ({

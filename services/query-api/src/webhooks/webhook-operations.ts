@@ -1,36 +1,43 @@
 import { randomUUID } from 'node:crypto';
 import { Problem } from '@sluice/shared/http/problem';
 import type { ListPage } from '../records/records.ts';
-import {
-  asUnavailable,
-  type QueryRunner,
-  RequestStore,
-  SerialQueue,
-  type Sql,
-  type Stores,
-  type Tables,
-  unavailable,
-} from '../store/store.ts';
-import { decodePosition, encodePosition, type StreamId, type StreamPosition } from '../stream/stream.ts';
-import { newSecret, ROTATION_MS, type StoredWebhook, secretsOf, type Webhook } from './webhook.ts';
-import type { NewWebhook, WebhookChange } from './webhook-request.ts';
-import { positionNow, type StreamSource } from './webhook-stream.ts';
+import { asUnavailable, SerialQueue, unavailable } from '../store/store.ts';
+import type { Message } from './http-sender.ts';
+import { newSecret, ROTATION_MS, type StoredWebhook, secretsOf, type Webhook, type WebhookKind } from './webhook.ts';
 import type { Webhooks } from './webhooks-component.ts';
 
-export interface OperationsOptions {
-  readonly webhooks: Webhooks;
-  readonly streams: StreamSource;
-  readonly queryRunner: QueryRunner;
-  readonly stores: Stores;
-  readonly perWorkspaceMax: number;
+/** What is particular to the webhooks of a kind, for those who manage them. */
+export interface ManagedKind<Members extends object> {
+  readonly kind: WebhookKind;
+  /** `webhook`, as errors call one. */
+  readonly singular: string;
+  /** How many a workspace may have. */
+  readonly max: number;
+  /** Returns where a new one begins. */
+  readonly firstPosition: (webhook: Webhook) => Promise<string>;
+  /** Returns what its responses show besides what those of all kinds do. */
+  readonly membersOf: (stored: StoredWebhook) => Members;
+  /** Returns the body of a test. */
+  readonly testBody: (webhook: Webhook, now: Date) => object;
 }
 
-/** A webhook as its responses show it. */
-export interface WebhookRecord {
+export interface OperationsOptions<Members extends object> {
+  readonly webhooks: Pick<Webhooks, 'register' | 'leases' | 'positions' | 'log' | 'sender' | 'places'>;
+  readonly kind: ManagedKind<Members>;
+}
+
+/** What clients set of a webhook. */
+type Given = Pick<Webhook, 'url'> & Partial<Pick<Webhook, 'filter' | 'batched' | 'content'>>;
+
+/** What a change leaves out stays as it is, also of the content. */
+type Change = { readonly [Name in keyof Given]?: Given[Name] | undefined } & {
+  readonly state?: 'active' | 'paused' | undefined;
+};
+
+/** What the responses of all kinds show. */
+interface CommonRecord {
   readonly id: string;
   readonly url: string;
-  readonly filter: Readonly<Record<string, string>>;
-  readonly batched: boolean;
   readonly state: 'active' | 'paused';
   readonly pausedBecause: string | null;
   readonly stateSince: string;
@@ -40,53 +47,59 @@ export interface WebhookRecord {
   readonly createdAt: string;
 }
 
-/** What clients do with the webhooks of their workspace. Its methods throw Problems, `not_found` among them. */
-export class WebhookOperations {
-  readonly #options: OperationsOptions;
+/** What clients do with the webhooks of a kind of their workspace. Its methods throw Problems, `not_found` among them. */
+export class WebhookOperations<Members extends object> {
+  readonly #options: OperationsOptions<Members>;
   /** Creates those of a workspace one after the other, so that each sees how many there are. */
   readonly #creations = new SerialQueue();
 
-  constructor(options: OperationsOptions) {
+  constructor(options: OperationsOptions<Members>) {
     this.#options = options;
   }
 
   /** Returns a page of them, and the members of its response besides. */
   async list(workspace: string, page: ListPage) {
-    const { webhooks, hasMore } = await asUnavailable(this.#options.webhooks.register.page(workspace, page));
-    return { webhooks: webhooks.map(recordOf), ...page.membersAfter(webhooks.at(-1)?.webhook, hasMore) };
+    const { webhooks, kind } = this.#options;
+    const { webhooks: found, hasMore } = await asUnavailable(webhooks.register.page(workspace, kind.kind, page));
+    const records = found.map((one) => this.#recordOf(one));
+    return { [`${kind.singular}s`]: records, ...page.membersAfter(found.at(-1)?.webhook, hasMore) };
   }
 
-  async find(workspace: string, id: string): Promise<WebhookRecord> {
-    return recordOf(await this.#require(workspace, id));
+  async find(workspace: string, id: string): Promise<CommonRecord & Members> {
+    return this.#recordOf(await this.require(workspace, id));
   }
 
-  /** Its events begin now. */
-  async create(workspace: string, given: NewWebhook): Promise<WebhookRecord & { readonly secret: string }> {
+  /** What it sends begins now. */
+  async create(workspace: string, given: Given): Promise<CommonRecord & Members & { readonly secret: string }> {
     return await this.#creations.run(workspace, () => this.#create(workspace, given));
   }
 
-  async #create(workspace: string, given: NewWebhook): Promise<WebhookRecord & { readonly secret: string }> {
-    const { webhooks, streams, perWorkspaceMax } = this.#options;
-    if ((await asUnavailable(webhooks.register.count(workspace))) >= perWorkspaceMax) {
-      const detail = `The workspace has ${perWorkspaceMax} webhooks already; delete one.`;
-      throw new Problem('invalid_request', detail, {
-        errors: [{ path: 'webhooks', code: 'too_many', message: `must be ${perWorkspaceMax} at most` }],
+  async #create(workspace: string, given: Given) {
+    const { webhooks, kind } = this.#options;
+    const { kind: kindOf, singular, max } = kind;
+    if ((await asUnavailable(webhooks.register.count(workspace, kindOf))) >= max) {
+      throw new Problem('invalid_request', `The workspace has ${max} ${singular}s already; delete one.`, {
+        errors: [{ path: `${singular}s`, code: 'too_many', message: `must be ${max} at most` }],
       });
     }
     const webhook: Webhook = {
-      ...{ id: randomUUID(), workspace, ...given, secret: newSecret() },
-      ...{ previousSecret: '', previousSecretUntilMs: 0, createdAtMs: Date.now() },
+      ...{ id: randomUUID(), workspace, kind: kindOf, filter: {}, batched: false, content: {}, ...given },
+      ...{ secret: newSecret(), previousSecret: '', previousSecretUntilMs: 0, createdAtMs: Date.now() },
     };
-    const position = await asUnavailable(positionNow(streams, webhook));
+    const position = await asUnavailable(kind.firstPosition(webhook));
     await this.#storePosition(webhook, 0, position);
     await asUnavailable(webhooks.register.save(webhook));
     return { ...(await this.find(workspace, webhook.id)), secret: webhook.secret };
   }
 
-  async change(workspace: string, id: string, { state, ...change }: WebhookChange): Promise<WebhookRecord> {
+  async change(workspace: string, id: string, { state, ...change }: Change): Promise<CommonRecord & Members> {
+    await this.require(workspace, id);
     const { register } = this.#options.webhooks;
-    const changed = (webhook: Webhook) => ({ ...webhook, ...given(change) });
-    const stored = found(await asUnavailable(register.change(workspace, id, changed)));
+    const changed = (webhook: Webhook) => ({
+      ...{ ...webhook, ...given(change) },
+      content: { ...webhook.content, ...given(change.content ?? {}) },
+    });
+    const stored = this.#found(await asUnavailable(register.change(workspace, id, changed)));
     if (state === 'paused') await asUnavailable(register.setState(workspace, id, 'paused', 'client'));
     if (state === 'active') await this.#resume(stored);
     // What failed says nothing of the new address or the new filter.
@@ -95,27 +108,28 @@ export class WebhookOperations {
   }
 
   async delete(workspace: string, id: string): Promise<void> {
-    const { webhook } = await this.#require(workspace, id);
+    const { webhook } = await this.require(workspace, id);
     const { register } = this.#options.webhooks;
     await asUnavailable(register.delete(webhook));
     void register.purge();
   }
 
   /** The secret before signs as well for a day. */
-  async rotate(workspace: string, id: string): Promise<WebhookRecord & { readonly secret: string }> {
+  async rotate(workspace: string, id: string): Promise<CommonRecord & Members & { readonly secret: string }> {
+    await this.require(workspace, id);
     const secret = newSecret();
     const previousSecretUntilMs = Date.now() + ROTATION_MS;
     const rotated = (webhook: Webhook) =>
       [webhook.secret, webhook.previousSecret].includes(secret)
         ? webhook
         : { ...webhook, secret, previousSecret: webhook.secret, previousSecretUntilMs };
-    const stored = found(await asUnavailable(this.#options.webhooks.register.change(workspace, id, rotated)));
-    return { ...recordOf(stored), secret };
+    const stored = this.#found(await asUnavailable(this.#options.webhooks.register.change(workspace, id, rotated)));
+    return { ...this.#recordOf(stored), secret };
   }
 
   /** A paused webhook goes on where it stopped; one that waits for its next attempt makes it now. */
-  async resume(workspace: string, id: string): Promise<WebhookRecord> {
-    await this.#resume(await this.#require(workspace, id));
+  async resume(workspace: string, id: string): Promise<CommonRecord & Members> {
+    await this.#resume(await this.require(workspace, id));
     return await this.find(workspace, id);
   }
 
@@ -128,7 +142,7 @@ export class WebhookOperations {
   async test(workspace: string, id: string, signal: AbortSignal, onFound: () => void): Promise<object> {
     const free = this.#options.webhooks.places.forTest(workspace);
     try {
-      const stored = await this.#require(workspace, id);
+      const stored = await this.require(workspace, id);
       onFound();
       return await this.#test(stored, signal);
     } finally {
@@ -137,12 +151,11 @@ export class WebhookOperations {
   }
 
   async #test({ webhook }: StoredWebhook, signal: AbortSignal): Promise<object> {
-    const { sender, log } = this.#options.webhooks;
+    const { webhooks, kind } = this.#options;
+    const { sender, log } = webhooks;
     const now = Date.now();
-    const message = {
-      id: `msg_${randomUUID()}`,
-      body: JSON.stringify({ type: 'test', timestamp: new Date(now).toISOString(), data: { webhook: webhook.id } }),
-    };
+    const body = JSON.stringify(kind.testBody(webhook, new Date(now)));
+    const message: Message = { id: `msg_${randomUUID()}`, body };
     const attempt = await sender.send(webhook.url, message, secretsOf(webhook, now), signal);
     const { isDelivered: delivered, status, durationMs, error } = attempt;
     log.add(webhook.id, {
@@ -152,27 +165,9 @@ export class WebhookOperations {
     return { id: message.id, delivered, status: status || null, durationMs, error: error || null };
   }
 
-  /** Delivers again what was received since a time, in milliseconds, and everything after it; an active webhook stays active. */
-  async replay(workspace: string, id: string, fromMs: number): Promise<WebhookRecord> {
-    const { streams, queryRunner, stores } = this.#options;
-    const { webhook } = await this.#require(workspace, id);
-    const now = decodePosition(await asUnavailable(positionNow(streams, webhook)));
-    if (!now) throw new Error('a stream begins with a malformed position');
-    const store = new RequestStore(stores);
-    const rows = await queryRunner.all({
-      ...({ kind: 'webhook_replay', pool: 'reports', workspace, store, signal: undefined } as const),
-      statement: (tables) => firstBlocksQuery(tables, fromMs),
-    });
-    if (now.origin && (await store.current()).name !== now.origin.server) throw unavailable();
-    const blocks = new Map(rows.map(([shard, block]) => [shard as number, block as number]));
-    const position = positionBefore(blocks, now);
-    await this.#begin(webhook, { position });
-    return await this.find(workspace, id);
-  }
-
   /** Returns its last attempts, newest first. */
   async deliveries(workspace: string, id: string): Promise<readonly object[]> {
-    const { webhook } = await this.#require(workspace, id);
+    const { webhook } = await this.require(workspace, id);
     const lines = await asUnavailable(this.#options.webhooks.log.read(webhook.id));
     return lines.map(({ at_ms, message_id, type, events, attempt, status, duration_ms, error }) => ({
       ...{ id: message_id, at: new Date(at_ms).toISOString(), type, events, attempt },
@@ -190,16 +185,16 @@ export class WebhookOperations {
   /** The next attempt comes at once, and is the first one. Returns whether there were failures. */
   async #forgetFailures({ webhook, progress }: StoredWebhook): Promise<boolean> {
     const isFailing = progress !== undefined && progress.attempts > 0;
-    if (isFailing) await this.#begin(webhook, {});
+    if (isFailing) await this.begin(webhook, {});
     return isFailing;
   }
 
   /** Takes the webhook from the instance that delivers it; the next one begins from here, without failures. */
-  async #begin({ workspace, id }: Webhook, change: { readonly position?: string }): Promise<void> {
+  async begin({ workspace, id }: Webhook, change: { readonly position?: string }): Promise<void> {
     const { leases, register, positions } = this.#options.webhooks;
     const lease = await asUnavailable(leases.take(id));
     const stored = await asUnavailable(register.find(workspace, id));
-    if (!stored?.progress) throw notFound();
+    if (!stored?.progress) throw this.#notFound();
     const { position = stored.progress.position } = change;
     const sendingTo = change.position === undefined ? stored.progress.sendingTo : '';
     const { logLines } = stored.progress;
@@ -216,68 +211,39 @@ export class WebhookOperations {
     await asUnavailable(positions.store(id, progress));
   }
 
-  async #require(workspace: string, id: string): Promise<StoredWebhook> {
-    return found(await asUnavailable(this.#options.webhooks.register.find(workspace, id)));
+  /** Returns the one with an id, of the kind. */
+  async require(workspace: string, id: string): Promise<StoredWebhook> {
+    return this.#found(await asUnavailable(this.#options.webhooks.register.find(workspace, id)));
   }
-}
 
-/** @throws {Problem} `not_found` */
-function found(stored: StoredWebhook | undefined): StoredWebhook {
-  if (!stored) throw notFound();
-  return stored;
-}
+  /** @throws {Problem} `not_found` */
+  #found(stored: StoredWebhook | undefined): StoredWebhook {
+    if (stored?.webhook.kind !== this.#options.kind.kind) throw this.#notFound();
+    return stored;
+  }
 
-function recordOf({ webhook, state, progress, failingSinceMs }: StoredWebhook): WebhookRecord {
-  const time = (ms: number | undefined) => (ms ? new Date(ms).toISOString() : null);
-  const { id, url, filter, batched, previousSecretUntilMs, createdAtMs } = webhook;
-  return {
-    ...{ id, url, filter, batched, state: state.state, pausedBecause: state.reason || null },
-    stateSince: new Date(state.sinceMs).toISOString(),
-    failedAttempts: progress?.attempts ?? 0,
-    failingSince: time(failingSinceMs),
-    previousSecretUntil: previousSecretUntilMs > Date.now() ? time(previousSecretUntilMs) : null,
-    createdAt: new Date(createdAtMs).toISOString(),
-  };
+  #notFound(): Problem {
+    return new Problem('not_found', `The workspace has no such ${this.#options.kind.singular}.`);
+  }
+
+  #recordOf(stored: StoredWebhook): CommonRecord & Members {
+    const time = (ms: number | undefined) => (ms ? new Date(ms).toISOString() : null);
+    const { webhook, state, progress, failingSinceMs } = stored;
+    const { id, url, previousSecretUntilMs, createdAtMs } = webhook;
+    return {
+      ...{ id, url, ...this.#options.kind.membersOf(stored) },
+      ...{ state: state.state, pausedBecause: state.reason || null },
+      stateSince: new Date(state.sinceMs).toISOString(),
+      failedAttempts: progress?.attempts ?? 0,
+      failingSince: time(failingSinceMs),
+      previousSecretUntil: previousSecretUntilMs > Date.now() ? time(previousSecretUntilMs) : null,
+      createdAt: new Date(createdAtMs).toISOString(),
+    };
+  }
 }
 
 /** Leaves out members without a value. */
 function given<Value extends object>(value: Value): { [Name in keyof Value]: Exclude<Value[Name], undefined> } {
   const members = Object.entries(value).filter(([, member]) => member !== undefined);
   return Object.fromEntries(members) as { [Name in keyof Value]: Exclude<Value[Name], undefined> };
-}
-
-function notFound(): Problem {
-  return new Problem('not_found', 'The workspace has no such webhook.');
-}
-
-/** A key before that of every event of a block. */
-const BEFORE_BLOCK = { timestampMs: Date.UTC(1899, 11, 31), uuid: '00000000-0000-0000-0000-000000000000' } as const;
-
-/** Returns the query for the first block on each server with an event of the workspace that was received since a time. */
-export function firstBlocksQuery(tables: Tables, sinceMs: number): Sql {
-  return {
-    sql: `
-SELECT shard, min(block)
-FROM ${tables.eventsOfAllWorkspaces}
-WHERE workspace_id = {workspace:String} AND received_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')
-GROUP BY shard`,
-    params: { since: sinceMs },
-  };
-}
-
-/**
- * Returns the id of the position before some blocks.
- *
- * @param blocks the first one of each server that has any
- * @param now where the order of storage ends
- */
-export function positionBefore(blocks: ReadonlyMap<number, number>, now: StreamId): string {
-  const position: StreamPosition = new Map(
-    [...now.position].map(([shard, place]) => {
-      const block = blocks.get(shard);
-      return [shard, block === undefined ? place : { block, ...BEFORE_BLOCK }];
-    }),
-  );
-  // What was sent up to there is not known, so that another server could not go on.
-  return encodePosition(position, now.sentAtMs, now.origin && { ...now.origin, throughMs: 0 });
 }

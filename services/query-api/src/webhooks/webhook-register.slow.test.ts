@@ -58,7 +58,17 @@ test('deleted webhooks leave nothing behind, and nothing brings one back', async
   const [id = ''] = deleted;
   const register = new WebhookRegister(query.clickHouse);
   await register.save({
-    ...{ id, workspace: 'a', url: 'https://example.com/', filter: {}, batched: false, secret: 's', previousSecret: '' },
+    ...{
+      id,
+      workspace: 'a',
+      url: 'https://example.com/',
+      filter: {},
+      kind: 'events',
+      batched: false,
+      content: {},
+      secret: 's',
+      previousSecret: '',
+    },
     ...{ previousSecretUntilMs: 0, createdAtMs: 1e12 },
   });
   await query.insert('webhook_positions', [{ webhook_id: id, epoch: 1, sequence: 9, position: 'late' }]);

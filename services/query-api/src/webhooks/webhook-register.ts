@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { fittingIds, type ListPage, type SizedRow } from '../records/records.ts';
 import { changeStored, insertInPlaceOf, Purge, type Replaced, versionAfter } from '../store/store.ts';
-import type { PauseReason, StoredWebhook, Webhook, WebhookState } from './webhook.ts';
+import type { PauseReason, StoredWebhook, Webhook, WebhookKind, WebhookState } from './webhook.ts';
 
 /**
  * The webhooks that are not deleted, with their newest states and positions.
@@ -12,7 +12,7 @@ import type { PauseReason, StoredWebhook, Webhook, WebhookState } from './webhoo
  */
 const storedWebhooks = (which: string, ofThem: string) => `
 SELECT
-  toString(webhooks.id) AS id, workspace_id AS workspace, url, filter, batched, secret, previous_secret,
+  toString(webhooks.id) AS id, workspace_id AS workspace, kind, url, filter, batched, content, secret, previous_secret,
   toUnixTimestamp64Milli(previous_secret_until) AS previous_secret_until_ms,
   toUnixTimestamp64Milli(created_at) AS created_at_ms,
   toUnixTimestamp64Micro(changed_at) AS changed_at_us,
@@ -42,15 +42,16 @@ const BY_IDS = storedWebhooks(
 const IDS_MAX = 500;
 
 const SIZES = `
-SELECT toString(id) AS id, length(url) + length(filter) AS bytes
+SELECT toString(id) AS id, length(url) + length(filter) + length(content) AS bytes
 FROM webhooks FINAL
-WHERE workspace_id = {workspace:String} AND NOT is_deleted
+WHERE workspace_id = {workspace:String} AND kind = {kind:String} AND NOT is_deleted
   AND (created_at, toString(id)) > (fromUnixTimestamp64Milli({after_ms:Int64}, 'UTC'), {after_id:String})
 ORDER BY created_at, id
 LIMIT {rows_max:UInt32}`;
 
 const COUNT = `
-SELECT toUInt32(count()) AS count FROM webhooks FINAL WHERE workspace_id = {workspace:String} AND NOT is_deleted`;
+SELECT toUInt32(count()) AS count FROM webhooks FINAL
+WHERE workspace_id = {workspace:String} AND kind = {kind:String} AND NOT is_deleted`;
 
 /**
  * Removes rows for good. `DELETE FROM` marks them in their parts, and while there are marks, ClickHouse reads every row for what
@@ -78,9 +79,11 @@ const DELETED_LATER_MS = 36_525 * 86_400_000;
 interface StoredRow {
   readonly id: string;
   readonly workspace: string;
+  readonly kind: WebhookKind;
   readonly url: string;
   readonly filter: string;
   readonly batched: boolean;
+  readonly content: string;
   readonly secret: string;
   readonly previous_secret: string;
   readonly previous_secret_until_ms: number;
@@ -132,10 +135,10 @@ export class WebhookRegister {
     return found;
   }
 
-  /** Returns webhooks of a workspace, oldest first, and whether there are more. */
-  async page(workspace: string, { limit, after }: Pick<ListPage, 'limit' | 'after'>) {
+  /** Returns webhooks of a kind of a workspace, oldest first, and whether there are more. */
+  async page(workspace: string, kind: WebhookKind, { limit, after }: Pick<ListPage, 'limit' | 'after'>) {
     const query_params = {
-      workspace,
+      ...{ workspace, kind },
       after_ms: after?.createdAtMs ?? 0,
       after_id: after?.id ?? '',
       rows_max: limit + 1,
@@ -149,8 +152,8 @@ export class WebhookRegister {
     };
   }
 
-  async count(workspace: string): Promise<number> {
-    const result = await this.#client.query({ query: COUNT, query_params: { workspace }, format: 'JSONEachRow' });
+  async count(workspace: string, kind: WebhookKind): Promise<number> {
+    const result = await this.#client.query({ query: COUNT, query_params: { workspace, kind }, format: 'JSONEachRow' });
     return (await result.json<{ readonly count: number }>())[0]?.count ?? 0;
   }
 
@@ -190,7 +193,7 @@ export class WebhookRegister {
   /** Deletes it for good, whatever is stored of it afterwards. {@link purge} removes its rows. */
   async delete(webhook: Webhook): Promise<void> {
     const changedAtUs = (Date.now() + DELETED_LATER_MS) * 1_000;
-    const without = { ...webhook, secret: '', previousSecret: '', filter: {} };
+    const without = { ...webhook, secret: '', previousSecret: '', filter: {}, content: {} };
     await this.#insert(without, { is_deleted: true, changed_at: changedAtUs });
   }
 
@@ -257,8 +260,9 @@ export class WebhookRegister {
 
 function rowOf(webhook: Webhook) {
   return {
-    ...{ workspace_id: webhook.workspace, id: webhook.id, url: webhook.url, batched: webhook.batched },
-    ...{ filter: JSON.stringify(webhook.filter), secret: webhook.secret, previous_secret: webhook.previousSecret },
+    ...{ workspace_id: webhook.workspace, id: webhook.id, kind: webhook.kind, url: webhook.url },
+    ...{ filter: JSON.stringify(webhook.filter), batched: webhook.batched, content: JSON.stringify(webhook.content) },
+    ...{ secret: webhook.secret, previous_secret: webhook.previousSecret },
     ...{ previous_secret_until: webhook.previousSecretUntilMs, created_at: webhook.createdAtMs, is_deleted: false },
   };
 }
@@ -270,8 +274,11 @@ function asStored(row: StoredRow): StoredWebhook {
   const rowOfVersion = (version: number) => ({ id: row.id, version });
   return {
     webhook: {
-      ...{ id: row.id, workspace: row.workspace, url: row.url, batched: row.batched, secret: row.secret },
+      ...{ id: row.id, workspace: row.workspace, kind: row.kind, url: row.url, batched: row.batched },
       filter: JSON.parse(row.filter) as Record<string, string>,
+      // Rows of before there were kinds have none.
+      content: JSON.parse(row.content || '{}') as Record<string, unknown>,
+      secret: row.secret,
       previousSecret: row.previous_secret,
       previousSecretUntilMs: row.previous_secret_until_ms,
       createdAtMs: row.created_at_ms,

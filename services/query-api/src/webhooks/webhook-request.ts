@@ -1,8 +1,8 @@
 import { isIP } from 'node:net';
-import { invalidRequest, Problem } from '@sluice/shared/http/problem';
+import { type InputError, invalidRequest, Problem } from '@sluice/shared/http/problem';
 import { queryOf } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
-import type { KnownSegments } from '../records/records.ts';
+import { type KnownSegments, refuseErrors } from '../records/records.ts';
 import { parseStreamRequest } from '../stream/stream.ts';
 import type { AllowedAddresses } from './allowed-addresses.ts';
 
@@ -11,7 +11,8 @@ export const URL_CHARACTERS_MAX = 2_000;
 export const FILTERS_MAX = 50;
 export const FILTER_CHARACTERS_MAX = 2_000;
 
-const url = z
+/** The address of a receiver. */
+export const urlParameter = z
   .url({ protocol: /^https?$/, error: 'must be an http:// or https:// address' })
   .max(URL_CHARACTERS_MAX, `must have at most ${URL_CHARACTERS_MAX} characters`)
   .refine((text) => {
@@ -40,19 +41,21 @@ const batched = z.boolean().meta({
 
 /** The body of `POST /webhooks`. */
 export const newWebhookSchema = z
-  .strictObject({ url, filter: filter.default({}), batched: batched.default(false) })
+  .strictObject({ url: urlParameter, filter: filter.default({}), batched: batched.default(false) })
   .meta({ id: 'NewWebhook' });
+
+/** The state that a client asks for. */
+export const stateParameter = z
+  .enum(['active', 'paused'])
+  .meta({ description: '`active` goes on where it stopped; `paused` sends nothing until it is active again.' });
 
 /** The body of `PATCH /webhooks/ID`: what is missing stays as it is. */
 export const webhookChangeSchema = z
   .strictObject({
-    url: url.optional(),
+    url: urlParameter.optional(),
     filter: filter.optional(),
     batched: batched.optional(),
-    state: z
-      .enum(['active', 'paused'])
-      .optional()
-      .meta({ description: '`active` goes on where it stopped; `paused` sends nothing until it is active again.' }),
+    state: stateParameter.optional(),
   })
   .meta({ id: 'WebhookChange' });
 
@@ -85,18 +88,16 @@ export async function parseWebhook<Output extends Checked>(
   const result = schema.safeParse(body);
   if (!result.success) throw invalidRequest(result.error.issues);
   const { url: address, filter: filters } = result.data;
-  if (address !== undefined) requireAllowed(address, addresses);
+  refuseErrors(addressErrors(address, addresses));
   if (filters !== undefined) await requireValid(filters, workspace, segments);
   return result.data;
 }
 
-/** What a name stands for is checked when it is connected to. */
-function requireAllowed(address: string, addresses: AllowedAddresses): void {
-  const host = new URL(address).hostname.replace(/^\[(.*)\]$/, '$1');
-  if (isIP(host) === 0 || addresses.has(host)) return;
-  throw new Problem('invalid_request', 'The request has an error.', {
-    errors: [{ path: 'url', code: 'custom', message: 'must not have an address that is not public' }],
-  });
+/** Returns what is wrong with an address. What a name stands for is checked when it is connected to. */
+export function addressErrors(address: string | undefined, addresses: AllowedAddresses): InputError[] {
+  const host = address === undefined ? '' : new URL(address).hostname.replace(/^\[(.*)\]$/, '$1');
+  if (isIP(host) === 0 || addresses.has(host)) return [];
+  return [{ path: 'url', code: 'custom', message: 'must not have an address that is not public' }];
 }
 
 async function requireValid(

@@ -3,7 +3,15 @@ import { newSecret, ROTATION_MS, secretsOf, type Webhook } from './webhook.ts';
 
 const webhook: Webhook = {
   ...{ id: '0197c0de-0000-7000-8000-000000000000', workspace: 'a', url: 'https://a.example/', filter: {} },
-  ...{ batched: false, secret: 'new', previousSecret: 'before', previousSecretUntilMs: 5_000, createdAtMs: 0 },
+  ...{
+    kind: 'events',
+    batched: false,
+    content: {},
+    secret: 'new',
+    previousSecret: 'before',
+    previousSecretUntilMs: 5_000,
+    createdAtMs: 0,
+  },
 };
 
 test('the secret before signs up to its time, and not from then on', () => {

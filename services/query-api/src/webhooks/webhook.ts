@@ -5,15 +5,21 @@ import type { Replaced } from '../store/store.ts';
 export const PAUSE_REASONS = ['client', 'gone', 'failing', 'position_lost', 'filter'] as const;
 export type PauseReason = (typeof PAUSE_REASONS)[number];
 
-/** Where the events of a workspace are sent. */
+/** What webhooks send: events, the changes of an alert, or a digest of a dashboard. */
+export type WebhookKind = 'events' | 'alert' | 'digest';
+
+/** Where something of a workspace is sent. */
 export interface Webhook {
   readonly id: string;
   readonly workspace: string;
+  readonly kind: WebhookKind;
   readonly url: string;
   /** Parameters of `GET /events/stream`. */
   readonly filter: Readonly<Record<string, string>>;
   /** Whether a delivery has several events. */
   readonly batched: boolean;
+  /** What clients have set besides, of a kind other than events. */
+  readonly content: Readonly<Record<string, unknown>>;
   readonly secret: string;
   /** Signs as well until a time; empty without one. */
   readonly previousSecret: string;
@@ -34,9 +40,9 @@ export interface WebhookState {
 /** How far a webhook is delivered. */
 export interface WebhookProgress {
   readonly epoch: number;
-  /** An id of `GET /events/stream`. */
+  /** Of events an id of `GET /events/stream`; of other kinds the state of their source, as JSON. */
   readonly position: string;
-  /** The id at the end of the delivery under way, if that must have the same events after a restart; otherwise empty. */
+  /** The position at the end of the delivery under way, if that must have the same events after a restart; otherwise empty. */
   readonly sendingTo: string;
   /** Failed attempts since the last delivery. */
   readonly attempts: number;
