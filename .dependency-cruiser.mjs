@@ -11,6 +11,7 @@ const QUERY_ROOMS = {
   sql: ['http', 'store'],
   webhooks: ['http', 'store', 'records', 'stream'],
   manage: ['http', 'store', 'records', 'reports', 'sql'],
+  alerts: ['http', 'store', 'records', 'reports', 'stream', 'webhooks', 'manage'],
 };
 
 /** The rooms of the console from the lowest to the highest, each with the other ones that it may import. */

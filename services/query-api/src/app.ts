@@ -11,6 +11,7 @@ import { createHttpServer } from '@sluice/shared/http/server';
 import type { KeyRing } from '@sluice/shared/keys/key-ring';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Registry } from 'prom-client';
+import { AlertMetrics, numberSources, registerAlerts, registerDigests } from './alerts/alerts.ts';
 import type { QueryConfig } from './config.ts';
 import {
   allowsWorkspace,
@@ -44,14 +45,7 @@ import { registerReports } from './reports/reports.ts';
 import { registerSql, SqlRunner } from './sql/sql.ts';
 import { openStores, QueryRunner, RequestSlots, RequestStore, type Source, type StreamStores } from './store/store.ts';
 import { registerStream, StreamHubs } from './stream/stream.ts';
-import {
-  AllowedAddresses,
-  eventWebhooks,
-  registerWebhooks,
-  WebhookMetrics,
-  WebhookOperations,
-  Webhooks,
-} from './webhooks/webhooks.ts';
+import { AllowedAddresses, registerWebhooks, WebhookMetrics, Webhooks } from './webhooks/webhooks.ts';
 
 export interface QueryDependencies {
   readonly source: Source;
@@ -108,26 +102,18 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   const views = deps.webhooks && new Views(deps.webhooks);
   const segments: KnownSegments = views?.segments ?? SEGMENTS_OFF;
   const sources = { open: streams.open.bind(streams), inQuery: segments.inQuery };
-  const delivering = {
-    ...{ ...reads, streams: sources, memory: budget, stores, logger },
-    metrics: new WebhookMetrics(registry),
-  };
-  const webhooks = deps.webhooks && new Webhooks({ ...delivering, client: deps.webhooks });
+  const delivering = { ...reads, streams: sources, memory: budget, stores, logger };
+  const [ofWebhooks, ofAlerts] = [new WebhookMetrics(registry), new AlertMetrics(registry)];
+  const webhooks =
+    deps.webhooks &&
+    views &&
+    new Webhooks({
+      ...{ ...delivering, client: deps.webhooks, metrics: ofWebhooks },
+      numberSources: (find) => numberSources({ ...delivering, views, metrics: ofAlerts, find }),
+    });
   const anonymousWorkspace = config.QUERY_ANONYMOUS_WORKSPACE;
   const gate = { keys, limiter, linkKeys: views?.linkKeys, anonymousWorkspace };
-  app.addHook('onReady', async () => {
-    await open.start();
-    await webhooks?.start();
-  });
-  app.addHook('onClose', () => open.stop());
-  // Before the server waits for its requests to end.
-  app.addHook('preClose', async () => {
-    await webhooks?.stop();
-    queryRunner.close();
-    slots.close();
-    await streams.stop();
-  });
-
+  runWith(app, { open, webhooks, queryRunner, slots, streams });
   allowOrigins(app, config.CORS_ORIGINS, CORS);
   compressResponses(app);
   const described = describedRoutes(app);
@@ -135,17 +121,18 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     admitReaders(routes, gate, new RequestMemory(budget, config), stores);
     slots.register(routes);
     replaceSegments(routes, segments);
-    const ofEvents = eventWebhooks(sources, config.WEBHOOKS_PER_WORKSPACE);
-    const operations = webhooks && new WebhookOperations({ webhooks, kind: ofEvents });
     const isAllowed = (request: FastifyRequest) => allowsWorkspace(request, keys, anonymousWorkspace);
-    const receivers = { addresses: new AllowedAddresses(config.WEBHOOK_ALLOW_NETWORKS), segments };
+    const addresses = new AllowedAddresses(config.WEBHOOK_ALLOW_NETWORKS);
+    const managed = { ...reads, webhooks, streams: sources, stores, addresses, segments };
     // The OpenAPI document has this order.
     const rooms: readonly ((room: FastifyInstance) => void)[] = [
       (room) => registerEvents(room, reads),
       (room) => registerStream(room, streams, isAllowed),
       (room) => registerReports(room, reads),
       (room) => registerSql(room, sqlRunner),
-      (room) => registerWebhooks(room, { ...receivers, streams: sources, queryRunner, stores, operations }),
+      (room) => registerWebhooks(room, managed),
+      (room) => registerAlerts(room, managed, views),
+      (room) => registerDigests(room, managed, views),
       (room) => registerViews(room, { ...reads, keys, sqlRunner }, views),
       (room) => registerSegments(room, reads, views?.segments),
       (room) => registerNames(room, reads, views?.namings),
@@ -163,6 +150,30 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   registerReference(app, async () => (await import('./openapi.ts')).queryDocument(config, described), 'console/');
   refuseOtherMethods(app);
   return app;
+}
+
+interface Running {
+  readonly open: ReturnType<typeof openStores>;
+  readonly webhooks: Webhooks | undefined;
+  readonly queryRunner: QueryRunner;
+  readonly slots: RequestSlots;
+  readonly streams: StreamHubs;
+}
+
+/** Starts what runs beside requests with the server, and stops it before. */
+function runWith(app: FastifyInstance, { open, webhooks, queryRunner, slots, streams }: Running): void {
+  app.addHook('onReady', async () => {
+    await open.start();
+    await webhooks?.start();
+  });
+  app.addHook('onClose', () => open.stop());
+  // Before the server waits for its requests to end.
+  app.addHook('preClose', async () => {
+    await webhooks?.stop();
+    queryRunner.close();
+    slots.close();
+    await streams.stop();
+  });
 }
 
 /** Lets those alone read who may, each its own workspace, and holds their responses in memory. */

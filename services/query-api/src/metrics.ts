@@ -30,7 +30,8 @@ export type QueryKind =
   | 'activity'
   | 'overview'
   | 'sql'
-  | 'webhook_replay';
+  | 'webhook_replay'
+  | 'log_time';
 
 /** The slots that queries run in: reports never keep pages waiting, and exports, which take long, neither of them. */
 export type QueryPool = 'pages' | 'reports' | 'exports';

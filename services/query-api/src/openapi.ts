@@ -21,6 +21,7 @@ export function queryDocument(config: QueryConfig, routes: readonly DescribedRou
       { name: 'segments', description: 'Users and organizations by what they have and did' },
       { name: 'sql', description: 'SQL over events, users and organizations' },
       { name: 'webhooks', description: 'Events that are sent to addresses of the workspace' },
+      { name: 'alerts', description: 'Messages about the numbers of views and dashboards' },
       { name: 'views', description: 'Saved views and dashboards of the workspace' },
       { name: 'names', description: 'What users and organizations are called, and the search for them' },
       { name: 'pipeline', description: 'What is accepted, stored and refused' },

@@ -7,8 +7,6 @@ import { STATEMENTS } from '@sluice/storage/clickhouse/statements';
 import type { StoredThrough } from '@sluice/storage/kafka/lag';
 import { nameOf } from '@sluice/storage/protocol/position';
 
-const INTERVAL_MS = 2_000;
-
 export interface StoringProgressOptions {
   readonly client: ClickHouseClient;
   /** The consumer group of the writers. */
@@ -16,8 +14,8 @@ export interface StoringProgressOptions {
   /** Returns how far the group has stored the log; `undefined` while that is not known. */
   readonly storedThrough: () => Promise<StoredThrough | undefined>;
   readonly logger: Logger;
-  /** How often the progress is recorded. Default: every two seconds. */
-  readonly intervalMs?: number;
+  /** How often the progress is recorded, in milliseconds. */
+  readonly intervalMs: number;
 }
 
 /**
@@ -51,7 +49,7 @@ export class StoringProgress implements Component {
 
   async #run(): Promise<void> {
     const { signal } = this.#stopping;
-    const { intervalMs = INTERVAL_MS } = this.#options;
+    const { intervalMs } = this.#options;
     while (!signal.aborted) {
       await sleep(intervalMs, signal);
       if (this.#isOwner && !signal.aborted) await this.#record();

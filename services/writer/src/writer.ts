@@ -60,6 +60,10 @@ export interface WriterDependencies {
  */
 const SILENT_SESSIONS_MAX = 6;
 
+/** How often the progress of one server is recorded, and that of each of several, in milliseconds. */
+const PROGRESS_MS = 10_000;
+const PROGRESS_MS_OF_SEVERAL = 2_000;
+
 /** What trying again does not resolve: the writer ends, and its error says what to do. */
 const NEEDS_OPERATOR = [
   ...[MigrationMismatch, SchemaTooNew, TablesLost],
@@ -110,11 +114,10 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   const erasures = [Erasure, ExpiredEvents].map(
     (Type) => new Type(config, erasureClient, writerId, logger, metrics.erasureFailures),
   );
-  // Readers of several servers alone need it.
-  const progress = server
-    ? [new StoringProgress({ client, groupId: config.KAFKA_GROUP_ID, storedThrough, logger })]
-    : [];
-  const ofOneWriter = [...erasures, ...progress];
+  // Which of several servers is read depends on it; where there is one, alerts alone do.
+  const intervalMs = server ? PROGRESS_MS_OF_SEVERAL : PROGRESS_MS;
+  const ofProgress = { client, groupId: config.KAFKA_GROUP_ID, storedThrough, logger, intervalMs };
+  const ofOneWriter = [...erasures, new StoringProgress(ofProgress)];
   const silenceMs = SILENT_SESSIONS_MAX * config.KAFKA_SESSION_TIMEOUT_MS;
   const watchdog = new Watchdog(silenceMs, () => {
     fail(new Error(`kafkajs has not fetched, joined or sent a heartbeat for ${silenceMs} ms`));

@@ -7,5 +7,7 @@ export { registerKeys } from './keys/keys-route.ts';
 export { registerNames } from './names/names-route.ts';
 export { registerPipeline } from './pipeline/pipeline-route.ts';
 export { registerSegments, segmentsAreOff } from './segments/segments-route.ts';
+export { NAME_CHARACTERS_MAX, type View, viewsOf } from './views/view.ts';
+export { viewQuery } from './views/view-query.ts';
 export { Views } from './views/views.ts';
 export { registerViews } from './views/views-route.ts';

@@ -14,6 +14,7 @@ export { valuesRead, valuesSchema } from './menus/menus.ts';
 export { reportRows } from './report-runner.ts';
 export { retentionRead, retentionSchema } from './retention/retention.ts';
 export { seriesRead, seriesSchema } from './series/series.ts';
+export { type SeriesNumber, seriesNumber } from './series/series-number.ts';
 
 /** Registers the reads that dashboards draw from. */
 export function registerReports(app: FastifyInstance, deps: ReadDependencies): void {

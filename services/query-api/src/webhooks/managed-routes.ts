@@ -17,7 +17,8 @@ import {
 import { PAGE_BYTES, pageMembers, parseWholeList, refuseParameters, wholeListParameters } from '../records/records.ts';
 import { whileConnected } from '../store/store.ts';
 import { PAUSE_REASONS } from './webhook.ts';
-import type { WebhookOperations } from './webhook-operations.ts';
+import { type ManagedKind, WebhookOperations } from './webhook-operations.ts';
+import type { Webhooks } from './webhooks-component.ts';
 
 // The routes that webhooks of every kind have: a list, and what is done with one of them.
 
@@ -37,7 +38,8 @@ export interface ManagedRoutes<Members extends object> {
   /** The largest body, in bytes. */
   readonly bodyBytesMax: number;
   /** Undefined where webhooks are off. */
-  readonly operations: Operations<Members> | undefined;
+  readonly webhooks: Webhooks | undefined;
+  readonly kind: ManagedKind<Members>;
   readonly describe: Readonly<Record<(typeof ROUTES)[number], Describe>>;
   /** @throws {Problem} `invalid_request`, naming every error */
   readonly parseNew: (body: unknown, workspace: string) => Promise<Parameters<Operations<Members>['create']>[1]>;
@@ -55,8 +57,9 @@ const ROUTES = ['list', 'create', 'get', 'change', 'remove', 'rotate', 'resume',
  */
 export function registerManaged<Members extends object>(
   app: FastifyInstance,
-  { path, bodyBytesMax, operations, describe, parseNew, parseChange }: ManagedRoutes<Members>,
+  { path, bodyBytesMax, webhooks, kind, describe, parseNew, parseChange }: ManagedRoutes<Members>,
 ) {
+  const operations = webhooks && new WebhookOperations({ webhooks, kind });
   acceptJson(app, bodyBytesMax);
   const optionsOf = (pool: 'documents' | 'webhooks', bytes = MEMORY_PER_BYTE * bodyBytesMax) =>
     ({ config: { scope: 'webhooks', admission: { pool, bytes } }, bodyLimit: bodyBytesMax }) as const;

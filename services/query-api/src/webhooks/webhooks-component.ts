@@ -8,11 +8,13 @@ import type { QueryRunner, Stores } from '../store/store.ts';
 import { AllowedAddresses } from './allowed-addresses.ts';
 import { AttemptPlaces } from './attempt-places.ts';
 import { DeliveryLog } from './delivery-log.ts';
+import type { OpenSource } from './delivery-source.ts';
 import { eventSources } from './event-source.ts';
 import { HttpSender } from './http-sender.ts';
 import { KnownWebhooks } from './known-webhooks.ts';
 import { ReceiverNames } from './receiver-names.ts';
 import { ShownEvents } from './shown-events.ts';
+import type { WebhookKind } from './webhook.ts';
 import { WebhookDeliveries } from './webhook-deliveries.ts';
 import { WebhookLeases } from './webhook-leases.ts';
 import type { WebhookMetrics } from './webhook-metrics.ts';
@@ -32,6 +34,10 @@ export interface WebhooksOptions {
   readonly memory: Pick<MemoryBudget, 'open'>;
   readonly queryRunner: Pick<QueryRunner, 'all'>;
   readonly stores: Stores;
+  /** Returns what opens the webhooks of other kinds than events. */
+  readonly numberSources: (
+    find: WebhookRegister['find'],
+  ) => Readonly<Record<Exclude<WebhookKind, 'events'>, OpenSource>>;
   readonly metrics: WebhookMetrics;
   readonly logger: Logger;
 }
@@ -48,7 +54,8 @@ export class Webhooks implements Component {
   readonly places: AttemptPlaces;
   readonly #deliveries: WebhookDeliveries | undefined;
 
-  constructor({ config, client, streams, memory, queryRunner, stores, metrics, logger }: WebhooksOptions) {
+  constructor(options: WebhooksOptions) {
+    const { config, client, streams, memory, queryRunner, stores, numberSources, metrics, logger } = options;
     const { WEBHOOK_LEASE_MS: leaseMs, WEBHOOK_TIMEOUT_MS: timeoutMs } = config;
     this.addresses = new AllowedAddresses(config.WEBHOOK_ALLOW_NETWORKS);
     this.register = new WebhookRegister(client);
@@ -61,10 +68,12 @@ export class Webhooks implements Component {
     if (!config.WEBHOOK_DELIVERY) return;
     const { register, leases, positions, log, sender, places } = this;
     const shown = new ShownEvents({ config, queryRunner, stores });
+    const events = eventSources({ streams, memory, shown, segmentsMsMax: SEGMENTS_MS_MAX });
+    const sources = { events, ...numberSources((workspace, id) => register.find(workspace, id)) };
     this.#deliveries = new WebhookDeliveries({
       ...{ known: new KnownWebhooks(client), register, leases, leaseMs, metrics, logger },
       deliverer: {
-        open: eventSources({ streams, memory, shown, segmentsMsMax: SEGMENTS_MS_MAX }),
+        open: (webhook, position) => sources[webhook.kind](webhook, position),
         ...{ places, sender, positions, log },
         ...{ retryMsMax: config.WEBHOOK_RETRY_MS_MAX, giveUpMs: config.WEBHOOK_GIVE_UP_MS },
       },

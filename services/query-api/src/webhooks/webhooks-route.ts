@@ -1,13 +1,14 @@
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
+import type { QueryConfig } from '../config.ts';
 import { described, once } from '../http/http.ts';
 import { parseParameters, refuseErrors, timestampParameter } from '../records/records.ts';
-import type { EventMembers } from './event-webhooks.ts';
+import { eventWebhooks } from './event-webhooks.ts';
 import { describeManaged, type ManagedParts, managedSchema, registerManaged } from './managed-routes.ts';
-import type { WebhookOperations } from './webhook-operations.ts';
 import { positionSince, type ReplayOptions } from './webhook-replay.ts';
 import { newWebhookSchema, parseWebhook, type WebhookRules, webhookChangeSchema } from './webhook-request.ts';
+import type { Webhooks } from './webhooks-component.ts';
 
 /** The largest body, in bytes. */
 export const WEBHOOK_BODY_BYTES_MAX = 128 * 1_024;
@@ -22,14 +23,17 @@ export const replayParameters = {
 
 /** What the routes of webhooks need. */
 export interface WebhooksRoom extends WebhookRules, ReplayOptions {
-  /** Undefined where webhooks are off. */
-  readonly operations: WebhookOperations<EventMembers> | undefined;
+  readonly config: Pick<QueryConfig, 'WEBHOOKS_PER_WORKSPACE'>;
+  /** Undefined where they are off. */
+  readonly webhooks: Webhooks | undefined;
 }
 
 /** Registers the routes of webhooks. */
 export function registerWebhooks(app: FastifyInstance, room: WebhooksRoom): void {
+  const { webhooks, streams, config } = room;
   const { on, waiting } = registerManaged(app, {
-    ...{ path: '/webhooks', bodyBytesMax: WEBHOOK_BODY_BYTES_MAX, operations: room.operations, describe: DESCRIBE },
+    ...{ path: '/webhooks', bodyBytesMax: WEBHOOK_BODY_BYTES_MAX, webhooks, describe: DESCRIBE },
+    kind: eventWebhooks(streams, config.WEBHOOKS_PER_WORKSPACE),
     parseNew: (body, workspace) => parseWebhook(newWebhookSchema, body, workspace, room),
     parseChange: (body, workspace) => parseWebhook(webhookChangeSchema, body, workspace, room),
   });

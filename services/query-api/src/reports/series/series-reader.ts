@@ -51,6 +51,17 @@ export interface SeriesNumbers {
   readonly exact: boolean;
 }
 
+/** Returns the number of a place over the whole range; default: of everything. `null` when there is none, or it is not known. */
+export function totalOf(
+  { measure }: SeriesRequest,
+  { places, complete }: SeriesNumbers,
+  place = TOTAL_PLACE,
+): number | null {
+  const line = places.get(place);
+  const total = line ? line.total : complete ? emptyValue(measure) : undefined;
+  return total ?? null;
+}
+
 export interface SeriesResult {
   readonly current: SeriesNumbers;
   readonly previous: SeriesNumbers | undefined;

@@ -6,15 +6,9 @@ import { filtersOfEvents, querySchema } from '../../records/records.ts';
 import type { QueryRead, ReadDependencies } from '../../store/store.ts';
 import { countWithOrganization, type FoundNothing, foundNothingSchemas } from '../events-with-organization.ts';
 import { keyValue, nameOfKey } from '../group-key.ts';
-import {
-  emptyValue,
-  nameOfMeasure,
-  parseSeriesRequest,
-  type SeriesRequest,
-  seriesParameters,
-} from './series-parameters.ts';
-import { EXACT_DISTINCT_MAX, TOTAL_PLACE } from './series-query.ts';
-import { emptyValues, type Numbers, type SeriesNumbers, SeriesReader, type SeriesResult } from './series-reader.ts';
+import { nameOfMeasure, parseSeriesRequest, type SeriesRequest, seriesParameters } from './series-parameters.ts';
+import { EXACT_DISTINCT_MAX } from './series-query.ts';
+import { emptyValues, type SeriesNumbers, SeriesReader, type SeriesResult, totalOf } from './series-reader.ts';
 
 /** Returns `GET /events/series`: numbers over time, by group. */
 export function seriesRead({ config, queryRunner }: ReadDependencies): QueryRead<SeriesRequest> {
@@ -88,17 +82,13 @@ export async function* seriesJson(
 
 /** The members of {@link Lines}. */
 async function* linesJson(request: SeriesRequest, numbers: SeriesNumbers): AsyncGenerator<string, void, undefined> {
-  const { range, from, complete, groups, places } = numbers;
+  const { range, from, groups, places } = numbers;
   const turns = new Turns();
   const buckets = range.buckets.slice(from);
-  const empty = emptyValue(request.measure);
-  const totalOf = (line: Numbers | undefined): number | null => {
-    const total = line ? line.total : complete ? empty : undefined;
-    return total ?? null;
-  };
-  const lineOf = (line: Numbers | undefined): Line => {
+  const lineOf = (place: number): Line => {
+    const values = places.get(place)?.values ?? emptyValues({ request }, buckets.length);
     // NaN is null in JSON.
-    return { total: totalOf(line), values: [...(line?.values ?? emptyValues({ request }, buckets.length))] };
+    return { total: totalOf(request, numbers, place), values: [...values] };
   };
   const head = {
     startDate: new Date(range.startMs).toISOString(),
@@ -108,11 +98,11 @@ async function* linesJson(request: SeriesRequest, numbers: SeriesNumbers): Async
   yield `${JSON.stringify(head).slice(1, -1)},"series":[`;
   for (const [index, [, ...keys]] of groups.entries()) {
     const group = request.groupBy.map((key, index) => keyValue(key, keys[index] ?? ''));
-    yield `${index === 0 ? '' : ','}${JSON.stringify({ group, ...lineOf(places.get(index + 1)) })}`;
+    yield `${index === 0 ? '' : ','}${JSON.stringify({ group, ...lineOf(index + 1) })}`;
     await turns.next();
   }
-  const other = places.get(groups.length + 1);
-  const rest = { other: other ? lineOf(other) : null, total: totalOf(places.get(TOTAL_PLACE)) };
+  const other = groups.length + 1;
+  const rest = { other: places.has(other) ? lineOf(other) : null, total: totalOf(request, numbers) };
   yield `],${JSON.stringify(rest).slice(1, -1)}`;
 }
 
