@@ -399,9 +399,11 @@ CREATE TABLE webhooks
 (
     `workspace_id` String,
     `id` UUID,
+    `kind` LowCardinality(String) DEFAULT 'events',
     `url` String,
     `filter` String,
     `batched` Bool,
+    `content` String,
     `secret` String,
     `previous_secret` String,
     `previous_secret_until` DateTime64(3, 'UTC'),
