@@ -493,6 +493,151 @@ export interface components {
              */
             state?: "active" | "paused";
         };
+        NewAlert: {
+            name: string;
+            /**
+             * Format: uuid
+             * @description A view of the report `series`. Its total is the number, with its filters, segments and measure.
+             */
+            view: string;
+            /**
+             * @description When it fires: while the number is above or below `threshold`; changes by `percent` or more, up or down, from the window before; or is `absent`: 0, or no number.
+             * @example {
+             *       "is": "below",
+             *       "threshold": 100
+             *     }
+             */
+            condition: {
+                /** @enum {string} */
+                is: "above" | "below";
+                threshold: number;
+            } | {
+                /** @constant */
+                is: "changes";
+                percent: number;
+            } | {
+                /** @constant */
+                is: "absent";
+            };
+            /**
+             * @description How long the time is whose number is taken: 1m to 120m, 1h to 72h or 1d to 90d. It ends with a whole minute, hour or day of the time zone of the view, and is evaluated once for each.
+             * @example 1h
+             */
+            window: string;
+            /**
+             * @description In how many evaluations in a row the condition has to hold before it fires.
+             * @default 1
+             */
+            for: number;
+            /**
+             * Format: uri
+             * @description Where events are sent by POST. Its host must have public addresses, unless the operator allows others. Redirects are not followed.
+             */
+            url: string;
+            /**
+             * @description `signed`: JSON, signed as Standard Webhooks says. `slack`: `{"text": "…"}`, as Slack and others take it.
+             * @default signed
+             * @enum {string}
+             */
+            format: "signed" | "slack";
+        };
+        AlertChange: {
+            name?: string;
+            /**
+             * Format: uuid
+             * @description A view of the report `series`. Its total is the number, with its filters, segments and measure.
+             */
+            view?: string;
+            /**
+             * @description When it fires: while the number is above or below `threshold`; changes by `percent` or more, up or down, from the window before; or is `absent`: 0, or no number.
+             * @example {
+             *       "is": "below",
+             *       "threshold": 100
+             *     }
+             */
+            condition?: {
+                /** @enum {string} */
+                is: "above" | "below";
+                threshold: number;
+            } | {
+                /** @constant */
+                is: "changes";
+                percent: number;
+            } | {
+                /** @constant */
+                is: "absent";
+            };
+            /**
+             * @description How long the time is whose number is taken: 1m to 120m, 1h to 72h or 1d to 90d. It ends with a whole minute, hour or day of the time zone of the view, and is evaluated once for each.
+             * @example 1h
+             */
+            window?: string;
+            /** @description In how many evaluations in a row the condition has to hold before it fires. */
+            for?: number;
+            /**
+             * Format: uri
+             * @description Where events are sent by POST. Its host must have public addresses, unless the operator allows others. Redirects are not followed.
+             */
+            url?: string;
+            /**
+             * @description `signed`: JSON, signed as Standard Webhooks says. `slack`: `{"text": "…"}`, as Slack and others take it.
+             * @enum {string}
+             */
+            format?: "signed" | "slack";
+            /**
+             * @description `active` goes on where it stopped; `paused` sends nothing until it is active again.
+             * @enum {string}
+             */
+            state?: "active" | "paused";
+        };
+        NewDigest: {
+            /**
+             * Format: uuid
+             * @description Its tiles that are drawn as a number are in the digest.
+             */
+            dashboard: string;
+            /** @description The hour of the day from which on it is sent. */
+            hour: number;
+            /** @description The IANA time zone of the intervals. */
+            timeZone?: string;
+            /**
+             * Format: uri
+             * @description Where events are sent by POST. Its host must have public addresses, unless the operator allows others. Redirects are not followed.
+             */
+            url: string;
+            /**
+             * @description `signed`: JSON, signed as Standard Webhooks says. `slack`: `{"text": "…"}`, as Slack and others take it.
+             * @default signed
+             * @enum {string}
+             */
+            format: "signed" | "slack";
+        };
+        DigestChange: {
+            /**
+             * Format: uuid
+             * @description Its tiles that are drawn as a number are in the digest.
+             */
+            dashboard?: string;
+            /** @description The hour of the day from which on it is sent. */
+            hour?: number;
+            /** @description The IANA time zone of the intervals. */
+            timeZone?: string;
+            /**
+             * Format: uri
+             * @description Where events are sent by POST. Its host must have public addresses, unless the operator allows others. Redirects are not followed.
+             */
+            url?: string;
+            /**
+             * @description `signed`: JSON, signed as Standard Webhooks says. `slack`: `{"text": "…"}`, as Slack and others take it.
+             * @enum {string}
+             */
+            format?: "signed" | "slack";
+            /**
+             * @description `active` goes on where it stopped; `paused` sends nothing until it is active again.
+             * @enum {string}
+             */
+            state?: "active" | "paused";
+        };
         NewView: {
             name: string;
             /**
@@ -1200,9 +1345,249 @@ export interface components {
             /** Format: date-time */
             at: string;
             /** @enum {string} */
-            type: "event" | "events" | "test";
+            type: "event" | "events" | "alert" | "digest" | "test";
             events: number;
             attempt: number;
+        };
+        Alert: {
+            /** Format: uuid */
+            id: string;
+            url: string;
+            name: string;
+            /**
+             * Format: uuid
+             * @description A view of the report `series`. Its total is the number, with its filters, segments and measure.
+             */
+            view: string;
+            /**
+             * @description When it fires: while the number is above or below `threshold`; changes by `percent` or more, up or down, from the window before; or is `absent`: 0, or no number.
+             * @example {
+             *       "is": "below",
+             *       "threshold": 100
+             *     }
+             */
+            condition: {
+                /** @enum {string} */
+                is: "above" | "below";
+                threshold: number;
+            } | {
+                /** @constant */
+                is: "changes";
+                percent: number;
+            } | {
+                /** @constant */
+                is: "absent";
+            };
+            /**
+             * @description How long the time is whose number is taken: 1m to 120m, 1h to 72h or 1d to 90d. It ends with a whole minute, hour or day of the time zone of the view, and is evaluated once for each.
+             * @example 1h
+             */
+            window: string;
+            /**
+             * @description In how many evaluations in a row the condition has to hold before it fires.
+             * @default 1
+             */
+            for: number;
+            /**
+             * @description `signed`: JSON, signed as Standard Webhooks says. `slack`: `{"text": "…"}`, as Slack and others take it.
+             * @default signed
+             * @enum {string}
+             */
+            format: "signed" | "slack";
+            /**
+             * @description `new`: not evaluated yet. `ok`, `pending`: the condition holds, not yet in enough evaluations. `firing`. `late`: events are stored too late to judge. `error`: the number cannot be read.
+             * @enum {string}
+             */
+            status: "new" | "ok" | "pending" | "firing" | "late" | "error";
+            /** @description Whether it fires, as the last message said; also while it is `late` or has an `error`. */
+            firing: boolean;
+            /** @description Why it is `late` or has an `error`. */
+            reason: string | null;
+            /** @description The number of the last evaluation; `null`: no event has one. */
+            value: number | null;
+            /** @description That of the window before, for `changes`. */
+            valueBefore: number | null;
+            /** @description The end of the window of the last evaluation. */
+            evaluatedUntil: string | null;
+            lastMessageAt: string | null;
+            /** @enum {string} */
+            state: "active" | "paused";
+            /** @description `client`: by a request. `gone`: the receiver answered 410. `failing`: its attempts failed for too long. `position_lost`: the event store has other data than before; use replay. `filter`: its filter cannot be read any more. */
+            pausedBecause: ("client" | "gone" | "failing" | "position_lost" | "filter") | null;
+            /** Format: date-time */
+            stateSince: string;
+            /** @description Attempts that failed since the last delivery. */
+            failedAttempts: number;
+            failingSince: string | null;
+            /** @description Until when the secret before the last rotation signs as well. */
+            previousSecretUntil: string | null;
+            /** Format: date-time */
+            createdAt: string;
+        };
+        AlertWithSecret: {
+            /** Format: uuid */
+            id: string;
+            url: string;
+            name: string;
+            /**
+             * Format: uuid
+             * @description A view of the report `series`. Its total is the number, with its filters, segments and measure.
+             */
+            view: string;
+            /**
+             * @description When it fires: while the number is above or below `threshold`; changes by `percent` or more, up or down, from the window before; or is `absent`: 0, or no number.
+             * @example {
+             *       "is": "below",
+             *       "threshold": 100
+             *     }
+             */
+            condition: {
+                /** @enum {string} */
+                is: "above" | "below";
+                threshold: number;
+            } | {
+                /** @constant */
+                is: "changes";
+                percent: number;
+            } | {
+                /** @constant */
+                is: "absent";
+            };
+            /**
+             * @description How long the time is whose number is taken: 1m to 120m, 1h to 72h or 1d to 90d. It ends with a whole minute, hour or day of the time zone of the view, and is evaluated once for each.
+             * @example 1h
+             */
+            window: string;
+            /**
+             * @description In how many evaluations in a row the condition has to hold before it fires.
+             * @default 1
+             */
+            for: number;
+            /**
+             * @description `signed`: JSON, signed as Standard Webhooks says. `slack`: `{"text": "…"}`, as Slack and others take it.
+             * @default signed
+             * @enum {string}
+             */
+            format: "signed" | "slack";
+            /**
+             * @description `new`: not evaluated yet. `ok`, `pending`: the condition holds, not yet in enough evaluations. `firing`. `late`: events are stored too late to judge. `error`: the number cannot be read.
+             * @enum {string}
+             */
+            status: "new" | "ok" | "pending" | "firing" | "late" | "error";
+            /** @description Whether it fires, as the last message said; also while it is `late` or has an `error`. */
+            firing: boolean;
+            /** @description Why it is `late` or has an `error`. */
+            reason: string | null;
+            /** @description The number of the last evaluation; `null`: no event has one. */
+            value: number | null;
+            /** @description That of the window before, for `changes`. */
+            valueBefore: number | null;
+            /** @description The end of the window of the last evaluation. */
+            evaluatedUntil: string | null;
+            lastMessageAt: string | null;
+            /** @enum {string} */
+            state: "active" | "paused";
+            /** @description `client`: by a request. `gone`: the receiver answered 410. `failing`: its attempts failed for too long. `position_lost`: the event store has other data than before; use replay. `filter`: its filter cannot be read any more. */
+            pausedBecause: ("client" | "gone" | "failing" | "position_lost" | "filter") | null;
+            /** Format: date-time */
+            stateSince: string;
+            /** @description Attempts that failed since the last delivery. */
+            failedAttempts: number;
+            failingSince: string | null;
+            /** @description Until when the secret before the last rotation signs as well. */
+            previousSecretUntil: string | null;
+            /** Format: date-time */
+            createdAt: string;
+            /**
+             * @description The key of signatures. It is shown only in this response.
+             * @example whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYqr
+             */
+            secret: string;
+        };
+        Digest: {
+            /** Format: uuid */
+            id: string;
+            url: string;
+            /**
+             * Format: uuid
+             * @description Its tiles that are drawn as a number are in the digest.
+             */
+            dashboard: string;
+            /** @description The hour of the day from which on it is sent. */
+            hour: number;
+            timeZone: string;
+            /**
+             * @description `signed`: JSON, signed as Standard Webhooks says. `slack`: `{"text": "…"}`, as Slack and others take it.
+             * @default signed
+             * @enum {string}
+             */
+            format: "signed" | "slack";
+            /**
+             * @description `late`: one is due, and events are stored too late. `error`: numbers cannot be read.
+             * @enum {string}
+             */
+            status: "ok" | "late" | "error";
+            /** @description Why it is `late` or has an `error`. */
+            reason: string | null;
+            lastMessageAt: string | null;
+            /** @enum {string} */
+            state: "active" | "paused";
+            /** @description `client`: by a request. `gone`: the receiver answered 410. `failing`: its attempts failed for too long. `position_lost`: the event store has other data than before; use replay. `filter`: its filter cannot be read any more. */
+            pausedBecause: ("client" | "gone" | "failing" | "position_lost" | "filter") | null;
+            /** Format: date-time */
+            stateSince: string;
+            /** @description Attempts that failed since the last delivery. */
+            failedAttempts: number;
+            failingSince: string | null;
+            /** @description Until when the secret before the last rotation signs as well. */
+            previousSecretUntil: string | null;
+            /** Format: date-time */
+            createdAt: string;
+        };
+        DigestWithSecret: {
+            /** Format: uuid */
+            id: string;
+            url: string;
+            /**
+             * Format: uuid
+             * @description Its tiles that are drawn as a number are in the digest.
+             */
+            dashboard: string;
+            /** @description The hour of the day from which on it is sent. */
+            hour: number;
+            timeZone: string;
+            /**
+             * @description `signed`: JSON, signed as Standard Webhooks says. `slack`: `{"text": "…"}`, as Slack and others take it.
+             * @default signed
+             * @enum {string}
+             */
+            format: "signed" | "slack";
+            /**
+             * @description `late`: one is due, and events are stored too late. `error`: numbers cannot be read.
+             * @enum {string}
+             */
+            status: "ok" | "late" | "error";
+            /** @description Why it is `late` or has an `error`. */
+            reason: string | null;
+            lastMessageAt: string | null;
+            /** @enum {string} */
+            state: "active" | "paused";
+            /** @description `client`: by a request. `gone`: the receiver answered 410. `failing`: its attempts failed for too long. `position_lost`: the event store has other data than before; use replay. `filter`: its filter cannot be read any more. */
+            pausedBecause: ("client" | "gone" | "failing" | "position_lost" | "filter") | null;
+            /** Format: date-time */
+            stateSince: string;
+            /** @description Attempts that failed since the last delivery. */
+            failedAttempts: number;
+            failingSince: string | null;
+            /** @description Until when the secret before the last rotation signs as well. */
+            previousSecretUntil: string | null;
+            /** Format: date-time */
+            createdAt: string;
+            /**
+             * @description The key of signatures. It is shown only in this response.
+             * @example whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYqr
+             */
+            secret: string;
         };
         View: {
             /** Format: uuid */

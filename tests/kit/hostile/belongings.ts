@@ -31,6 +31,10 @@ export async function createBelongings({ urls, key, adminKey, receiver }: Belong
   const link = await create(`/dashboards/${dashboard}/links`, { name: 'link' });
   const { id: webhook = '' } = await create('/webhooks', { url: `${receiver}/slow`, batched: true });
   const silent = await create('/webhooks', { url: 'http://silent.example.:80/' });
+  const url = `${receiver}/slow`;
+  const watched = { name: 'alert', view, condition: { is: 'absent' }, window: '1m', url };
+  const { id: alert = '' } = await create('/alerts', watched);
+  const { id: digest = '' } = await create('/digests', { dashboard, hour: 0, url });
   const { workspaceId: workspace = '' } = await send(
     'POST',
     'trench-api',
@@ -45,7 +49,7 @@ export async function createBelongings({ urls, key, adminKey, receiver }: Belong
     return results[0]?.['id'];
   });
   return {
-    ...{ key, adminKey, receiver, view, dashboard, webhook, workspace, deadLetter },
+    ...{ key, adminKey, receiver, view, dashboard, webhook, alert, digest, workspace, deadLetter },
     ...{ link: link['id'] ?? '', linkKey: link['key'] ?? '', silentWebhook: silent['id'] ?? '' },
   };
 }

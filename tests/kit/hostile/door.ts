@@ -17,6 +17,8 @@ export interface Belongings {
   readonly webhook: string;
   /** One whose receiver has a name that no DNS server answers for. */
   readonly silentWebhook: string;
+  readonly alert: string;
+  readonly digest: string;
   readonly deadLetter: string;
   /** The id of a workspace of trench-api. */
   readonly workspace: string;

@@ -7,6 +7,9 @@ import {
   EVENT_BODY_BYTES_MAX,
   HOLD_FOR_RATE_MS_MAX,
 } from '@sluice/ingest-api/routes/posthog/post-events';
+import { ALERTS_MAX, FOR_MAX } from '@sluice/query-api/alerts/alert';
+import { DIGESTS_MAX } from '@sluice/query-api/alerts/digest';
+import { MESSAGE_BODY_BYTES_MAX } from '@sluice/query-api/alerts/message-routes';
 import { configSchema as querySchema } from '@sluice/query-api/config';
 import {
   BUCKETS_MAX,
@@ -551,6 +554,15 @@ const NAMING_LIMITS = {
   },
 } as const satisfies Record<string, Limit>;
 
+const ALERT_LIMITS = {
+  alerts: { title: 'alerts of a workspace', max: ALERTS_MAX, unit: '', beyond: 'invalid_request' },
+  digests: { title: 'digests of a workspace', max: DIGESTS_MAX, unit: '', beyond: 'invalid_request' },
+  alertBody: { title: 'body', max: MESSAGE_BODY_BYTES_MAX, unit: 'bytes', beyond: 'body_too_large' },
+  alertName: { title: '`name`', max: VIEW_NAME_CHARACTERS_MAX, unit: 'characters', beyond: 'invalid_request' },
+  alertUrl: { title: '`url`', max: URL_CHARACTERS_MAX, unit: 'characters', beyond: 'invalid_request' },
+  alertFor: { title: '`for`', max: FOR_MAX, unit: '', beyond: 'invalid_request' },
+} as const satisfies Record<string, Limit>;
+
 /** The limits by what they limit. */
 export const LIMIT_GROUPS = {
   'All requests': REQUEST_LIMITS,
@@ -562,6 +574,7 @@ export const LIMIT_GROUPS = {
   Segments: SEGMENT_LIMITS,
   Names: NAMING_LIMITS,
   Webhooks: WEBHOOK_LIMITS,
+  'Alerts and digests': ALERT_LIMITS,
   Keys: KEY_LIMITS,
 } as const;
 
@@ -575,6 +588,7 @@ export const LIMITS = {
   ...SEGMENT_LIMITS,
   ...NAMING_LIMITS,
   ...WEBHOOK_LIMITS,
+  ...ALERT_LIMITS,
   ...KEY_LIMITS,
 } as const;
 

@@ -38,6 +38,8 @@ const NOT_WALKED: Partial<Record<LimitId, string>> = {
   segments: 'takes as many of them: segments.slow.test.ts',
   segmentName: 'a path, which differs from request to request: segments.slow.test.ts',
   webhooks: 'takes as many of them: webhooks-api.service.test.ts',
+  alerts: 'takes as many of them: alerts.service.test.ts',
+  digests: 'takes as many of them: alerts.service.test.ts',
   webhookEvents: 'a property of what is stored: webhook-failures.night.test.ts',
   webhookBytes: 'a property of what is stored: webhook-failures.slow.test.ts',
   webhookTime: 'a property of a receiver: http-sender.test.ts',

@@ -1,3 +1,4 @@
+import { ALERT_DOORS } from './alerts.ts';
 import { DOCUMENT_DOORS } from './documents.ts';
 import type { BuiltRequest, Door, Doors, HostileService } from './door.ts';
 import { LIMITS, type LimitId } from './limits.ts';
@@ -32,7 +33,7 @@ const DOORS_OF: Readonly<Record<HostileService, Doors>> = {
   'ingest-api': { ...operationalDoors('ingest-api'), ...SUBMISSION_DOORS, ...POSTHOG_DOORS },
   'query-api': {
     ...operationalDoors('query-api'),
-    ...{ ...QUERY_DOORS, ...STATEMENT_DOORS, ...DOCUMENT_DOORS, ...WEBHOOK_DOORS },
+    ...{ ...QUERY_DOORS, ...STATEMENT_DOORS, ...DOCUMENT_DOORS, ...WEBHOOK_DOORS, ...ALERT_DOORS },
   },
   'trench-api': { ...operationalDoors('trench-api'), ...TRENCH_DOORS },
 };

@@ -1,4 +1,5 @@
 import { createIngestMetrics } from '@sluice/ingest-api/metrics';
+import { AlertMetrics } from '@sluice/query-api/alerts/alert-metrics';
 import { declareMemoryMetrics, QueryMetrics, StreamMetrics } from '@sluice/query-api/metrics';
 import { declareServerMetrics, GivenUpServers } from '@sluice/query-api/store/servers/server-metrics';
 import { WebhookMetrics } from '@sluice/query-api/webhooks/webhook-metrics';
@@ -46,6 +47,7 @@ const DECLARATIONS: Declarations = {
     declareMemoryMetrics(registry, 0, () => 0);
     new StreamMetrics(registry);
     new WebhookMetrics(registry);
+    new AlertMetrics(registry);
   },
 };
 

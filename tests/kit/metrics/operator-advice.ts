@@ -125,5 +125,9 @@ export const OPERATOR_ADVICE: Readonly<Record<string, string>> = {
     'Compare the sum of all instances with the active webhooks: none is left out for longer than a lease.',
   sluice_webhook_lag_seconds:
     'Where it grows, receivers fail or are slow; with many webhooks, add instances of query-api.',
+  sluice_alert_evaluations_total:
+    'Look into `late` when it grows: the pipeline is behind, or no writer records how far it is. `failed`: as below.',
+  sluice_alerts_failing:
+    'Tell the owner of the alert or digest: `GET /alerts` and `GET /digests` of the workspace have the reason. Its view may be deleted or too expensive.',
   sluice_stream_moves_total: 'Where it grows, a server is away or lags: its log and the lag of its writers say why.',
 };

@@ -111,6 +111,6 @@ of a CronJob have 52 characters.
 {{- if eq .service "ingest-api" -}}
 ["/v1", "/beacon", "/sourceConfig", "/batch", "/capture", "/e", "/i", "/flags", "/decide", "/array", "/static", "/s", "/api", "/projects", "/m", "/rsaMetrics", "/docs", "/openapi.json"]
 {{- else -}}
-["/events", "/overview", "/users", "/organizations", "/segments", "/names", "/search", "/queries", "/views", "/dashboards", "/webhooks", "/keys", "/dead-letters", "/example-data", "/pipeline", "/console", "/docs", "/openapi.json"]
+["/events", "/overview", "/users", "/organizations", "/segments", "/names", "/search", "/queries", "/views", "/dashboards", "/webhooks", "/alerts", "/digests", "/keys", "/dead-letters", "/example-data", "/pipeline", "/console", "/docs", "/openapi.json"]
 {{- end -}}
 {{- end -}}
