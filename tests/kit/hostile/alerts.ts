@@ -15,7 +15,9 @@ const CONDITIONS = [
 
 function urlOf(values: Values, random: Random): string {
   const length = values.get('alertUrl');
-  return length === undefined ? `{receiver}/${pick(random, BEHAVIOURS)}` : 'http://silent.example.:80/'.padEnd(length, 'x');
+  return length === undefined
+    ? `{receiver}/${pick(random, BEHAVIOURS)}`
+    : 'http://silent.example.:80/'.padEnd(length, 'x');
 }
 
 function alert(values: Values, random: Random): object {
