@@ -45,6 +45,10 @@ export type DashboardLink = components['schemas']['DashboardLink'];
 export type DashboardLinkWithKey = components['schemas']['DashboardLinkWithKey'];
 export type Webhook = components['schemas']['Webhook'];
 export type WebhookWithSecret = components['schemas']['WebhookWithSecret'];
+export type Alert = components['schemas']['Alert'];
+export type AlertWithSecret = components['schemas']['AlertWithSecret'];
+export type Digest = components['schemas']['Digest'];
+export type DigestWithSecret = components['schemas']['DigestWithSecret'];
 export type WebhookTest = components['schemas']['WebhookTest'];
 export type WebhookDelivery = components['schemas']['WebhookDelivery'];
 

@@ -19,17 +19,9 @@ import {
   useAction,
   useLoad,
 } from '../parts/parts.ts';
+import { stateOf } from './managed-page.tsx';
 
 const READ_EVERY_MS = 10_000;
-
-/** Why a webhook is paused, as a person says it. */
-const REASONS: Readonly<Record<NonNullable<Webhook['pausedBecause']>, string>> = {
-  client: 'by a request',
-  gone: 'the receiver responded 410',
-  failing: 'attempts failed for too long',
-  position_lost: 'the event store has other data than before; replay it',
-  filter: 'its filter cannot be read any more',
-};
 
 /** The webhooks of the workspace, each with its state; new ones are created. */
 export function WebhooksPage() {
@@ -103,11 +95,6 @@ function WebhookTable({ webhooks }: { readonly webhooks: readonly Webhook[] }) {
 export function eventsOf({ filter, batched }: Webhook): string {
   const filters = textOfFilters(new URLSearchParams(filter));
   return `${filters === '' ? 'all' : filters}, ${batched ? 'in batches' : 'one by one'}`;
-}
-
-export function stateOf({ state, pausedBecause, failedAttempts }: Webhook): string {
-  if (state === 'paused') return `paused: ${pausedBecause ? REASONS[pausedBecause] : ''}`;
-  return failedAttempts === 0 ? 'active' : `active, ${failedAttempts} failed attempts`;
 }
 
 /** A form for a new webhook. */

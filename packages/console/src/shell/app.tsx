@@ -4,8 +4,11 @@ import { EntitiesPage, EntityPage } from '../entities/entities.ts';
 import { EventsPage } from '../events/events.ts';
 import { ExplorePage, PeoplePage } from '../explore/explore.ts';
 import {
+  AlertPage,
+  AlertsPage,
   DeadLetterPage,
   DeadLettersPage,
+  DigestPage,
   HealthPage,
   KeysPage,
   WebhookPage,
@@ -49,6 +52,12 @@ function pageOf({ path: [name = 'home', id = ''], params }: Route): PageDescript
     case 'webhooks':
       if (id !== '') return { title: 'Webhook', content: <WebhookPage key={id} id={id} /> };
       return { title: 'Webhooks', content: <WebhooksPage /> };
+    case 'alerts':
+      if (id !== '') return { title: 'Alert', content: <AlertPage key={id} id={id} /> };
+      return { title: 'Alerts', content: <AlertsPage params={params} /> };
+    case 'digests':
+      if (id !== '') return { title: 'Digest', content: <DigestPage key={id} id={id} /> };
+      return { title: 'Alerts', content: <AlertsPage params={params} /> };
     case 'keys':
       return { title: 'Keys', content: <KeysPage /> };
     case 'dead-letters':

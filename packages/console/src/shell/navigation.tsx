@@ -26,6 +26,7 @@ const GROUPS: readonly (readonly [title: string, links: readonly Link[]])[] = [
     [
       ['pipeline', 'Pipeline'],
       ['dead-letters', 'Dead letters'],
+      ['alerts', 'Alerts'],
       ['webhooks', 'Webhooks'],
       ['keys', 'Keys'],
     ],
@@ -36,7 +37,7 @@ const GROUPS: readonly (readonly [title: string, links: readonly Link[]])[] = [
 export const PAGES: readonly Link[] = [...LINKS, ...GROUPS.flatMap(([, links]) => links), ['settings', 'Settings']];
 
 /** Pages that belong to another one, and addresses of older links, which go on working. */
-const ALIASES: Readonly<Record<string, string>> = { chart: 'explore', people: 'explore' };
+const ALIASES: Readonly<Record<string, string>> = { chart: 'explore', people: 'explore', digests: 'alerts' };
 
 /** The links to all pages, which a phone shows behind a button, and what belongs to the person. */
 export function Navigation({ onSearch }: { readonly onSearch: () => void }) {

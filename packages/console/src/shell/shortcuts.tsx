@@ -12,6 +12,7 @@ const PAGES: Readonly<Record<string, readonly [name: string, title: string]>> = 
   o: ['organizations', 'Organizations'],
   m: ['segments', 'Segments'],
   s: ['sql', 'SQL'],
+  a: ['alerts', 'Alerts'],
   w: ['webhooks', 'Webhooks'],
   k: ['keys', 'Keys'],
   l: ['dead-letters', 'Dead letters'],

@@ -138,6 +138,10 @@ function OpenDashboard({ path, loaded }: OpenDashboardProps) {
             {...{ label: 'Name of the dashboard', action: 'Rename', value: name }}
             onName={async (name) => change({ name })}
           />
+          <h2>Daily digest</h2>
+          <p>
+            <a href={hrefOf(['alerts'], new URLSearchParams({ dashboard: id }))}>Send its numbers once a day …</a>
+          </p>
           <Share dashboard={id} />
           <DeleteDashboard path={path} />
         </>

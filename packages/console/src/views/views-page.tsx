@@ -87,6 +87,11 @@ function ViewRow({ view, act }: { readonly view: View } & Pick<ViewTableProps, '
             <button type="button" onClick={() => setIsRenamed(true)}>
               Rename<span class="hidden"> {view.name}</span>
             </button>
+            {view.report === 'series' && (
+              <a href={hrefOf(['alerts'], new URLSearchParams({ view: view.id }))}>
+                Alert …<span class="hidden"> {view.name}</span>
+              </a>
+            )}
             <ConfirmButton
               label="Delete"
               subject={view.name}

@@ -67,10 +67,12 @@ async function open(workspace: string, kind: keyof typeof KINDS, content: object
   const webhook = { id: crypto.randomUUID(), workspace, kind, content, url: 'http://127.0.0.1/' } as unknown as Webhook;
   const stored = { webhook, state: { state: 'active' } } as StoredWebhook;
   const source = await KINDS[kind]({ ...options, clock, find: async () => stored })(webhook, position);
-  /** Returns what comes next; undefined if nothing does for a while. */
-  const next = async (sendingTo = '') =>
-    (await source.next(sendingTo, AbortSignal.timeout(400), () => undefined)) as Sendable | PassedOver | undefined;
-  return { clock, next };
+  /** Returns what comes next. */
+  const next = async (sendingTo = '', signal = new AbortController().signal) =>
+    (await source.next(sendingTo, signal, () => undefined)) as Sendable | PassedOver | undefined;
+  /** Expects that nothing comes for a while. */
+  const nothing = async () => expect(await next('', AbortSignal.timeout(400))).toBeUndefined();
+  return { clock, next, nothing };
 }
 
 function stateIn(next: Sendable | PassedOver | undefined): AlertState {
@@ -93,20 +95,20 @@ const store = (workspace: string, ...timesMs: readonly number[]) =>
 
 describe('an alert', () => {
   test('takes whole windows alone, each once, and what was stored of it by then', async () => {
-    const { clock, next } = await openAlert('a', { condition: { is: 'above', threshold: 1 } });
+    const { clock, next, nothing } = await openAlert('a', { condition: { is: 'above', threshold: 1 } });
     await store('a', NOON - 1, NOON, NOON + 1, NOON + 60 * MINUTE_MS);
     clock.set(NOON + 59 * MINUTE_MS);
     expect(stateIn(await next())).toMatchObject({ endMs: NOON, value: 1, firing: false });
     // The hour is not over, and then not yet whole.
     for (const ms of [NOON + 59 * MINUTE_MS + 30_000, NOON + 60 * MINUTE_MS - 1]) {
       clock.set(ms);
-      expect(await next()).toBeUndefined();
+      await nothing();
     }
     clock.set(NOON + 60 * MINUTE_MS);
     const fires = await next();
     expect([fires?.kind, stateIn(fires)]).toMatchObject(['message', { endMs: NOON + 60 * MINUTE_MS, value: 2 }]);
     clock.set(NOON + 61 * MINUTE_MS);
-    expect(await next()).toBeUndefined();
+    await nothing();
     clock.set(NOON + 120 * MINUTE_MS);
     expect(stateIn(await next())).toMatchObject({ value: 1, firing: false, messages: 2 });
   });
@@ -180,13 +182,13 @@ describe('a digest', () => {
     // Of today, of the two days before, and of the two days before these.
     await store('f', NOON, ...Array(3).fill(NOON - DAY_MS), ...Array(2).fill(NOON - 3 * DAY_MS));
     const digest = { dashboard, hour: 8, timeZone: 'UTC', format: 'signed' };
-    const { clock, next } = await open('f', 'digest', digest);
+    const { clock, next, nothing } = await open('f', 'digest', digest);
     const dueIn = (decided: Sendable | PassedOver | undefined) =>
       new Date((stateIn(decided) as unknown as DigestState).dueMs).toISOString();
     clock.set(NOON - 2 * DAY_MS);
     const first = await next();
     expect([first?.kind, dueIn(first)]).toEqual(['position', '2026-02-27T08:00:00.000Z']);
-    expect(await next()).toBeUndefined();
+    await nothing();
     clock.set(NOON);
     const due = (await next()) as Sendable;
     expect([due.kind, dueIn(due)]).toEqual(['message', '2026-03-01T08:00:00.000Z']);
@@ -199,6 +201,6 @@ describe('a digest', () => {
         numbers: [{ view: { id: view }, value: 3, before: 2, changePercent: 50, error: null }],
       },
     });
-    expect(await next()).toBeUndefined();
+    await nothing();
   });
 });

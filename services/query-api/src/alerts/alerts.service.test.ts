@@ -184,7 +184,10 @@ test('a body that is wrong names every fault', async () => {
   ).toEqual(['condition.is', 'for', 'format', 'name', 'url', 'view', 'window']);
   expect(await pathsOf({ condition: { is: 'above' } })).toEqual(['condition.threshold']);
   expect(await pathsOf({ condition: { is: 'changes', percent: 0 } })).toEqual(['condition.percent']);
-  expect(await pathsOf({ condition: { is: 'absent', threshold: 1 }, more: 1 })).toEqual(['condition', 'more'].sort());
+  expect(await pathsOf({ condition: { is: 'absent', threshold: 1 }, more: 1 })).toEqual([
+    'condition.threshold',
+    'more',
+  ]);
   const ofOther = await saveView(query, 'g', 'paid');
   expect(await pathsOf({ view: ofOther, url: 'http://10.0.0.1/' })).toEqual(['url', 'view']);
   expect(await pathsOf({ view: ofValues })).toEqual(['view']);
@@ -232,7 +235,6 @@ test('the responses are as documented', async () => {
       [`POST ${path}/{id}/resume`, 'POST', `${path}/${body.id}/resume`, undefined],
       [`GET ${path}/{id}/deliveries`, 'GET', `${path}/${body.id}/deliveries`, undefined],
       [`GET ${path}/{id}`, 'GET', `${path}/nothing`, undefined],
-      [`DELETE ${path}/{id}`, 'DELETE', `${path}/${body.id}`, undefined],
     ] as const) {
       const response = await query.app.inject({ method, url: address, headers, ...(given && { payload: given }) });
       expect([operation, response.statusCode < 500]).toEqual([operation, true]);

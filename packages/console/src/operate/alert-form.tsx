@@ -1,0 +1,178 @@
+import { useState } from 'preact/hooks';
+import { type Alert, type Digest, type StoredDashboard, settings, type View } from '../base/base.ts';
+import { CONDITIONS, type Condition, UNITS } from './alert-texts.ts';
+
+interface AlertFormProps {
+  readonly views: readonly View[];
+  /** What the fields begin with. Default: a new alert. */
+  readonly alert?: Partial<Alert>;
+  readonly label: string;
+  readonly action: string;
+  readonly onGiven: (given: object) => void;
+}
+
+/** A form for a new alert, or a change of one. */
+export function AlertForm({ views, alert = {}, label, action, onGiven }: AlertFormProps) {
+  const [is, setIs] = useState<Condition['is']>(alert.condition?.is ?? 'below');
+  const { window = '1h' } = alert;
+  const submit = (submitted: SubmitEvent) => {
+    submitted.preventDefault();
+    const form = new FormData(submitted.currentTarget as HTMLFormElement);
+    const text = (name: string) => String(form.get(name));
+    onGiven({
+      ...{ name: text('name'), view: text('view'), condition: conditionOf(is, Number(form.get('limit'))) },
+      ...{ window: `${text('count')}${text('unit')}`, for: Number(form.get('for')) },
+      ...{ url: text('url'), format: text('format') },
+    });
+  };
+  return (
+    <form class="filters" aria-label={label} onSubmit={submit}>
+      <div class="fields">
+        <label>
+          Name
+          <input name="name" required maxLength={200} defaultValue={alert.name ?? ''} />
+        </label>
+        <label>
+          Number
+          <select name="view" required>
+            {views.map(({ id, name }) => (
+              <option key={id} value={id} selected={id === alert.view}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          Fires while it
+          <select value={is} onChange={({ currentTarget }) => setIs(currentTarget.value as Condition['is'])}>
+            {Object.entries(CONDITIONS).map(([name, title]) => (
+              <option key={name} value={name}>
+                {title}
+              </option>
+            ))}
+          </select>
+        </label>
+        {is !== 'absent' && (
+          <label>
+            Limit
+            <input type="number" name="limit" step="any" required defaultValue={limitOf(alert.condition)} />
+          </label>
+        )}
+        <label>
+          In the last
+          <input type="number" name="count" min="1" max="120" required defaultValue={window.slice(0, -1)} />
+        </label>
+        <label>
+          Unit
+          <select name="unit">
+            {Object.entries(UNITS).map(([unit, title]) => (
+              <option key={unit} value={unit} selected={unit === window.at(-1)}>
+                {title}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          Times in a row
+          <input type="number" name="for" min="1" max="100" required defaultValue={String(alert.for ?? 1)} />
+        </label>
+        <ReceiverFields {...{ url: alert.url, format: alert.format }} />
+      </div>
+      <div class="bar">
+        <button type="submit" class="primary">
+          {action}
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function conditionOf(is: Condition['is'], limit: number): Condition {
+  if (is === 'absent') return { is };
+  return is === 'changes' ? { is, percent: limit } : { is, threshold: limit };
+}
+
+function limitOf(condition: Condition | undefined): string {
+  if (!condition || condition.is === 'absent') return '';
+  return String(condition.is === 'changes' ? condition.percent : condition.threshold);
+}
+
+interface DigestFormProps {
+  readonly dashboards: readonly StoredDashboard[];
+  readonly digest?: Partial<Digest>;
+  readonly label: string;
+  readonly action: string;
+  readonly onGiven: (given: object) => void;
+}
+
+/** A form for a new digest, or a change of one. */
+export function DigestForm({ dashboards, digest = {}, label, action, onGiven }: DigestFormProps) {
+  const submit = (submitted: SubmitEvent) => {
+    submitted.preventDefault();
+    const form = new FormData(submitted.currentTarget as HTMLFormElement);
+    const text = (name: string) => String(form.get(name));
+    onGiven({
+      ...{ dashboard: text('dashboard'), hour: Number(form.get('hour')), timeZone: text('timeZone') },
+      ...{ url: text('url'), format: text('format') },
+    });
+  };
+  return (
+    <form class="filters" aria-label={label} onSubmit={submit}>
+      <div class="fields">
+        <label>
+          Dashboard
+          <select name="dashboard" required>
+            {dashboards.map(({ id, name }) => (
+              <option key={id} value={id} selected={id === digest.dashboard}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          Hour of the day
+          <input type="number" name="hour" min="0" max="23" required defaultValue={String(digest.hour ?? 8)} />
+        </label>
+        <label>
+          Time zone
+          <input name="timeZone" required defaultValue={digest.timeZone ?? settings.value.timeZone} />
+        </label>
+        <ReceiverFields {...{ url: digest.url, format: digest.format }} />
+      </div>
+      <div class="bar">
+        <button type="submit" class="primary">
+          {action}
+        </button>
+      </div>
+    </form>
+  );
+}
+
+/** Where messages are sent, and how they look. */
+function ReceiverFields({
+  url = '',
+  format = 'signed',
+}: {
+  readonly url?: string | undefined;
+  readonly format?: Alert['format'] | undefined;
+}) {
+  return (
+    <>
+      <label>
+        Address that gets the messages
+        <input type="url" name="url" required placeholder="https://example.com/alerts" defaultValue={url} />
+      </label>
+      <label>
+        Messages
+        <select name="format">
+          <option value="signed" selected={format === 'signed'}>
+            signed JSON
+          </option>
+          <option value="slack" selected={format === 'slack'}>
+            as Slack takes them
+          </option>
+        </select>
+      </label>
+    </>
+  );
+}
