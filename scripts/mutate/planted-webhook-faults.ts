@@ -3,7 +3,7 @@ import type { PlantedFault } from './planted-fault.ts';
 const query = (name: string) => `services/query-api/src/${name}`;
 const webhooks = (name: string) => query(`webhooks/${name}`);
 
-/** Faults of webhooks and saved views that prove their simulator: it has to find each of them within a minute. */
+/** Faults of webhooks, alerts and saved views that prove their simulator: it has to find each of them within a minute. */
 export const PLANTED_WEBHOOK_FAULTS: readonly PlantedFault[] = [
   // A change to something that runs.
   {
@@ -71,6 +71,27 @@ export const PLANTED_WEBHOOK_FAULTS: readonly PlantedFault[] = [
     search: "'cannot store the positions of webhooks; retrying');\n      return false;",
     replacement: "'cannot store the positions of webhooks; retrying');\n      throw error;",
     breaks: 'After a position could not be stored once, nobody handles it.',
+  },
+  {
+    name: 'webhooks/alert-not-stored-before-sent',
+    file: query('alerts/deciding-source.ts'),
+    search: 'end: position, isWhole: false,',
+    replacement: 'end: position, isWhole: true,',
+    breaks: 'After a crash an alert says something else with the id of a message that was delivered.',
+  },
+  {
+    name: 'webhooks/alert-forgets-what-it-said',
+    file: query('alerts/deciding-source.ts'),
+    search: '    this.#state = decided.state;\n',
+    replacement: '    if (!decided.message) this.#state = decided.state;\n',
+    breaks: 'An alert that fires says so again with each window.',
+  },
+  {
+    name: 'webhooks/alert-ids-of-before',
+    file: query('alerts/alert-source.ts'),
+    search: 'messages: after.messages + 1,',
+    replacement: 'messages: 1,',
+    breaks: 'All messages of an alert have one id, and a receiver drops those that it takes for copies.',
   },
   // Arithmetic that is shared.
   {

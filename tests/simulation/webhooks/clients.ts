@@ -1,6 +1,7 @@
 import type { Random } from '../world/random.ts';
 import { SimulatedProcess } from '../world/simulated-process.ts';
 import { type Change, History } from './history.ts';
+import { WATCHED } from './numbers.ts';
 import type { Parts } from './query-api-place.ts';
 import type { StoredEvent } from './stored-events.ts';
 import type { WebhooksWorld } from './world.ts';
@@ -13,6 +14,7 @@ export const WORKSPACE = 'w';
 /** What clients know of a webhook. Its name is in its addresses. */
 interface KnownWebhook {
   readonly name: string;
+  readonly isAlert: boolean;
   readonly filter: Readonly<Record<string, string>>;
   readonly url: History;
   readonly batched: History;
@@ -29,6 +31,11 @@ interface KnownWebhook {
   pausedMs: number | undefined;
   /** When the last change to active was asked for, and answered. */
   resumedMs: number;
+}
+
+/** What manages a webhook of its kind. */
+function operationsOf({ isAlert }: KnownWebhook, { operations, alerts }: Parts) {
+  return isAlert ? alerts : operations;
 }
 
 /** A saved view with two members that clients change apart from each other. */
@@ -81,9 +88,11 @@ export class Clients {
     const { time } = this.#world;
     this.#sent += 1;
     const name = `hook-${this.#sent}`;
-    const [url, isBatched] = [`http://receiver/${name}/0`, this.#random.isTrue(0.3)];
+    const url = `http://receiver/${name}/0`;
+    const isAlert = this.#random.isTrue(0.3);
+    const isBatched = !isAlert && this.#random.isTrue(0.3);
     const known: KnownWebhook = {
-      ...{ name, filter: this.#random.isTrue(0.4) ? { event: 'e0' } : {} },
+      ...{ name, isAlert, filter: !isAlert && this.#random.isTrue(0.4) ? { event: 'e0' } : {} },
       ...{ url: new History(), batched: new History(), secret: new History(), state: new History() },
       ...{
         id: undefined,
@@ -100,8 +109,10 @@ export class Clients {
       known.state.begin('active', time.nowMs),
     ] as const;
     const secret = known.secret.begin(undefined, time.nowMs);
-    const created = await this.#ask(`create ${name}`, ({ operations }) =>
-      operations.create(WORKSPACE, { url, filter: known.filter, batched: isBatched }),
+    const created = await this.#ask(`create ${name}`, ({ operations, alerts }) =>
+      isAlert
+        ? alerts.create(WORKSPACE, { url, content: WATCHED })
+        : operations.create(WORKSPACE, { url, filter: known.filter, batched: isBatched }),
     );
     if (created.kind !== 'done') return;
     known.id = created.value.id;
@@ -117,13 +128,13 @@ export class Clients {
     const { id, name } = known;
     if (id === undefined) return;
     this.#sent += 1;
-    const isOfUrl = this.#random.isTrue(0.6);
+    const isOfUrl = known.isAlert || this.#random.isTrue(0.6);
     const url = `http://receiver/${name}/${this.#sent}`;
     const batched = this.#random.isTrue(0.5);
     const [history, value] = isOfUrl ? [known.url, url] : [known.batched, String(batched)];
     const change = history.begin(value, time.nowMs);
-    const outcome = await this.#ask(`change ${name} to ${value}`, ({ operations }) =>
-      operations.change(WORKSPACE, id, isOfUrl ? { url } : { batched }),
+    const outcome = await this.#ask(`change ${name} to ${value}`, (parts) =>
+      operationsOf(known, parts).change(WORKSPACE, id, isOfUrl ? { url } : { batched }),
     );
     this.#note(history, change, outcome.kind);
   }
@@ -133,7 +144,7 @@ export class Clients {
     const { id, name } = known;
     if (id === undefined) return;
     const change = known.secret.begin(undefined, time.nowMs);
-    const outcome = await this.#ask(`rotate ${name}`, ({ operations }) => operations.rotate(WORKSPACE, id));
+    const outcome = await this.#ask(`rotate ${name}`, (parts) => operationsOf(known, parts).rotate(WORKSPACE, id));
     if (outcome.kind === 'done') known.secret.end(change, time.nowMs, outcome.value.secret);
     else if (outcome.kind === 'refused') known.secret.drop(change);
   }
@@ -144,8 +155,8 @@ export class Clients {
     if (id === undefined) return;
     const change = known.state.begin('paused', time.nowMs);
     const begunMs = time.nowMs;
-    const outcome = await this.#ask(`pause ${name}`, ({ operations }) =>
-      operations.change(WORKSPACE, id, { state: 'paused' }),
+    const outcome = await this.#ask(`pause ${name}`, (parts) =>
+      operationsOf(known, parts).change(WORKSPACE, id, { state: 'paused' }),
     );
     this.#note(known.state, change, outcome.kind);
     if (outcome.kind === 'done' && known.resumedMs < begunMs) known.pausedMs = time.nowMs;
@@ -167,9 +178,11 @@ export class Clients {
     known.resumedMs = time.nowMs;
     const change = known.state.begin('active', time.nowMs);
     const isChange = this.#random.isTrue(0.3);
-    const outcome = await this.#ask(`resume ${name}`, ({ operations }) =>
-      isChange ? operations.change(WORKSPACE, id, { state: 'active' }) : operations.resume(WORKSPACE, id),
-    );
+    const outcome = await this.#ask(`resume ${name}`, async (parts) => {
+      const operations = operationsOf(known, parts);
+      if (isChange) await operations.change(WORKSPACE, id, { state: 'active' });
+      else await operations.resume(WORKSPACE, id);
+    });
     known.pausedMs = undefined;
     known.resumedMs = time.nowMs;
     this.#note(known.state, change, outcome.kind);
@@ -180,7 +193,7 @@ export class Clients {
     const { id, name } = known;
     if (id === undefined) return;
     known.mayBeDeleted = true;
-    const outcome = await this.#ask(`delete ${name}`, ({ operations }) => operations.delete(WORKSPACE, id));
+    const outcome = await this.#ask(`delete ${name}`, (parts) => operationsOf(known, parts).delete(WORKSPACE, id));
     if (outcome.kind === 'done') known.deletedMs ??= this.#world.time.nowMs;
   }
 
@@ -280,6 +293,10 @@ export class Clients {
     return this.#webhooks.get(name)?.secret.has(secret) ?? false;
   }
 
+  isAlert(name: string): boolean {
+    return this.#webhooks.get(name)?.isAlert ?? false;
+  }
+
   /** Whether a webhook has to get an event. */
   wants(name: string, event: StoredEvent): boolean {
     const { ended } = this.#webhooks.get(name)?.createdMs ?? {};
@@ -289,7 +306,7 @@ export class Clients {
   /** Whether a webhook may get an event. */
   mayWant(name: string, event: StoredEvent): boolean {
     const known = this.#webhooks.get(name);
-    if (!known || event.storedMs < known.createdMs.begun) return false;
+    if (!known || known.isAlert || event.storedMs < known.createdMs.begun) return false;
     return known.filter['event'] === undefined || known.filter['event'] === event.event;
   }
 

@@ -118,12 +118,14 @@ const FAULTS: FaultTable<WebhooksWorld> = {
   },
   'failing streams': {
     weight: 2,
-    begin({ stored }, { manner }) {
+    begin({ stored, numbers }, { manner }) {
       stored.failures = manner / 3;
+      numbers.failures = manner / 3;
       const end = () => {
         stored.failures = 0;
+        numbers.failures = 0;
       };
-      return { name: 'streams fail', end };
+      return { name: 'streams and numbers fail', end };
     },
   },
 };
@@ -162,7 +164,7 @@ interface Plan {
   readonly faults: readonly Fault[];
 }
 
-/** Webhooks and views under faults: changes at once undo nothing, and each event is delivered, in order. */
+/** Webhooks, alerts and views under faults: changes at once undo nothing, and each event or change is delivered, in order. */
 export const WEBHOOKS: Kind = {
   name: 'webhooks',
   create(seed, note) {
@@ -228,7 +230,7 @@ function storeEvents({ stored, random }: WebhooksWorld): void {
 
 /** Ends all faults, resumes what is paused, and lets time pass until everything is delivered. */
 async function settle(world: WebhooksWorld): Promise<void> {
-  const { time, network, clients, places, clickhouse, receivers, stored } = world;
+  const { time, network, clients, places, clickhouse, receivers, stored, numbers } = world;
   const isWrong = () => world.violation !== undefined;
   world.note('there are no more faults from here on');
   clients.resumesFailing = false;
@@ -237,6 +239,8 @@ async function settle(world: WebhooksWorld): Promise<void> {
   receivers.failures = 0;
   receivers.slownessMs = 20;
   stored.failures = 0;
+  numbers.failures = 0;
+  numbers.isHigh = true;
   for (const place of places) {
     place.thaw();
     place.start();

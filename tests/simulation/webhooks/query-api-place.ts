@@ -1,13 +1,20 @@
+import { AlertMetrics } from '@sluice/query-api/alerts/alert-metrics';
+import { alertSources } from '@sluice/query-api/alerts/alert-source';
 import { ConsoleDocuments } from '@sluice/query-api/manage/views/console-documents';
 import { AttemptPlaces } from '@sluice/query-api/webhooks/attempt-places';
 import { DeliveryLog } from '@sluice/query-api/webhooks/delivery-log';
 import { type EventSourceOptions, eventSources } from '@sluice/query-api/webhooks/event-source';
 import { type EventMembers, eventWebhooks } from '@sluice/query-api/webhooks/event-webhooks';
 import { KnownWebhooks } from '@sluice/query-api/webhooks/known-webhooks';
+import type { Webhook } from '@sluice/query-api/webhooks/webhook';
 import { WebhookDeliveries } from '@sluice/query-api/webhooks/webhook-deliveries';
 import { WebhookLeases } from '@sluice/query-api/webhooks/webhook-leases';
 import { WebhookMetrics } from '@sluice/query-api/webhooks/webhook-metrics';
-import { type OperationsOptions, WebhookOperations } from '@sluice/query-api/webhooks/webhook-operations';
+import {
+  type ManagedKind,
+  type OperationsOptions,
+  WebhookOperations,
+} from '@sluice/query-api/webhooks/webhook-operations';
 import { WebhookPositions } from '@sluice/query-api/webhooks/webhook-positions';
 import { WebhookRegister } from '@sluice/query-api/webhooks/webhook-register';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
@@ -21,9 +28,18 @@ import type { WebhooksWorld } from './world.ts';
 /** How long the client of ClickHouse waits for a response, in milliseconds. */
 const STATEMENT_MS_MAX = 5_000;
 
+/** As query-api manages them, without what responses show. */
+const ALERTS: ManagedKind<object> = {
+  ...{ kind: 'alert', singular: 'alert', max: 100 },
+  firstPosition: async () => '{}',
+  membersOf: () => ({}),
+  testBody: () => ({}),
+};
+
 /** What requests are served with. */
 export interface Parts {
   readonly operations: WebhookOperations<EventMembers>;
+  readonly alerts: WebhookOperations<object>;
   readonly views: ConsoleDocuments<Record<string, string>>;
 }
 
@@ -52,7 +68,7 @@ export class QueryApiPlace {
   }
 
   #create(process: SimulatedProcess): Running {
-    const { stored, receivers, leaseMs, perWorkspace } = this.#world;
+    const { stored, numbers, receivers, leaseMs, perWorkspace } = this.#world;
     const logger = createTraceLogger((line) => this.#world.note(`${this.name} ${line}`));
     const holder = `${this.name} ${this.#world.nextNumber()}`;
     const client = this.#client(holder);
@@ -64,24 +80,27 @@ export class QueryApiPlace {
     const places = new AttemptPlaces(perWorkspace);
     const sender = receivers.senderOf({ holder });
     const budget = { open: () => ({ grow: () => true, release() {} }) };
+    const events = eventSources({
+      ...{ streams: stored.hubs, memory: budget, shown: stored.shown, segmentsMsMax: 60_000 },
+    } as unknown as EventSourceOptions);
+    const alert = alertSources({
+      ...{ ...numbers.read, find: (workspace, id) => register.find(workspace, id), everyMs: 300 },
+      ...{ metrics: new AlertMetrics(new Registry()), logger },
+    });
     const deliveries = new WebhookDeliveries({
       ...{ known: new KnownWebhooks(client), register, leases, leaseMs, metrics, logger },
       deliverer: {
-        open: eventSources({
-          streams: stored.hubs,
-          memory: budget,
-          shown: stored.shown,
-          segmentsMsMax: 60_000,
-        } as unknown as EventSourceOptions),
+        open: (webhook: Webhook, position: string) => (webhook.kind === 'alert' ? alert : events)(webhook, position),
         ...{ places, sender, positions, log, retryMsMax: 5_000, giveUpMs: 4_000 },
       } as unknown as ConstructorParameters<typeof WebhookDeliveries>[0]['deliverer'],
     });
     deliveries.start();
+    const webhooks = { register, leases, positions, log, sender, places };
     const operations = new WebhookOperations({
-      webhooks: { register, leases, positions, log, sender, places },
-      kind: eventWebhooks(stored.hubs, 100),
+      ...{ webhooks, kind: eventWebhooks(stored.hubs, 100) },
     } as unknown as OperationsOptions<EventMembers>);
-    return { process, deliveries, positions, log, operations, views: new ConsoleDocuments(client, 'view') };
+    const alerts = new WebhookOperations({ webhooks, kind: ALERTS } as unknown as OperationsOptions<object>);
+    return { process, deliveries, positions, log, operations, alerts, views: new ConsoleDocuments(client, 'view') };
   }
 
   /** Serves a request that has arrived. @throws {ConnectionBroken} when nobody listens */

@@ -1,4 +1,5 @@
 import type { Attempt, HttpSender, Message } from '@sluice/query-api/webhooks/http-sender';
+import { WATCHED } from './numbers.ts';
 import type { StoredEvent } from './stored-events.ts';
 import type { WebhooksWorld } from './world.ts';
 
@@ -11,10 +12,19 @@ export interface Sender {
   readonly holder: string;
 }
 
-/** What has become of one webhook's events, as its receivers know it. */
+/** A message of an alert. */
+interface AlertMessage {
+  readonly state: 'firing' | 'resolved';
+  readonly value: number;
+  readonly endDate: string;
+}
+
+/** What has become of one webhook's events or messages, as its receivers know it. */
 interface Received {
-  /** How often each event was taken, by its uuid, in the order in which they came first. */
+  /** How often each event, or message of an alert, was taken, by its id, in the order in which they came first. */
   readonly taken: Map<string, number>;
+  /** The texts of the messages of an alert, by their ids, in the order in which they came first. */
+  readonly texts: Map<string, string>;
   /** The highest epoch in which an attempt was begun. */
   epoch: number;
   lastAttemptMs: number;
@@ -83,7 +93,8 @@ export class Receivers {
   }
 
   #eventsOf({ body }: Message): (StoredEvent | undefined)[] {
-    const { data } = JSON.parse(body) as { data: { uuid: string } | { uuid: string }[] };
+    const { type, data } = JSON.parse(body) as { type: string; data: { uuid: string } | { uuid: string }[] };
+    if (type === 'alert') return [];
     return [data].flat().map(({ uuid }) => this.#world.stored.all[Number(uuid.slice(-12))]);
   }
 
@@ -94,6 +105,7 @@ export class Receivers {
     if (!secrets.some((secret) => clients.knowsSecret(webhook, secret)))
       this.#world.report(`${webhook} is signed with a secret that nobody was given`);
     const { taken } = this.#of(webhook);
+    if (clients.isAlert(webhook)) this.#takeAlert(webhook, message);
     for (const event of this.#eventsOf(message)) {
       if (!event || !clients.mayWant(webhook, event)) {
         this.#world.report(`${webhook} gets ${event?.uuid}, which it does not want`);
@@ -103,6 +115,21 @@ export class Receivers {
       taken.set(event.uuid, (taken.get(event.uuid) ?? 0) + 1);
     }
     return 200;
+  }
+
+  /** Each change is one message, of what the number was, and a copy of it is the same. */
+  #takeAlert(webhook: string, { id, body }: Message): void {
+    const { taken, texts } = this.#of(webhook);
+    const { state, value, endDate } = messageIn(body);
+    const last = [...texts.values()].at(-1);
+    const before = last === undefined ? 'resolved' : messageIn(last).state;
+    if (!texts.has(id) && state === before) this.#world.report(`${webhook} says ${state} again, with another id`);
+    if ((texts.get(id) ?? body) !== body) this.#world.report(`${webhook} says something else with the id ${id}`);
+    const isHigh = value > WATCHED.condition.threshold;
+    if (value !== this.#world.numbers.valueAt(Date.parse(endDate)) || isHigh !== (state === 'firing'))
+      this.#world.report(`${webhook} says ${state} of ${value} up to ${endDate}`);
+    texts.set(id, body);
+    taken.set(id, (taken.get(id) ?? 0) + 1);
   }
 
   /** An event comes after all before it, or these were deleted. */
@@ -116,14 +143,17 @@ export class Receivers {
     if (missing) this.#world.report(`${webhook} gets ${uuid} before ${missing.uuid}`);
   }
 
-  /** Returns what a webhook has not got that is still there. */
+  /** Returns what a webhook has not got that is still there; of an alert, once its number is high for good. */
   missing(webhook: string): string | undefined {
     const { stored, clients } = this.#world;
     const { taken } = this.#of(webhook);
     const one = stored.all.find(
       (event) => clients.wants(webhook, event) && !taken.has(event.uuid) && !stored.isDeleted(event),
     );
-    return one && `${webhook} has not got ${one.uuid}`;
+    if (one) return `${webhook} has not got ${one.uuid}`;
+    const last = [...this.#of(webhook).texts.values()].at(-1);
+    const fires = last !== undefined && messageIn(last).state === 'firing';
+    return clients.isAlert(webhook) && !fires ? `${webhook} has not got that it fires` : undefined;
   }
 
   /** Returns what a webhook got more than once. */
@@ -137,11 +167,15 @@ export class Receivers {
 
   #of(webhook: string): Received {
     const known = this.#received.get(webhook) ?? {
-      taken: new Map(),
+      ...{ taken: new Map(), texts: new Map() },
       epoch: 0,
       lastAttemptMs: Number.NEGATIVE_INFINITY,
     };
     this.#received.set(webhook, known);
     return known;
   }
+}
+
+function messageIn(body: string): AlertMessage {
+  return (JSON.parse(body) as { readonly data: AlertMessage }).data;
 }

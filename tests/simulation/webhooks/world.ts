@@ -3,6 +3,7 @@ import { Network } from '../world/network.ts';
 import { Random } from '../world/random.ts';
 import { VirtualTime } from '../world/virtual-time.ts';
 import { Clients } from './clients.ts';
+import { Numbers } from './numbers.ts';
 import { QueryApiPlace } from './query-api-place.ts';
 import { Receivers } from './receiver.ts';
 import { RegisterTables, type Row } from './register-tables.ts';
@@ -22,7 +23,7 @@ export interface WebhooksOptions {
   readonly onNote: (line: string) => void;
 }
 
-/** Query-apis that store and deliver webhooks, with the ClickHouse that has their state, and receivers. */
+/** Query-apis that store and deliver webhooks and alerts, with the ClickHouse that has their state, and receivers. */
 export class WebhooksWorld {
   readonly time: VirtualTime;
   readonly network: Network;
@@ -32,6 +33,7 @@ export class WebhooksWorld {
   readonly tables: RegisterTables;
   readonly clickhouse: RegisterServer;
   readonly stored: StoredEvents;
+  readonly numbers: Numbers;
   readonly receivers: Receivers;
   readonly clients: Clients;
   readonly places: readonly QueryApiPlace[];
@@ -55,6 +57,7 @@ export class WebhooksWorld {
     this.tables = new RegisterTables(() => Math.floor((beganMs + time.nowMs) * 1_000));
     this.clickhouse = new RegisterServer(this);
     this.stored = new StoredEvents(time, network, random);
+    this.numbers = new Numbers(time, network, new Random(seed, 'numbers'));
     this.receivers = new Receivers(this);
     this.clients = new Clients(this, new Random(seed, 'clients'));
     this.places = Array.from({ length: instances }, (_, index) => new QueryApiPlace(this, `query-api ${index + 1}`));
