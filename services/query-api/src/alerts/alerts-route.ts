@@ -43,7 +43,7 @@ const ALERTS: ManagedKind<AlertMembers> = {
   ...{ kind: 'alert', singular: 'alert', max: ALERTS_MAX },
   firstPosition: async () => JSON.stringify({ state: NEW_STATE }),
   membersOf({ webhook, progress }) {
-    const { state: stored } = JSON.parse(progress?.position ?? '') as Decision<AlertState>;
+    const { state: stored = NEW_STATE } = JSON.parse(progress?.position ?? '{}') as Partial<Decision<AlertState>>;
     const alert = webhook.content as unknown as Alert;
     const state = stateOf(alert, stored);
     const { name, view, condition, window, for: times, format } = alert;

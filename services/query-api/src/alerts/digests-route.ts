@@ -42,7 +42,8 @@ const DIGESTS: ManagedKind<DigestMembers> = {
   firstPosition: async () => JSON.stringify({ state: NEW_DIGEST }),
   membersOf({ webhook, progress }) {
     const { dashboard, hour, timeZone, format } = webhook.content as unknown as Digest;
-    const { trouble, messageAtMs } = (JSON.parse(progress?.position ?? '') as Decision<DigestState>).state;
+    const { state = NEW_DIGEST } = JSON.parse(progress?.position ?? '{}') as Partial<Decision<DigestState>>;
+    const { trouble, messageAtMs } = state;
     return {
       ...{
         dashboard,
