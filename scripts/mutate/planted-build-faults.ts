@@ -171,11 +171,11 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   },
   {
     name: 'alerts/name-is-formatting',
-    file: query('alerts/message-text.ts'),
+    file: query('alerts/messages.ts'),
     search: 'return escaped.replaceAll(SPECIAL,',
     replacement: 'return escaped.replaceAll(/$^/g,',
     breaks: 'The name of an alert becomes a link or bold in Slack.',
-    tests: [query('alerts/message-text.test.ts')],
+    tests: [query('alerts/messages.test.ts')],
   },
   {
     name: 'alerts/digest-at-once',

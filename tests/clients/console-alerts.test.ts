@@ -25,7 +25,7 @@ async function post(path: string, body: object): Promise<{ readonly id: string }
     body: JSON.stringify(body),
   });
   expect(response.status).toBe(201);
-  return await response.json();
+  return (await response.json()) as { readonly id: string };
 }
 
 /** How wide what a page shows is, beyond what the window shows of it. */

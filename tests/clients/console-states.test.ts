@@ -27,6 +27,7 @@ const PAGES: Readonly<Record<string, string | RegExp>> = {
   dashboards: 'There are no dashboards.',
   views: 'There are no saved views.',
   pipeline: 'Nothing needs attention.',
+  alerts: 'There are no alerts.',
   webhooks: 'There are no webhooks.',
   keys: 'Keys of the workspace',
   'dead-letters': 'No dead letter waits to be replayed.',

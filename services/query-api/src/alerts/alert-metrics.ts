@@ -1,5 +1,7 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
-import type { Trouble } from './trouble.ts';
+
+/** Why numbers are not judged: they cannot be read, or the pipeline is late. */
+export type TroubleKind = 'late' | 'failed';
 
 const OUTCOMES = ['evaluated', 'failed', 'late'] as const;
 
@@ -7,7 +9,7 @@ const OUTCOMES = ['evaluated', 'failed', 'late'] as const;
 export class AlertMetrics {
   readonly evaluations: Counter<'outcome'>;
   /** What keeps alerts of this instance from being evaluated, by their ids. */
-  readonly #troubles = new Map<string, Trouble['kind'] | undefined>();
+  readonly #troubles = new Map<string, TroubleKind | undefined>();
 
   /** Declares them in a registry. */
   constructor(registry: Registry) {
@@ -30,7 +32,7 @@ export class AlertMetrics {
     });
   }
 
-  note(alert: string, trouble: Trouble['kind'] | undefined): void {
+  note(alert: string, trouble: TroubleKind | undefined): void {
     this.#troubles.set(alert, trouble);
   }
 

@@ -4,11 +4,11 @@ import type { View } from '../manage/manage.ts';
 import type { LogClock } from '../stream/stream.ts';
 import { messageId, type OpenSource, type StoredWebhook, type Webhook } from '../webhooks/webhooks.ts';
 import type { Alert } from './alert.ts';
-import { alertBody } from './alert-message.ts';
 import type { AlertMetrics } from './alert-metrics.ts';
 import { type AlertState, judged, NEW_STATE, stateOf } from './alert-state.ts';
 import { lastWindows, lengthOf, type TimeSpan, windowOf } from './alert-window.ts';
 import { DecidingSource, type Decision } from './deciding-source.ts';
+import { alertBody } from './messages.ts';
 import { failure, lateness } from './trouble.ts';
 import type { ViewNumbers } from './view-numbers.ts';
 

@@ -7,7 +7,7 @@ import { ALERTS_MAX, type Alert, alertChangeSchema, newAlertSchema } from './ale
 import { type AlertState, NEW_STATE, STATUSES, stateOf, statusOf } from './alert-state.ts';
 import type { Decision } from './deciding-source.ts';
 import { errorOfDocument, type MessagesRoom, registerMessages, timeOrNull } from './message-routes.ts';
-import { plainInSlack, slackBody } from './message-text.ts';
+import { plainInSlack, slackBody } from './messages.ts';
 
 /** Registers the routes of alerts. */
 export function registerAlerts(app: FastifyInstance, room: MessagesRoom, views: Views | undefined): void {

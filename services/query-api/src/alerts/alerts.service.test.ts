@@ -191,7 +191,7 @@ test('a body that is wrong names every fault', async () => {
   const ofOther = await saveView(query, 'g', 'paid');
   expect(await pathsOf({ view: ofOther, url: 'http://10.0.0.1/' })).toEqual(['url', 'view']);
   expect(await pathsOf({ view: ofValues })).toEqual(['view']);
-  expect((await send(query, 'POST', '/alerts', good, 'f')).body).toMatchObject({ code: 'forbidden' });
+  expect((await send(query, 'POST', '/alerts', good, 'f')).body).toMatchObject({ code: 'missing_scope' });
 });
 
 test('alerts and webhooks are apart, as are workspaces, and there are no more than may be', async () => {

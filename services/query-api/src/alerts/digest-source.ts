@@ -4,7 +4,7 @@ import { messageId, type OpenSource, type Webhook } from '../webhooks/webhooks.t
 import { LATE_MS, type SourcesOptions } from './alert-source.ts';
 import { DecidingSource, type Decision } from './deciding-source.ts';
 import { type Digest, type DigestState, lastDue, NEW_DIGEST } from './digest.ts';
-import { type DigestNumber, digestBody } from './digest-message.ts';
+import { type DigestNumber, digestBody } from './messages.ts';
 import { failure, lateness, reasonOf } from './trouble.ts';
 
 const HOUR_MS = 3_600_000;

@@ -13,7 +13,7 @@ import {
   newDigestSchema,
 } from './digest.ts';
 import { errorOfDocument, type MessagesRoom, registerMessages, timeOrNull } from './message-routes.ts';
-import { slackBody } from './message-text.ts';
+import { slackBody } from './messages.ts';
 
 /** Registers the routes of digests. */
 export function registerDigests(app: FastifyInstance, room: MessagesRoom, views: Views | undefined): void {

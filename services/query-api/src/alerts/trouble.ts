@@ -1,13 +1,13 @@
 import type { Logger } from '@sluice/shared/base/log';
 import { Problem } from '@sluice/shared/http/problem';
 import type { LogTime } from '../stream/stream.ts';
-import type { AlertMetrics } from './alert-metrics.ts';
+import type { AlertMetrics, TroubleKind } from './alert-metrics.ts';
 
 const MINUTE_MS = 60_000;
 
 /** Why something cannot be judged now: the pipeline is late, or a number cannot be read. */
 export interface Trouble {
-  readonly kind: 'late' | 'failed';
+  readonly kind: TroubleKind;
   readonly reason: string;
 }
 

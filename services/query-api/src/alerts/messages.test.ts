@@ -1,8 +1,6 @@
 import { expect, test } from 'vitest';
-import { alertBody } from './alert-message.ts';
 import { NEW_STATE } from './alert-state.ts';
-import { digestBody } from './digest-message.ts';
-import { changeText, numberText, plainInSlack } from './message-text.ts';
+import { alertBody, changeText, digestBody, numberText, plainInSlack } from './messages.ts';
 
 /** What Slack shows of a text: without the characters that have no width. */
 const shown = (text: string) => text.replaceAll('\u2060', '');
