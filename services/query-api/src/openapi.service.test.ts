@@ -210,10 +210,20 @@ test('the response with rate_limited is as documented', async () => {
   expect(response && checker.errorsOfResponse('GET /events', response)).toBeUndefined();
 });
 
-/** An operation of a path, a method that the path does not have, and those that it has; the others have GET alone. */
-const REFUSED_METHODS: Readonly<
-  Record<string, readonly [operation: string, method: 'GET' | 'PUT' | 'POST', allow: string]>
-> = {
+/** An operation of a path, a method that the path does not have, and those that it has. */
+type Refused = Readonly<Record<string, readonly [operation: string, method: 'GET' | 'PUT' | 'POST', allow: string]>>;
+
+/** Those of a list of webhooks of some kind. */
+const refusedOfWebhooks = (list: string): Refused => ({
+  [list]: ['GET', 'PUT', 'GET, HEAD, POST'],
+  [`${list}/{id}`]: ['GET', 'PUT', 'GET, HEAD, PATCH, DELETE'],
+  [`${list}/{id}/rotate`]: ['POST', 'GET', 'POST'],
+  [`${list}/{id}/resume`]: ['POST', 'GET', 'POST'],
+  [`${list}/{id}/test`]: ['POST', 'GET', 'POST'],
+});
+
+/** Paths that are not here have GET alone. */
+const REFUSED_METHODS: Refused = {
   '/segments/{name}': ['GET', 'POST', 'GET, HEAD, PUT, DELETE'],
   '/names/properties': ['GET', 'POST', 'GET, HEAD, PUT'],
   '/queries': ['POST', 'GET', 'POST'],
@@ -227,11 +237,9 @@ const REFUSED_METHODS: Readonly<
   '/dashboards/{id}': ['GET', 'PUT', 'GET, HEAD, PATCH, DELETE'],
   '/dashboards/{id}/links': ['GET', 'PUT', 'GET, HEAD, POST'],
   '/dashboards/{id}/links/{link}': ['DELETE', 'GET', 'DELETE'],
-  '/webhooks': ['GET', 'PUT', 'GET, HEAD, POST'],
-  '/webhooks/{id}': ['GET', 'PUT', 'GET, HEAD, PATCH, DELETE'],
-  '/webhooks/{id}/rotate': ['POST', 'GET', 'POST'],
-  '/webhooks/{id}/resume': ['POST', 'GET', 'POST'],
-  '/webhooks/{id}/test': ['POST', 'GET', 'POST'],
+  ...refusedOfWebhooks('/webhooks'),
+  ...refusedOfWebhooks('/alerts'),
+  ...refusedOfWebhooks('/digests'),
   '/webhooks/{id}/replay': ['POST', 'GET', 'POST'],
   '/example-data': ['POST', 'GET', 'POST, DELETE'],
 };
