@@ -149,7 +149,11 @@ function urlOf(path: string, given: readonly (readonly [name: string, value: str
 
 /** Returns what is wrong with the response, which may have no end. */
 async function faultOf(url: string, names: readonly string[], isRefused: boolean): Promise<string | undefined> {
-  const key = /^\/(?:dead-letters|keys)/.test(url) ? 'admin-a' : url.startsWith('/webhooks') ? 'webhooks-a' : 'a';
+  const key = /^\/(?:dead-letters|keys)/.test(url)
+    ? 'admin-a'
+    : /^\/(?:webhooks|alerts|digests)/.test(url)
+      ? 'webhooks-a'
+      : 'a';
   const response = await fetch(`${origin}${url}`, { headers: { authorization: `Bearer ${key}` } });
   // There is no dashboard: what is taken finds none.
   if (response.ok || (response.status === 404 && url.startsWith('/dashboards/'))) {

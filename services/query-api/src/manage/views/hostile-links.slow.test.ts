@@ -44,7 +44,16 @@ test('a link reads and does nothing else', async () => {
   ];
   const refused = [
     ...['/events', '/events/series?startDate=2026-01-01', '/events/stream', '/events/export', '/events/values'],
-    ...['/users', '/users/jane', '/organizations', '/organizations/acme/users', '/pipeline', '/webhooks'],
+    ...[
+      '/users',
+      '/users/jane',
+      '/organizations',
+      '/organizations/acme/users',
+      '/pipeline',
+      '/webhooks',
+      '/alerts',
+      '/digests',
+    ],
     ...['/views', `/views/${own.view}`, '/dashboards', `${own.dashboard}/links`],
     ...[other.dashboard, other.tile, foreign.dashboard, foreign.tile, `/dashboards/${randomUUID()}`],
     ...['/dashboards/', '/dashboards/x', `${own.dashboard.replace('dashboards', 'views')}`],
