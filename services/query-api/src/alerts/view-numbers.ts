@@ -11,8 +11,11 @@ export interface ViewNumbersOptions extends ReadDependencies {
   readonly views: Pick<Views, 'views' | 'dashboards' | 'segments'>;
 }
 
-/** Parameters of a view that its number does not depend on, or that are not those of a number. */
-const LEFT_OUT = ['groupBy', 'groups', 'compare'];
+/** The parameters of a view's lines: its number is that of all of them. */
+const OF_LINES = ['groupBy', 'groups', 'compare'];
+
+/** The parameters of its time. */
+const OF_TIME = ['startDate', 'endDate', 'range'];
 
 /**
  * The numbers of views, as their tiles show them: by the same reader, in the slots of reports of the workspace. Of a workspace it
@@ -50,7 +53,7 @@ export class ViewNumbers {
 
   /** Returns the number of a view over a time. @throws {Problem} */
   async over(workspace: string, view: View, { startMs, endMs }: TimeSpan, signal: AbortSignal): Promise<number | null> {
-    const { startDate: _, endDate: __, range: ___, ...parameters } = view.parameters;
+    const parameters = without(view.parameters, OF_TIME);
     const dates = { startDate: new Date(startMs).toISOString(), endDate: new Date(endMs - 1).toISOString() };
     return (await this.#number(workspace, { ...parameters, ...dates }, signal)).value;
   }
@@ -68,8 +71,7 @@ export class ViewNumbers {
     more: View['parameters'] = {},
     nowMs = Date.now(),
   ): Promise<SeriesNumber> {
-    const own = Object.entries(parameters).filter(([name]) => !LEFT_OUT.includes(name));
-    const given = { ...Object.fromEntries(own), interval: 'none', ...more };
+    const given = { ...without(parameters, OF_LINES), interval: 'none', ...more };
     const { query, errors } = viewQuery({ report: 'series', parameters: given }, new Date(nowMs));
     if (errors.length > 0) throw new Problem('invalid_request', 'The view has an error.', { errors });
     return await this.#queue.run(workspace, async () => {
@@ -83,4 +85,8 @@ export class ViewNumbers {
       }
     });
   }
+}
+
+function without(parameters: View['parameters'], names: readonly string[]): View['parameters'] {
+  return Object.fromEntries(Object.entries(parameters).filter(([name]) => !names.includes(name)));
 }
