@@ -81,7 +81,7 @@ test('a digest is made from its dashboard, tested and deleted', async () => {
   await page.getByRole('link', { name: 'Send its numbers once a day …' }).click();
   const form = page.getByRole('form', { name: 'New digest' });
   await form.getByLabel('Address that gets the messages').fill(receiver.url);
-  await form.getByLabel('Messages', { exact: true }).selectOption('as Slack takes them');
+  await form.getByLabel('Format').selectOption('as Slack takes them');
   await form.getByRole('button', { name: 'Create a digest' }).click();
   await shown(page.getByText('The digest is created.'));
   await shown(page.getByRole('row', { name: /^Morning 8:00, Europe\/Berlin ok/ }));

@@ -163,7 +163,7 @@ function ReceiverFields({
         <input type="url" name="url" required placeholder="https://example.com/alerts" defaultValue={url} />
       </label>
       <label>
-        Messages
+        Format
         <select name="format">
           <option value="signed" selected={format === 'signed'}>
             signed JSON
