@@ -135,7 +135,7 @@ export function DigestForm({ dashboards, digest = {}, label, action, onGiven }: 
         </label>
         <label>
           Time zone
-          <input name="timeZone" required defaultValue={digest.timeZone ?? settings.value.timeZone} />
+          <input name="timeZone" required defaultValue={digest.timeZone ?? timeZone.value} />
         </label>
         <ReceiverFields {...{ url: digest.url, format: digest.format }} />
       </div>
