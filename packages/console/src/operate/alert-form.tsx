@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { type Alert, type Digest, type StoredDashboard, settings, type View } from '../base/base.ts';
+import { type Alert, type Digest, type StoredDashboard, timeZone, type View } from '../base/base.ts';
 import { CONDITIONS, type Condition, UNITS } from './alert-texts.ts';
 
 interface AlertFormProps {
