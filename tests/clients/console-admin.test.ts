@@ -147,7 +147,9 @@ test('dead letters are grouped by reason, and a call is changed and sent again b
   const reasons = page.getByRole('table', { name: /^Reasons/ });
   await tabTo(
     page,
-    reasons.getByRole('row', { name: /A call must be at most 2000 bytes/ }).getByRole('link', { name: '2' }),
+    reasons
+      .getByRole('row', { name: /A call must be at most 2000 bytes/ })
+      .getByRole('link', { name: '2', exact: true }),
   );
   await takePicture(page, 'dead-letters-reasons');
   await page.keyboard.press('Enter');
