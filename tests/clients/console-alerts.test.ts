@@ -42,7 +42,7 @@ test('an alert is made from a saved view by keyboard, fires, is tested, changed 
   await form.getByLabel('Name').fill('Few payments');
   await form.getByLabel('Limit').fill('5');
   await form.getByLabel('Unit').selectOption('days');
-  await form.getByLabel('Address that gets the messages').fill(receiver.url);
+  await form.getByLabel('Address').fill(receiver.url);
   await page.keyboard.press('Enter');
   await shown(page.getByText('The alert is created.'));
   await shown(page.getByRole('heading', { name: 'The secret of its messages' }));
@@ -61,6 +61,7 @@ test('an alert is made from a saved view by keyboard, fires, is tested, changed 
   await change.getByRole('button', { name: 'Save' }).click();
   await shown(page.getByText('It is saved, and judged anew.'));
   await shown(page.getByText('Payments: above 5 in the last day. State: ok.'));
+  expect(await change.getByLabel('Fires while it').inputValue()).toBe('above');
   await expectAccessible(page, 'alert');
   await page.setViewportSize({ width: 390, height: 800 });
   expect(await page.evaluate(OVERFLOW)).toBe(0);
@@ -80,7 +81,7 @@ test('a digest is made from its dashboard, tested and deleted', async () => {
   await page.getByRole('button', { name: 'Edit', exact: true }).click();
   await page.getByRole('link', { name: 'Send its numbers once a day …' }).click();
   const form = page.getByRole('form', { name: 'New digest' });
-  await form.getByLabel('Address that gets the messages').fill(receiver.url);
+  await form.getByLabel('Address').fill(receiver.url);
   await form.getByLabel('Format').selectOption('as Slack takes them');
   await form.getByRole('button', { name: 'Create a digest' }).click();
   await shown(page.getByText('The digest is created.'));

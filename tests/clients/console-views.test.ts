@@ -47,7 +47,7 @@ test('a view is saved, opened, renamed and deleted by keyboard', async () => {
   await shown(page.getByText('Saved as'));
   await tabTo(page, page.getByRole('link', { name: 'Views', exact: true }).last());
   await page.keyboard.press('Enter');
-  const link = page.getByRole('link', { name: STRANGE });
+  const link = page.getByRole('link', { name: STRANGE, exact: true });
   await shown(link);
   await tabTo(page, link);
   await page.keyboard.press('Enter');
@@ -70,7 +70,7 @@ test('a view that was opened is changed, also after its form was, or saved as a 
   const view = { name: 'Changed', report: 'series', parameters: { event: 'paid', range: '7d' } };
   const { id } = await create('views', view);
   const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/views');
-  await page.getByRole('link', { name: 'Changed' }).click();
+  await page.getByRole('link', { name: 'Changed', exact: true }).click();
   await shown(page.getByText('Total 2.'));
   await page.getByLabel('Event', { exact: true }).fill('signed_up');
   await page.keyboard.press('Enter');

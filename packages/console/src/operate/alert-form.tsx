@@ -159,7 +159,7 @@ function ReceiverFields({
   return (
     <>
       <label>
-        Address that gets the messages
+        Address
         <input type="url" name="url" required placeholder="https://example.com/alerts" defaultValue={url} />
       </label>
       <label>

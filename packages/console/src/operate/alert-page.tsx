@@ -25,7 +25,7 @@ export function AlertPage({ id }: { readonly id: string }) {
   const views = (data?.views ?? []).filter(({ report }) => report === 'series');
   return (
     <ManagedPage<Alert> {...{ list: 'alerts', id, title: 'Alert', heading: ({ name }) => name, texts: TEXTS }}>
-      {(alert, { act, count }) => (
+      {(alert, act) => (
         <>
           <p>
             {viewName(alert, views)}: {conditionText(alert)}. State: {statusText(alert)}.
@@ -41,11 +41,11 @@ export function AlertPage({ id }: { readonly id: string }) {
           <details>
             <summary>Change it</summary>
             <AlertForm
-              key={`${count} ${views.length}`}
+              key={`${given(alert)} ${views.length}`}
               {...{ views, alert, label: 'Alert', action: 'Save' }}
-              onGiven={(given) =>
+              onGiven={(change) =>
                 void act(async () => {
-                  await sendJson(`alerts/${id}`, 'PATCH', given);
+                  await sendJson(`alerts/${id}`, 'PATCH', change);
                   return 'It is saved, and judged anew.';
                 })
               }
@@ -71,7 +71,7 @@ export function DigestPage({ id }: { readonly id: string }) {
       }}
       {...{ texts: TEXTS, home: 'alerts' }}
     >
-      {(digest, { act, count }) => (
+      {(digest, act) => (
         <>
           <p>
             <a href={hrefOf(['dashboards', digest.dashboard])}>The dashboard</a>, each day at {digest.hour}:00,{' '}
@@ -81,11 +81,11 @@ export function DigestPage({ id }: { readonly id: string }) {
           <details>
             <summary>Change it</summary>
             <DigestForm
-              key={`${count} ${dashboards.length}`}
+              key={`${given(digest)} ${dashboards.length}`}
               {...{ dashboards, digest, label: 'Digest', action: 'Save' }}
-              onGiven={(given) =>
+              onGiven={(change) =>
                 void act(async () => {
-                  await sendJson(`digests/${id}`, 'PATCH', given);
+                  await sendJson(`digests/${id}`, 'PATCH', change);
                   return 'It is saved.';
                 })
               }
@@ -95,6 +95,15 @@ export function DigestPage({ id }: { readonly id: string }) {
       )}
     </ManagedPage>
   );
+}
+
+/** Returns what a form begins with, as a text: it begins anew when something else is stored. */
+function given({ url, format, ...others }: Alert | Digest): string {
+  const own =
+    'view' in others
+      ? [others.name, others.view, others.condition, others.window, others.for]
+      : [others.dashboard, others.hour, others.timeZone];
+  return JSON.stringify([url, format, own]);
 }
 
 function LastMessage({ at }: { readonly at: string | null }) {

@@ -56,7 +56,7 @@ interface ManagedPageProps<One extends Managed> {
   /** Where the page of all is. Default: at the name of the list. */
   readonly home?: string;
   /** What is particular to it. */
-  readonly children: (one: One, actions: Pick<Actions, 'act' | 'count'>) => ComponentChildren;
+  readonly children: (one: One, act: Actions['act']) => ComponentChildren;
 }
 
 /** A page of a webhook, an alert or a digest: what it is, what can be done with it, and its last attempts. */
@@ -103,7 +103,7 @@ export function ManagedPage<One extends Managed>(props: ManagedPageProps<One>) {
       {failure && <Problem error={failure} />}
       {data && (
         <>
-          {children(data.one, { act, count })}
+          {children(data.one, act)}
           <div class="bar">
             <button type="button" onClick={() => void act(sendTest)}>
               Send a test
