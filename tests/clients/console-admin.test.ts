@@ -384,13 +384,13 @@ test('lists are one stop of Tab, with the buttons of its row; arrows and letters
   // The row of this session has nothing to go to.
   await page.keyboard.press('j');
   expect(await focused()).toBe(first);
-  await page.keyboard.press('ArrowDown');
-  expect(await focused()).toBe(second);
-  await page.keyboard.press('Shift+ArrowUp');
-  expect(await focused()).toBe(second);
   await page.keyboard.press('Tab');
   expect(await isInTable()).toBe(false);
   await page.keyboard.press('Shift+Tab');
+  expect(await focused()).toBe(first);
+  await page.keyboard.press('ArrowDown');
+  expect(await focused()).toBe(second);
+  await page.keyboard.press('Shift+ArrowUp');
   expect(await focused()).toBe(second);
   await page.keyboard.press('Enter');
   expect(await focused()).toBe('Revoke it');

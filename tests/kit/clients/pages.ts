@@ -30,7 +30,7 @@ export async function tabTo(page: Page, target: Locator): Promise<void> {
 
 /** Presses Tab until something of a list has the focus, and then Down until an element of the list has it. */
 export async function arrowTo(page: Page, target: Locator): Promise<void> {
-  await tabTo(page, page.locator('.rows').filter({ has: target }).locator('tbody [tabindex="0"]').first());
+  await tabTo(page, target.locator('xpath=ancestor::section[1]').locator('tbody [tabindex="0"]').first());
   for (let count = 0; !(await isFocused(target)); count += 1) {
     if (count === 100) throw new Error('the arrows do not reach it');
     await page.keyboard.press('ArrowDown');
