@@ -156,7 +156,7 @@ test('dead letters are grouped by reason, and a call is changed and sent again b
     page,
     reasons
       .getByRole('row', { name: /A call must be at most 2000 bytes/ })
-      .getByRole('link', { name: '2 dead letters' }),
+      .getByRole('link', { name: '2 dead letters', exact: true }),
   );
   await takePicture(page, 'dead-letters-reasons');
   await page.keyboard.press('Enter');
