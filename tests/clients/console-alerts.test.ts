@@ -34,7 +34,12 @@ const OVERFLOW = 'document.documentElement.scrollWidth - document.documentElemen
 test('an alert is made from a saved view by keyboard, fires, is tested, changed and turned off', async () => {
   await post('/views', { name: 'Payments', report: 'series', parameters: { event: 'paid', form: 'number' } });
   const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/views');
-  await tabTo(page, page.getByRole('link', { name: 'Alert … Payments' }));
+  await tabTo(page, page.getByRole('link', { name: 'Payments', exact: true }));
+  const link = page.getByRole('link', { name: 'Alert … Payments' });
+  await until('the link to have the focus', async () => {
+    await page.keyboard.press('ArrowRight');
+    return await link.evaluate((element) => element === element.ownerDocument.activeElement);
+  });
   await page.keyboard.press('Enter');
   await shown(page.getByText('There are no alerts.'));
   const form = page.getByRole('form', { name: 'New alert' });

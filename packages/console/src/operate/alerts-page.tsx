@@ -1,3 +1,4 @@
+import { CircleAlert } from 'lucide';
 import { useState } from 'preact/hooks';
 import {
   type Alert,
@@ -11,10 +12,11 @@ import {
   sendJson,
   type View,
 } from '../base/base.ts';
-import { DocumentTable, LoadState, Problem, Snippet, Time, useAction, useLoad } from '../parts/parts.ts';
+import { DocumentTable, Icon, LoadState, Problem, Snippet, Time, useAction, useLoad } from '../parts/parts.ts';
 import { AlertForm, DigestForm } from './alert-form.tsx';
 import { dashboardName, digestStatus, viewName } from './alert-page.tsx';
 import { conditionText, statusText } from './alert-texts.ts';
+import { isFailing } from './managed-page.tsx';
 
 const READ_EVERY_MS = 10_000;
 
@@ -92,10 +94,13 @@ function Alerts({ alerts, views, view, onCreate }: Known & Creating & { readonly
                   <bdi>{alert.name}</bdi>
                 </a>
               </th>
-              <td>
+              <td class="text">
                 <bdi>{viewName(alert, views)}</bdi>: {conditionText(alert)}
               </td>
-              <td>{statusText(alert)}</td>
+              <td class="text">
+                {(alert.reason !== null || isFailing(alert)) && <Icon of={CircleAlert} />}
+                {statusText(alert)}
+              </td>
               <td class="number">{alert.value === null ? '' : formatNumber(alert.value)}</td>
               <td>{alert.lastMessageAt !== null && <Time value={alert.lastMessageAt} />}</td>
             </tr>
@@ -142,7 +147,10 @@ function Digests({
               <td>
                 {digest.hour}:00, {digest.timeZone}
               </td>
-              <td>{digestStatus(digest)}</td>
+              <td class="text">
+                {(digest.reason !== null || isFailing(digest)) && <Icon of={CircleAlert} />}
+                {digestStatus(digest)}
+              </td>
               <td>{digest.lastMessageAt !== null && <Time value={digest.lastMessageAt} />}</td>
             </tr>
           ))}

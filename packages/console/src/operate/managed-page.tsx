@@ -1,3 +1,4 @@
+import { CircleAlert } from 'lucide';
 import type { ComponentChildren } from 'preact';
 import {
   formatNumber,
@@ -13,6 +14,7 @@ import {
   type Actions,
   ConfirmButton,
   CsvButton,
+  Icon,
   LoadState,
   Problem,
   Scrollable,
@@ -42,6 +44,11 @@ export type Managed = Pick<
 export function stateOf({ state, pausedBecause, failedAttempts }: Managed): string {
   if (state === 'paused') return `paused: ${pausedBecause ? REASONS[pausedBecause] : ''}`;
   return failedAttempts === 0 ? 'active' : `active, ${failedAttempts} failed attempts`;
+}
+
+/** Whether somebody has to look after it. */
+export function isFailing({ state, pausedBecause, failedAttempts }: Managed): boolean {
+  return state === 'paused' ? pausedBecause !== 'client' : failedAttempts > 0;
 }
 
 interface ManagedPageProps<One extends Managed> {
@@ -162,7 +169,16 @@ function Deliveries({ deliveries }: { readonly deliveries: readonly WebhookDeliv
               <td>
                 <Time value={at} />
               </td>
-              <td>{error === null ? status : `${error}`}</td>
+              <td>
+                {error === null ? (
+                  status
+                ) : (
+                  <>
+                    <Icon of={CircleAlert} />
+                    {error}
+                  </>
+                )}
+              </td>
               <td class="number">{type === 'event' || type === 'events' ? formatNumber(events) : type}</td>
               <td class="number">{formatNumber(attempt)}</td>
               <td class="number">{formatNumber(durationMs)}</td>

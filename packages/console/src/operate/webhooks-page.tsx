@@ -1,3 +1,4 @@
+import { CircleAlert } from 'lucide';
 import { useState } from 'preact/hooks';
 import { getAll, hrefOf, sendJson, type Webhook, type WebhookWithSecret } from '../base/base.ts';
 import {
@@ -10,16 +11,17 @@ import {
 } from '../filters/filters.ts';
 import {
   CsvButton,
+  DocumentTable,
+  Icon,
   LoadState,
   Problem,
-  Scrollable,
   Snippet,
   Time,
   tableOf,
   useAction,
   useLoad,
 } from '../parts/parts.ts';
-import { stateOf } from './managed-page.tsx';
+import { isFailing, stateOf } from './managed-page.tsx';
 
 const READ_EVERY_MS = 10_000;
 
@@ -61,33 +63,23 @@ export function WebhooksPage() {
 
 function WebhookTable({ webhooks }: { readonly webhooks: readonly Webhook[] }) {
   return (
-    <Scrollable label="Webhooks">
-      <table class="events">
-        <caption>Webhooks</caption>
-        <thead>
-          <tr>
-            <th scope="col">Address</th>
-            <th scope="col">Events</th>
-            <th scope="col">State</th>
-            <th scope="col">Since</th>
-          </tr>
-        </thead>
-        <tbody>
-          {webhooks.map((webhook) => (
-            <tr key={webhook.id}>
-              <th scope="row">
-                <a href={hrefOf(['webhooks', webhook.id])}>{webhook.url}</a>
-              </th>
-              <td>{eventsOf(webhook)}</td>
-              <td>{stateOf(webhook)}</td>
-              <td>
-                <Time value={webhook.failingSince ?? webhook.stateSince} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scrollable>
+    <DocumentTable label="Webhooks" caption="Webhooks" columns={['Address', 'Events', 'State', 'Since']}>
+      {webhooks.map((webhook) => (
+        <tr key={webhook.id}>
+          <th scope="row">
+            <a href={hrefOf(['webhooks', webhook.id])}>{webhook.url}</a>
+          </th>
+          <td class="text">{eventsOf(webhook)}</td>
+          <td class="text">
+            {isFailing(webhook) && <Icon of={CircleAlert} />}
+            {stateOf(webhook)}
+          </td>
+          <td>
+            <Time value={webhook.failingSince ?? webhook.stateSince} />
+          </td>
+        </tr>
+      ))}
+    </DocumentTable>
   );
 }
 
