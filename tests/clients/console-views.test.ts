@@ -70,7 +70,7 @@ test('arrows go from view to view, Tab through the buttons of one; keys in a fie
   for (const name of ['Zero', 'One', 'Two']) await create('views', { name, report: 'series', parameters: {} });
   const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/views');
   const focused = () => page.evaluate('document.activeElement.textContent');
-  await tabTo(page, page.getByRole('link', { name: 'Zero' }));
+  await tabTo(page, page.getByRole('link', { name: 'Zero', exact: true }));
   await page.keyboard.press('ArrowDown');
   expect(await focused()).toBe('One');
   await page.keyboard.press('Tab');
