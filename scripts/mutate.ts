@@ -4,9 +4,7 @@ import { join, relative } from 'node:path';
 import { ArgumentsError, parseArguments, runCommand } from '@sluice/shared/config/command-line';
 import { PLANTED_BUILD_FAULTS } from './mutate/planted-build-faults.ts';
 import { FaultMismatch, type PlantedFault, plant, type TestedFault } from './mutate/planted-fault.ts';
-import { PLANTED_INGEST_FAULTS } from './mutate/planted-ingest-faults.ts';
-import { PLANTED_WEBHOOK_FAULTS } from './mutate/planted-webhook-faults.ts';
-import { PLANTED_WRITER_FAULTS } from './mutate/planted-writer-faults.ts';
+import { PLANTED_SIMULATOR_FAULTS } from './mutate/planted-simulator-faults.ts';
 import { runSimulation, type SimulationRun } from './mutate/simulation-run.ts';
 import { runStryker } from './mutate/stryker.ts';
 import { runTestFiles } from './mutate/test-run.ts';
@@ -22,8 +20,7 @@ With files, Stryker chooses the faults and runs the tests of their folders. It i
 and prints each fault that survives. Choose files with tests beside them that are quick: there are some hundred faults in
 100 lines. It does not look into SQL.
 
-With --simulate, the faults are those of scripts/mutate/planted-{writer,ingest,webhook}-faults.ts, and the simulator runs
-schedules until one fails that passes without the fault.
+With --simulate, the faults are those of scripts/mutate/planted-simulator-faults.ts, and the simulator runs schedules until one fails that passes without the fault.
 
 With --planted, the faults are those of scripts/mutate/planted-build-faults.ts, in code that no simulator covers. The tests
 that each of them names run until one fails, which passes without the faults: all of these tests run once before. It ends
@@ -82,8 +79,7 @@ async function main(): Promise<number> {
       return values.list ? list(selected) : await testAll(selected);
     }
     if (!values.simulate) return await mutateFiles(positionals);
-    const simulated = [...PLANTED_WRITER_FAULTS, ...PLANTED_INGEST_FAULTS, ...PLANTED_WEBHOOK_FAULTS];
-    const selected = selectedOf(simulated, positionals);
+    const selected = selectedOf(PLANTED_SIMULATOR_FAULTS, positionals);
     if (values.list) return list(selected);
     return await simulateAll(selected, wholeNumber(values, 'seed'), wholeNumber(values, 'seconds'));
   } catch (error) {

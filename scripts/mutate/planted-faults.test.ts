@@ -4,12 +4,10 @@ import { expect, test } from 'vitest';
 import { TIERS_OF, tierOf } from '../checks/tiers.ts';
 import { PLANTED_BUILD_FAULTS } from './planted-build-faults.ts';
 import { FaultMismatch, plant } from './planted-fault.ts';
-import { PLANTED_INGEST_FAULTS } from './planted-ingest-faults.ts';
-import { PLANTED_WEBHOOK_FAULTS } from './planted-webhook-faults.ts';
-import { PLANTED_WRITER_FAULTS } from './planted-writer-faults.ts';
+import { PLANTED_SIMULATOR_FAULTS } from './planted-simulator-faults.ts';
 
 const root = join(import.meta.dirname, '..', '..');
-const FAULTS = [...PLANTED_WRITER_FAULTS, ...PLANTED_INGEST_FAULTS, ...PLANTED_WEBHOOK_FAULTS, ...PLANTED_BUILD_FAULTS];
+const FAULTS = [...PLANTED_SIMULATOR_FAULTS, ...PLANTED_BUILD_FAULTS];
 
 test.each(FAULTS)('$name fits the code', async (fault) => {
   const source = await readFile(join(root, fault.file), 'utf8');

@@ -2,7 +2,7 @@ import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser, Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
 import { expectAccessible, type Look, looks, openSignedInConsole, tourOf } from '../kit/clients/console-page.ts';
-import { shown, tabTo } from '../kit/clients/pages.ts';
+import { overflowOf, shown, tabTo } from '../kit/clients/pages.ts';
 import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import type { EventPage } from '../kit/records.ts';
 import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
@@ -279,7 +279,7 @@ test('a segment is made from a list, filters reports and lists, is changed, and 
   expect(await page.getByRole('row', { name: /^crowd/ }).count()).toBe(0);
 
   await page.getByRole('navigation').getByRole('link', { name: 'Segments' }).click();
-  await shown(page.getByRole('row', { name: /^gold organizations Organization: tier is gold 1 / }));
+  await shown(page.getByRole('row', { name: /^gold Organization: tier is gold 1 organization / }));
 
   // It is chosen in the filters of a report, whose menu keeps it, and turned around.
   await page.goto(
@@ -455,7 +455,7 @@ test.each(lookedAt)('axe-core finds nothing on %s, and nothing is cut off', asyn
     await page.setViewportSize({ width, height: 800 });
     await shown(page.getByText(shows).first());
     // A chart takes the new width a moment later.
-    await eventually(() => page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+    await eventually(() => overflowOf(page)).toBe(0);
     if (accessible.includes(width)) await expectAccessible(page, name, `-${width}`);
   }
   expect(faults).toEqual([]);

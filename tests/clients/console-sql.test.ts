@@ -3,7 +3,7 @@ import { WEBHOOKS_ENV } from '@sluice/query-api/testing/webhooks';
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { expectAccessible, openSignedInConsole } from '../kit/clients/console-page.ts';
+import { expectAccessible, openConsole, openSignedInConsole } from '../kit/clients/console-page.ts';
 import { shown, tabTo, takePicture, violationsOf } from '../kit/clients/pages.ts';
 import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
@@ -183,20 +183,53 @@ test('a statement is saved as a view, a dashboard draws its result, and the view
   expect(faults).toEqual([]);
 });
 
+/** Sends a request to query-api with the key of the pipeline, and returns what it creates. */
+async function create(path: string, body: object): Promise<{ readonly id: string; readonly key: string }> {
+  const response = await fetch(`${pipeline.services['query-api'].url}/${path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${pipeline.key}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  expect(response.status).toBe(201);
+  return (await response.json()) as { id: string; key: string };
+}
+
+/** Creates a dashboard with a statement as its only tile, both of a name, and returns its id. */
+async function createDashboard(name: string, sql: string): Promise<string> {
+  const { id: view } = await create('views', { name, report: 'sql', parameters: { sql } });
+  const { id } = await create('dashboards', { name, tiles: [{ view, width: 1 }] });
+  return id;
+}
+
+test('a tile says when it was read, on a dashboard and on its wall, while no newer result comes', async () => {
+  const dashboard = await createDashboard('Read', COUNTS);
+  const { key } = await create(`dashboards/${dashboard}/links`, { name: 'Screen' });
+  const wall = await openConsole({ pipeline, browser }, `#/dashboards/${dashboard}?key=${key}`);
+  const own = await openSignedInConsole({ pipeline, browser }, '#/views');
+  for (const { page, faults } of [wall, own]) {
+    await page.clock.install();
+    await page.evaluate(`location.hash = '#/dashboards/${dashboard}'`);
+    await page.reload();
+    const tile = page.getByRole('region', { name: 'Read', exact: true });
+    const read = tile.getByText(/^Read /);
+    await eventually(() => tile.getByRole('rowheader').allTextContents()).toEqual(['paid', 'signed_up']);
+    const title = () => read.getByRole('time').getAttribute('title');
+    const at = await title();
+    expect(at).toMatch(/\(\d{4}-\d\d-.*Z\)$/);
+    // What is asked from now on gets no response.
+    await page.route('**/tiles/*', () => undefined);
+    await page.clock.fastForward('02:00');
+    await eventually(() => read.textContent()).toBe('Read 2 min ago');
+    expect(await title()).toBe(at);
+    await takePicture(page, page === own.page ? 'sql-tile-read' : 'sql-wall-read');
+    expect(faults).toEqual([]);
+  }
+});
+
 test('a tile of a long result has its first rows, and no chart of a part', async () => {
   const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/views');
-  const post = async (path: string, body: object) => {
-    const response = await fetch(`${pipeline.services['query-api'].url}${path}`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${pipeline.key}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    });
-    expect(response.status).toBe(201);
-    return ((await response.json()) as { readonly id: string }).id;
-  };
   const sql = "SELECT toDate('2020-01-01') + number AS day, number AS n FROM numbers(1500)";
-  const view = await post('/views', { name: 'Long', report: 'sql', parameters: { sql } });
-  const dashboard = await post('/dashboards', { name: 'Long', tiles: [{ view, width: 1 }] });
+  const dashboard = await createDashboard('Long', sql);
   await page.evaluate(`location.hash = '#/dashboards/${dashboard}'`);
   const tile = page.getByRole('region', { name: 'Long', exact: true });
   await shown(tile.getByText('The first 1,000 rows.'));

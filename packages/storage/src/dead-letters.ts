@@ -6,6 +6,7 @@ import { parseRejectedCall, type RejectedCall } from '@sluice/submissions/calls/
 import { type ReplayOptions, rowsOfRejectedCall } from '@sluice/submissions/calls/replay-call';
 import { packMessages } from '@sluice/submissions/rows/message-packing';
 import type { Kafka, TopicMessages } from 'kafkajs';
+import type { Statement } from './clickhouse/statements.ts';
 import type { DeadLetter } from './protocol/dead-letter.ts';
 
 /** The topics, and the limits with which rejected calls are read again. */
@@ -46,8 +47,21 @@ export interface ListOptions {
 const COLUMNS = `id, toString(recorded_at) AS recordedAt, toString(replayed_at) AS replayedAt, kind, format, topic,
   partition, toString(offset) AS offset, line, reason, length(row) AS bytes`;
 
-const READ = `SELECT ${COLUMNS}, toString(now64(6, 'UTC')) AS readAt, base64Encode(row) AS row64
-  FROM dead_letters FINAL WHERE id = {id:String}`;
+/** The statements of a replay: they are those that the simulator knows. */
+export const REPLAY_STATEMENTS = {
+  read: {
+    name: 'read-dead-letter',
+    sql: `SELECT ${COLUMNS}, toString(now64(6, 'UTC')) AS readAt, base64Encode(row) AS row64
+  FROM dead_letters FINAL WHERE id = {id:String}`,
+  },
+  // The time of the state is from before the row was sent: when the row has failed again by now, that is the newer state.
+  markReplayed: {
+    name: 'mark-dead-letter-replayed',
+    sql: `INSERT INTO dead_letters
+  SELECT * REPLACE (toDateTime64({readAt:String}, 6, 'UTC') AS state_at, now64(3) AS replayed_at)
+  FROM dead_letters FINAL WHERE id = {id:String}`,
+  },
+} as const satisfies Record<string, Statement>;
 
 const LIST = `SELECT ${COLUMNS} FROM dead_letters FINAL
   WHERE (replayed_at IS NULL OR {replayed:Bool})
@@ -60,11 +74,6 @@ const LIST_THESE = `SELECT ${COLUMNS} FROM dead_letters FINAL WHERE id IN {ids:A
 
 /** Before the newest dead letter in the list: the end of the range of DateTime64. */
 const FIRST = { recordedAt: '2299-12-31 23:59:59.999', id: '' };
-
-// The time of the state is from before the row was sent: when the row has failed again by now, that is the newer state.
-const MARK_REPLAYED = `INSERT INTO dead_letters
-  SELECT * REPLACE (toDateTime64({readAt:String}, 6, 'UTC') AS state_at, now64(3) AS replayed_at)
-  FROM dead_letters FINAL WHERE id = {id:String}`;
 
 const LINE_FEED = Buffer.from('\n');
 
@@ -119,7 +128,8 @@ export class DeadLetters {
 
   /** Returns a dead letter with its row, byte for byte; `undefined` when there is none. */
   async read(id: string): Promise<WholeDeadLetter | undefined> {
-    const result = await this.#client.query({ query: READ, query_params: { id }, format: 'JSONEachRow' });
+    const { sql: query } = REPLAY_STATEMENTS.read;
+    const result = await this.#client.query({ query, query_params: { id }, format: 'JSONEachRow' });
     const [found] = await result.json<StoredDeadLetter & { row64: string; readAt: string }>();
     if (!found) return undefined;
     const { row64, readAt, ...deadLetter } = found;
@@ -154,7 +164,7 @@ export class DeadLetters {
 
   /** Records that a row was replayed. @param found as it was read before it was sent */
   async markReplayed({ deadLetter: { id }, readAt }: WholeDeadLetter): Promise<void> {
-    await this.#client.command({ query: MARK_REPLAYED, query_params: { id, readAt } });
+    await this.#client.command({ query: REPLAY_STATEMENTS.markReplayed.sql, query_params: { id, readAt } });
   }
 
   /** @throws when ClickHouse or Kafka does not respond */

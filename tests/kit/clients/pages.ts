@@ -22,11 +22,32 @@ export async function shown(element: Locator): Promise<void> {
 
 /** Presses Tab until an element has the focus. */
 export async function tabTo(page: Page, target: Locator): Promise<void> {
-  const isFocused = () => target.evaluate((element) => element === element.ownerDocument.activeElement);
-  for (let count = 0; !(await isFocused()); count += 1) {
+  for (let count = 0; !(await isFocused(target)); count += 1) {
     if (count === 100) throw new Error('the keyboard does not reach it');
     await page.keyboard.press('Tab');
   }
+}
+
+/** Presses Tab until something of a list has the focus, and then Down until an element of the list has it. */
+export async function arrowTo(page: Page, target: Locator): Promise<void> {
+  await tabTo(page, target.locator('xpath=ancestor::section[1]').locator('tbody [tabindex="0"]').first());
+  for (let count = 0; !(await isFocused(target)); count += 1) {
+    if (count === 100) throw new Error('the arrows do not reach it');
+    await page.keyboard.press('ArrowDown');
+  }
+}
+
+export function isFocused(target: Locator): Promise<boolean> {
+  return target.evaluate((element) => element === element.ownerDocument.activeElement);
+}
+
+/** By how many pixels a page or one of its lists is wider than what shows it. */
+export async function overflowOf(page: Page): Promise<number> {
+  return await page.evaluate(`Math.max(
+    ...[document.documentElement, ...document.querySelectorAll('.rows')].map(
+      ({ scrollWidth, clientWidth }) => scrollWidth - clientWidth,
+    ),
+  )`);
 }
 
 /**

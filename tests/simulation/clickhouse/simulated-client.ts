@@ -1,5 +1,6 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { STATEMENTS, type Statement } from '@sluice/storage/clickhouse/statements';
+import { REPLAY_STATEMENTS } from '@sluice/storage/dead-letters';
 import { NUMBERED_ROWS } from '@sluice/writer/batch/staging-tables';
 import { STATEMENTS as BATCH_STATEMENTS } from '@sluice/writer/batch/statements';
 import { STATEMENTS as ERASURE_STATEMENTS } from '@sluice/writer/erasure/statements';
@@ -18,16 +19,19 @@ interface ClientCall {
 }
 
 const NAMES = new Map([
-  ...Object.values<Statement>({ ...STATEMENTS, ...BATCH_STATEMENTS, ...ERASURE_STATEMENTS }).map(
-    ({ name, sql }) => [sql, name] as const,
-  ),
+  ...Object.values<Statement>({
+    ...STATEMENTS,
+    ...BATCH_STATEMENTS,
+    ...ERASURE_STATEMENTS,
+    ...REPLAY_STATEMENTS,
+  }).map(({ name, sql }) => [sql, name] as const),
   ...Object.values(NUMBERED_ROWS).flatMap(({ create, load, loadSkipping, readLoaded }) => [
     ...[create, load, readLoaded].map(({ name, sql }) => [sql, name] as const),
     [loadSkipping.sql, `${loadSkipping.name}-skipping`] as const,
   ]),
 ]);
 
-/** Returns the name of a statement of the writer; its text when it has none. */
+/** Returns the name of a statement of the writer, or of a replay; its text when it has none. */
 export function nameOfStatement(sql: string): string {
   return NAMES.get(sql) ?? sql;
 }

@@ -326,11 +326,30 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
       deletionBefore(call.tables, workspace_id, user_id, received_at),
     ),
   'store-dead-letters'({ tables, lines }) {
+    tables.deadLetterTime += 1;
+    const state = { stateAt: tables.deadLetterTime, isReplayed: false };
     for (const line of lines) {
       const { id, row, ...deadLetter } = JSON.parse(line) as DeadLetterRow & { id: string };
-      tables.deadLetters.set(id, { ...deadLetter, row: Buffer.from(row, 'base64').toString() });
+      tables.deadLetters.set(id, { ...deadLetter, ...state, row: Buffer.from(row, 'base64').toString() });
     }
     return { written: lines.length };
+  },
+  'read-dead-letter'({ tables, parameters }) {
+    tables.deadLetterTime += 1;
+    const { id } = parameters as { id: string };
+    const found = tables.deadLetters.get(id);
+    if (!found) return { rows: [] };
+    const { stateAt: _stateAt, isReplayed: _isReplayed, row, ...columns } = found;
+    const row64 = Buffer.from(row).toString('base64');
+    return { rows: [{ ...columns, id, readAt: String(tables.deadLetterTime), row64 }] };
+  },
+  'mark-dead-letter-replayed'({ tables, parameters }) {
+    const { id, readAt } = parameters as { id: string; readAt: string };
+    const found = tables.deadLetters.get(id);
+    if (!found) return { written: 0 };
+    const marked = { ...found, stateAt: Number(readAt), isReplayed: true };
+    if (marked.stateAt >= found.stateAt) tables.deadLetters.set(id, marked);
+    return { written: 1 };
   },
   'store-positions'({ tables, parameters }) {
     requireNewestEpoch(tables, parameters);

@@ -19,6 +19,8 @@ export interface Tables {
   readonly entities: Map<string, EntityRow>;
   sightings: SightingRow[];
   readonly deadLetters: Map<string, DeadLetterRow>;
+  /** Grows with each statement on dead letters. ClickHouse's clock has microseconds, which the simulator's has not. */
+  deadLetterTime: number;
 }
 
 /** The length of a week in microseconds. */
@@ -109,6 +111,9 @@ export interface DeadLetterRow {
   readonly line: number;
   readonly row: string;
   readonly reason: string;
+  /** When it was recorded, or read for the replay that has marked it, by {@link Tables.deadLetterTime}. */
+  readonly stateAt: number;
+  readonly isReplayed: boolean;
 }
 
 export function createTables(): Tables {
@@ -126,6 +131,7 @@ export function createTables(): Tables {
     entities: new Map(),
     sightings: [],
     deadLetters: new Map(),
+    deadLetterTime: 0,
   };
 }
 

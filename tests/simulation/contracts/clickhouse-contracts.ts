@@ -1,13 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import type { ClickHouseSettings } from '@clickhouse/client';
+import { createLogger } from '@sluice/shared/base/log';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { kafkaEnv } from '@sluice/shared/config';
+import { createKafka } from '@sluice/shared/kafka/client';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import { STATEMENTS as STORAGE_STATEMENTS } from '@sluice/storage/clickhouse/statements';
+import { DeadLetters } from '@sluice/storage/dead-letters';
+import { deadLetterId } from '@sluice/storage/protocol/dead-letter';
 import { isRowError } from '@sluice/writer/batch/isolate-bad-rows';
 import { NUMBERED_ROWS } from '@sluice/writer/batch/staging-tables';
 import { STATEMENTS } from '@sluice/writer/batch/statements';
 import { expect } from 'vitest';
+import { z } from 'zod';
 import type { ClickHouseEngine } from './clickhouse-engines.ts';
 
 const STATEMENT_TIMEOUT_MS = 60_000;
@@ -138,6 +144,35 @@ const ROWS: Readonly<Record<string, Contract>> = {
   },
 };
 
+/** What we believe about dead letters. */
+const DEAD_LETTERS: Readonly<Record<string, Contract>> = {
+  async 'a dead letter is read byte for byte, and counts as replayed once it is marked'(engine) {
+    const deadLetters = deadLettersOf(engine);
+    const { id, row } = await storeDeadLetter(engine);
+    const found = await deadLetters.read(id);
+    expect(found?.row).toEqual(row);
+    expect(await engine.rows()).toMatchObject({ deadLetters: [expect.stringMatching(/,0\]$/)] });
+    if (found) await deadLetters.markReplayed(found);
+    expect(await engine.rows()).toMatchObject({ deadLetters: [expect.stringMatching(/,1\]$/)] });
+  },
+  async 'a dead letter that was recorded again after it was read does not count as replayed'(engine) {
+    const deadLetters = deadLettersOf(engine);
+    const { id } = await storeDeadLetter(engine);
+    const found = await deadLetters.read(id);
+    await storeDeadLetter(engine);
+    if (found) await deadLetters.markReplayed(found);
+    expect(await engine.rows()).toMatchObject({ deadLetters: [expect.stringMatching(/,0\]$/)] });
+  },
+  async 'of a dead letter that is not there nothing is read, and nothing is marked'(engine) {
+    const deadLetters = deadLettersOf(engine);
+    expect(await deadLetters.read('nothing')).toBeUndefined();
+    const { id } = await storeDeadLetter(engine);
+    const found = await deadLetters.read(id);
+    if (found) await deadLetters.markReplayed({ ...found, deadLetter: { ...found.deadLetter, id: 'nothing' } });
+    expect(await engine.rows()).toMatchObject({ deadLetters: [expect.stringMatching(/,0\]$/)] });
+  },
+};
+
 /** What we believe about epochs, positions and deletions. */
 const FENCES: Readonly<Record<string, Contract>> = {
   async 'an insert of an older epoch is refused, and stores nothing'(engine) {
@@ -256,7 +291,27 @@ const ENDINGS: Readonly<Record<string, Contract>> = {
   },
 };
 
-export const CLICKHOUSE_CONTRACTS: Readonly<Record<string, Contract>> = { ...SESSIONS, ...ROWS, ...FENCES, ...ENDINGS };
+export const CLICKHOUSE_CONTRACTS: Readonly<Record<string, Contract>> = {
+  ...{ ...SESSIONS, ...ROWS, ...DEAD_LETTERS },
+  ...{ ...FENCES, ...ENDINGS },
+};
+
+/** Their statements on ClickHouse alone are called: nothing is sent to Kafka. */
+function deadLettersOf({ client }: ClickHouseEngine): DeadLetters {
+  const config = z.object(kafkaEnv).parse({ KAFKA_BROKERS: 'kafka:9092', KAFKA_PARTITIONS: '1' });
+  const kafka = createKafka(config, 'test', createLogger('test', 'silent'));
+  return new DeadLetters({ ...config, EVENT_BYTES_MAX: 1_000, PROPERTIES_PER_SUBMISSION_MAX: 10 }, client, kafka);
+}
+
+async function storeDeadLetter({ client }: ClickHouseEngine): Promise<{ readonly id: string; readonly row: Buffer }> {
+  const row = Buffer.from('{"workspace_id":"w","call":"\u00e9"}');
+  const id = deadLetterId({ kind: 'rejected', row });
+  const place = { kind: 'rejected', format: '1', topic: 't', partition: 0, offset: '7', line: 0, reason: 'BAD' };
+  const session = open(client);
+  await session.load(STATEMENTS['store-dead-letters'], linesOf([{ ...place, id, row: row.toString('base64') }]));
+  await session.close();
+  return { id, row };
+}
 
 function open(client: ClickHouseClient, prefix: string = randomUUID()): ClickHouseSession {
   return new ClickHouseSession(client, prefix, STATEMENT_TIMEOUT_MS);

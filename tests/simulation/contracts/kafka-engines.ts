@@ -106,6 +106,8 @@ export interface KafkaEngine extends AsyncDisposable {
   /** Kafka forgets the group, which has no members. */
   forgetGroup(): Promise<void>;
   sleep(ms: number): Promise<void>;
+  /** Milliseconds since some time. */
+  now(): number;
   /** Runs work that uses the engine. */
   run<Result>(work: () => Promise<Result>): Promise<Result>;
 }
@@ -136,6 +138,7 @@ export async function realKafka(brokers: readonly string[]): Promise<KafkaEngine
       await admin.deleteGroups([groupId]);
     },
     sleep: (ms) => delay(ms),
+    now: () => performance.now(),
     run: (work) => work(),
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   };
@@ -159,6 +162,7 @@ export function simulatedKafka(seed: number): KafkaEngine {
     },
     forgetGroup: async () => simulated.group(groupId).forget(),
     sleep: (ms) => time.wait(ms),
+    now: () => time.nowMs,
     run: (work) => driven(time, work),
     async [Symbol.asyncDispose]() {
       await opened.disposeAsync();

@@ -28,7 +28,9 @@ const QUERIES = {
   groups: 'SELECT DISTINCT tuple(group_id) AS fields FROM writer_groups',
   topicPartitions: 'SELECT DISTINCT (topic, partitions) AS fields FROM topic_partitions',
   // The rest of the reason is ClickHouse's message.
-  deadLetters: `SELECT (kind, topic, partition, offset, line, row, extract(reason, '^[A-Z_]+')) AS fields FROM dead_letters FINAL`,
+  deadLetters: `SELECT (kind, topic, partition, offset, line, row, extract(reason, '^[A-Z_]+'),
+      isNotNull(replayed_at)) AS fields
+    FROM dead_letters FINAL`,
 } as const;
 
 /** All of them in one statement. */
@@ -86,8 +88,9 @@ export function simulatedRows(tables: Tables): StoredRows {
     epochs: tables.epochs.map(({ incarnation, generation, leaderId }) => [incarnation, generation, leaderId]),
     groups: [...tables.groups].map((group) => [group]),
     topicPartitions: [...tables.topicPartitions].map(([topic, partitions]) => [topic, partitions]),
-    deadLetters: [...tables.deadLetters.values()].map(({ kind, topic, partition, offset, line, row, reason }) => [
-      ...[kind, topic, partition, Number(offset), line, row, /^[A-Z_]+/.exec(reason)?.[0] ?? ''],
+    deadLetters: [...tables.deadLetters.values()].map((deadLetter) => [
+      ...[deadLetter.kind, deadLetter.topic, deadLetter.partition, Number(deadLetter.offset), deadLetter.line],
+      ...[deadLetter.row, /^[A-Z_]+/.exec(deadLetter.reason)?.[0] ?? '', deadLetter.isReplayed ? 1 : 0],
     ]),
   };
   return Object.fromEntries(Object.entries(rows).map(([table, all]) => [table, linesOf(all)]));

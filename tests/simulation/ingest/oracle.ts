@@ -1,12 +1,13 @@
 import { type ChangeRow, type EventRow, PARTITIONS_HEADER } from '@sluice/shared/rows';
 import { entityHash, eventHash } from '@sluice/shared/rows/row-hashes';
+import type { RejectedCall } from '@sluice/submissions/calls/rejected-call';
 import type { LogRecord, PartitionLog } from '../kafka/partition-log.ts';
 import type { ProducerEvents, Sent } from '../kafka/produce.ts';
 import type { Node } from '../kafka/simulated-kafka.ts';
 import type { SimulatedProcess } from '../world/simulated-process.ts';
 import type { HttpResponse } from './ingest-place.ts';
 import type { IngestSide } from './ingest-side.ts';
-import { identitiesOf, identityOfLine, linesOf, type SentLine } from './row-identity.ts';
+import { identitiesOf, identityOfLine, identityOfRejected, linesOf, type SentLine } from './row-identity.ts';
 import { SendingRules } from './sending-rules.ts';
 import { deletedUser, type Submission } from './submission.ts';
 
@@ -66,6 +67,12 @@ export class IngestOracle implements ProducerEvents {
     for (const identity of [...identitiesOf(submission), ...seenBeside(submission)]) {
       if (!this.#knownSince.has(identity)) this.#knownSince.set(identity, this.#side.world.time.nowMs);
     }
+  }
+
+  /** An operator is about to send an event in place of a rejected call. It is as old as the call. */
+  beginReplay(call: RejectedCall, identity: string): void {
+    const knownSince = this.#knownSince.get(identityOfRejected(call.workspace_id, call.call));
+    if (knownSince !== undefined) this.#knownSince.set(identity, knownSince);
   }
 
   /** Nothing of a user whose deletions all have a time is deleted after the latest of them. */

@@ -31,7 +31,7 @@ export function identityOfLine({ kind, line, row }: SentLine): string {
   return [operation, workspace_id, entity, id, property, value, group_id].join('\0');
 }
 
-function identityOfRejected(workspace: string, call: string): string {
+export function identityOfRejected(workspace: string, call: string): string {
   const { messageId } = JSON.parse(call) as { messageId: string };
   return ['rejected', workspace, messageId].join('\0');
 }

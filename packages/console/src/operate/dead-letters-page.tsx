@@ -3,6 +3,7 @@ import {
   type DeadLetterPage,
   type DeadLetterReasons,
   formatBytes,
+  formatCount,
   getJson,
   hrefOf,
   without,
@@ -10,10 +11,10 @@ import {
 import {
   beginningOf,
   CsvButton,
+  DocumentTable,
   LoadState,
   NumberLink,
   PageLinks,
-  Scrollable,
   Time,
   tableOf,
   useLoad,
@@ -70,7 +71,7 @@ export function DeadLettersPage({ params }: { readonly params: URLSearchParams }
       )}
       <LoadState loaded={loaded} status={data?.results.length === 0 && nothing} scope="admin" />
       {data?.reasons && data.reasons.results.length > 0 && <ReasonTable reasons={data.reasons} params={params} />}
-      {data && data.results.length > 0 && <DeadLetterTable results={data.results} />}
+      {data && data.results.length > 0 && <DeadLetterTable results={data.results} params={params} />}
       <PageLinks
         path="dead-letters"
         label="Pages of dead letters"
@@ -96,43 +97,42 @@ function ReasonTable({ reasons: { results, isWhole }, params }: ReasonTableProps
     group.set('reason', reason);
     return hrefOf(['dead-letters'], group);
   };
+  const { hasKinds, hasClients } = usefulColumns(results, params);
   return (
-    <Scrollable label="Reasons">
-      <table class="numbers">
-        <caption>Reasons, the most frequent first{!isWhole && ', of the newest 10,000'}</caption>
-        <thead>
-          <tr>
-            <th scope="col">Reason</th>
-            <th scope="col">Kind</th>
-            <th scope="col">Client</th>
-            <th scope="col" class="number">
-              How many
-            </th>
-            <th scope="col">Newest</th>
-          </tr>
-        </thead>
-        <tbody>
-          {results.map(({ kind, client, reason, count, newestAt, newestId }) => (
-            <tr key={`${kind} ${client} ${reason}`}>
-              <th scope="row" class="verbatim">
-                {beginningOf(reason)}
-              </th>
-              <td>{KINDS[kind] ?? kind}</td>
-              <td>{client}</td>
-              <td class="number">
-                <NumberLink value={count} href={hrefOfReason(kind, reason)} opens="dead letters" />
-              </td>
-              <td>
-                <a href={hrefOf(['dead-letters', newestId])}>
-                  <Time value={newestAt} />
-                </a>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scrollable>
+    <DocumentTable
+      label="Reasons"
+      caption={<>Reasons, the most frequent first{!isWhole && ', of the newest 10,000'}</>}
+      columns={['Reason', hasKinds && 'Kind', hasClients && 'Client', 'How many', 'Newest']}
+    >
+      {results.map(({ kind, client, reason, count, newestAt, newestId }) => (
+        <tr key={`${kind} ${client} ${reason}`}>
+          <th scope="row" class="verbatim">
+            {beginningOf(reason)}
+          </th>
+          {hasKinds && <td>{KINDS[kind] ?? kind}</td>}
+          {hasClients && <td class="text">{client}</td>}
+          <td>
+            <NumberLink
+              value={count}
+              text={formatCount(count, 'dead letter')}
+              href={hrefOfReason(kind, reason)}
+              opens="dead letters"
+            />
+          </td>
+          <td>
+            <a href={hrefOf(['dead-letters', newestId])}>
+              <Time value={newestAt} />
+            </a>
+          </td>
+        </tr>
+      ))}
+    </DocumentTable>
   );
+}
+
+/** Returns which columns say something that is not the same in each row. */
+function usefulColumns(results: readonly Pick<DeadLetter, 'client'>[], params: URLSearchParams) {
+  return { hasKinds: !params.has('kind'), hasClients: results.some(({ client }) => client !== null) };
 }
 
 /** Returns the parameters of the API for those of the page: those that wait, unless it says otherwise. */
@@ -185,41 +185,50 @@ function StateForm({ params }: { readonly params: URLSearchParams }) {
   );
 }
 
-function DeadLetterTable({ results }: { readonly results: readonly DeadLetter[] }) {
+interface DeadLetterTableProps {
+  readonly results: readonly DeadLetter[];
+  /** Those of the address. */
+  readonly params: URLSearchParams;
+}
+
+function DeadLetterTable({ results, params }: DeadLetterTableProps) {
+  const { hasKinds, hasClients } = usefulColumns(results, params);
+  const hasReplayed = results.some(({ replayedAt }) => replayedAt !== null);
   return (
-    <Scrollable label="Dead letters">
-      <table class="events">
-        <caption>Dead letters, the newest first</caption>
-        <thead>
-          <tr>
-            <th scope="col">Recorded</th>
-            <th scope="col">Kind</th>
-            <th scope="col">Client</th>
-            <th scope="col">Reason</th>
-            <th scope="col" class="number">
-              Size
-            </th>
-            <th scope="col">Replayed</th>
-          </tr>
-        </thead>
-        <tbody>
-          {results.map(({ id, recordedAt, kind, client, reason, bytes, replayedAt }) => (
-            <tr key={id}>
-              <th scope="row">
-                <a href={hrefOf(['dead-letters', id])}>
-                  <Time value={recordedAt} />
-                  <span class="hidden"> {id}</span>
-                </a>
-              </th>
-              <td>{KINDS[kind] ?? kind}</td>
-              <td>{client}</td>
-              <td class="verbatim">{beginningOf(reason)}</td>
-              <td class="number">{formatBytes(bytes)}</td>
-              <td>{replayedAt === null ? 'no' : <Time value={replayedAt} />}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scrollable>
+    <DocumentTable
+      label="Dead letters"
+      caption="Dead letters, the newest first"
+      columns={[
+        ...['Recorded', hasKinds && 'Kind', hasClients && 'Client', !params.has('reason') && 'Reason', 'Size'],
+        hasReplayed && 'State',
+      ]}
+      numbers="Size"
+    >
+      {results.map(({ id, recordedAt, kind, client, reason, bytes, replayedAt }) => (
+        <tr key={id}>
+          <th scope="row">
+            <a href={hrefOf(['dead-letters', id])}>
+              <Time value={recordedAt} />
+              <span class="hidden"> {id}</span>
+            </a>
+          </th>
+          {hasKinds && <td>{KINDS[kind] ?? kind}</td>}
+          {hasClients && <td class="text">{client}</td>}
+          {!params.has('reason') && <td class="text verbatim">{beginningOf(reason)}</td>}
+          <td class="number">{formatBytes(bytes)}</td>
+          {hasReplayed && (
+            <td>
+              {replayedAt === null ? (
+                'waiting'
+              ) : (
+                <>
+                  replayed <Time value={replayedAt} />
+                </>
+              )}
+            </td>
+          )}
+        </tr>
+      ))}
+    </DocumentTable>
   );
 }

@@ -3,9 +3,9 @@ import { type CreatedKey, formatNumber, getJson, type Key, type Keys, request, s
 import {
   ConfirmButton,
   CsvButton,
+  DocumentTable,
   LoadState,
   Problem,
-  Scrollable,
   Snippet,
   Time,
   tableOf,
@@ -128,51 +128,39 @@ function NewKeyForm({ own, onCreate }: NewKeyFormProps) {
 }
 
 function KeyTable({ keys, changeable, onRevoke }: Keys & { readonly onRevoke: (key: Key) => void }) {
+  const isLimited = keys.some(({ rateLimit }) => rateLimit !== null);
   return (
-    <Scrollable label="Keys of the workspace">
-      <table class="numbers">
-        <caption>Keys of the workspace</caption>
-        <thead>
-          <tr>
-            <th scope="col">Key</th>
-            <th scope="col">Name</th>
-            <th scope="col">Scopes</th>
-            <th scope="col" class="number">
-              A second
-            </th>
-            <th scope="col">Created</th>
-            {changeable && <th scope="col">Revoke</th>}
-          </tr>
-        </thead>
-        <tbody>
-          {keys.map((key) => (
-            <tr key={key.id}>
-              <th scope="row">{key.id}</th>
-              <td class="name">
-                <bdi>{key.name}</bdi>
-              </td>
-              <td>{key.scopes.join(', ')}</td>
-              <td class="number">{formatNumber(key.rateLimit)}</td>
-              <td>{key.createdAt === null ? '–' : <Time value={key.createdAt} />}</td>
-              {changeable && (
-                <td>
-                  {key.current ? (
-                    'this session'
-                  ) : (
-                    <ConfirmButton
-                      label="Revoke"
-                      subject={key.id}
-                      question="Whatever uses it is refused."
-                      confirm="Revoke it"
-                      onConfirm={() => onRevoke(key)}
-                    />
-                  )}
-                </td>
+    <DocumentTable
+      label="Keys of the workspace"
+      caption="Keys of the workspace"
+      columns={['Key', 'Name', 'Scopes', isLimited && 'Limit', 'Created', changeable && 'Revoke']}
+    >
+      {keys.map((key) => (
+        <tr key={key.id}>
+          <th scope="row">{key.id}</th>
+          <td class="text">
+            <bdi>{key.name}</bdi>
+          </td>
+          <td class="text">{key.scopes.join(', ')}</td>
+          {isLimited && <td>{key.rateLimit !== null && `${formatNumber(key.rateLimit)} a second`}</td>}
+          <td>{key.createdAt !== null && <Time value={key.createdAt} />}</td>
+          {changeable && (
+            <td>
+              {key.current ? (
+                'this session'
+              ) : (
+                <ConfirmButton
+                  label="Revoke"
+                  subject={key.id}
+                  question="Whatever uses it is refused."
+                  confirm="Revoke it"
+                  onConfirm={() => onRevoke(key)}
+                />
               )}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scrollable>
+            </td>
+          )}
+        </tr>
+      ))}
+    </DocumentTable>
   );
 }

@@ -1,3 +1,4 @@
+import { CircleAlert } from 'lucide';
 import {
   formatNumber,
   getJson,
@@ -11,6 +12,7 @@ import {
 import {
   ConfirmButton,
   CsvButton,
+  Icon,
   LoadState,
   Problem,
   Scrollable,
@@ -131,7 +133,16 @@ function Deliveries({ deliveries }: Pick<WebhookWithDeliveries, 'deliveries'>) {
               <td>
                 <Time value={at} />
               </td>
-              <td>{error === null ? status : `${error}`}</td>
+              <td>
+                {error === null ? (
+                  status
+                ) : (
+                  <>
+                    <Icon of={CircleAlert} />
+                    {error}
+                  </>
+                )}
+              </td>
               <td class="number">{type === 'test' ? 'test' : formatNumber(events)}</td>
               <td class="number">{formatNumber(attempt)}</td>
               <td class="number">{formatNumber(durationMs)}</td>

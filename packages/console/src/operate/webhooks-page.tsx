@@ -1,3 +1,4 @@
+import { CircleAlert } from 'lucide';
 import { useState } from 'preact/hooks';
 import { getAll, hrefOf, sendJson, type Webhook, type WebhookWithSecret } from '../base/base.ts';
 import {
@@ -10,9 +11,10 @@ import {
 } from '../filters/filters.ts';
 import {
   CsvButton,
+  DocumentTable,
+  Icon,
   LoadState,
   Problem,
-  Scrollable,
   Snippet,
   Time,
   tableOf,
@@ -69,33 +71,23 @@ export function WebhooksPage() {
 
 function WebhookTable({ webhooks }: { readonly webhooks: readonly Webhook[] }) {
   return (
-    <Scrollable label="Webhooks">
-      <table class="events">
-        <caption>Webhooks</caption>
-        <thead>
-          <tr>
-            <th scope="col">Address</th>
-            <th scope="col">Events</th>
-            <th scope="col">State</th>
-            <th scope="col">Since</th>
-          </tr>
-        </thead>
-        <tbody>
-          {webhooks.map((webhook) => (
-            <tr key={webhook.id}>
-              <th scope="row">
-                <a href={hrefOf(['webhooks', webhook.id])}>{webhook.url}</a>
-              </th>
-              <td>{eventsOf(webhook)}</td>
-              <td>{stateOf(webhook)}</td>
-              <td>
-                <Time value={webhook.failingSince ?? webhook.stateSince} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scrollable>
+    <DocumentTable label="Webhooks" caption="Webhooks" columns={['Address', 'Events', 'State', 'Since']}>
+      {webhooks.map((webhook) => (
+        <tr key={webhook.id}>
+          <th scope="row">
+            <a href={hrefOf(['webhooks', webhook.id])}>{webhook.url}</a>
+          </th>
+          <td class="text">{eventsOf(webhook)}</td>
+          <td class="text">
+            {isFailing(webhook) && <Icon of={CircleAlert} />}
+            {stateOf(webhook)}
+          </td>
+          <td>
+            <Time value={webhook.failingSince ?? webhook.stateSince} />
+          </td>
+        </tr>
+      ))}
+    </DocumentTable>
   );
 }
 
@@ -108,6 +100,11 @@ export function eventsOf({ filter, batched }: Webhook): string {
 export function stateOf({ state, pausedBecause, failedAttempts }: Webhook): string {
   if (state === 'paused') return `paused: ${pausedBecause ? REASONS[pausedBecause] : ''}`;
   return failedAttempts === 0 ? 'active' : `active, ${failedAttempts} failed attempts`;
+}
+
+/** Whether somebody has to look after it. */
+function isFailing({ state, pausedBecause, failedAttempts }: Webhook): boolean {
+  return state === 'paused' ? pausedBecause !== 'client' : failedAttempts > 0;
 }
 
 /** A form for a new webhook. */

@@ -1,5 +1,17 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
+/** Returns a reference to the button that has the focus whenever something opens in place of another one, or is closed again. */
+export function useFocusBack(isOpen: boolean) {
+  const button = useRef<HTMLButtonElement>(null);
+  const wasOpen = useRef(false);
+  // What had the focus is gone. At once: after the next frame, the next key would get lost.
+  useLayoutEffect(() => {
+    if (isOpen || wasOpen.current) button.current?.focus();
+    wasOpen.current = isOpen;
+  }, [isOpen]);
+  return button;
+}
+
 interface ConfirmButtonProps {
   readonly label: string;
   /** What the label is about, for those who do not see the row that the button is in. Default: nothing more. */
@@ -13,13 +25,7 @@ interface ConfirmButtonProps {
 /** A button that asks before it acts, in its own place. */
 export function ConfirmButton({ label, subject, question, confirm, onConfirm }: ConfirmButtonProps) {
   const [isAsked, setIsAsked] = useState(false);
-  const first = useRef<HTMLButtonElement>(null);
-  const wasAsked = useRef(false);
-  // The button that had the focus is gone. At once: after the next frame, the next key would get lost.
-  useLayoutEffect(() => {
-    if (isAsked || wasAsked.current) first.current?.focus();
-    wasAsked.current = isAsked;
-  }, [isAsked]);
+  const first = useFocusBack(isAsked);
   if (!isAsked) {
     return (
       <button type="button" ref={first} onClick={() => setIsAsked(true)}>

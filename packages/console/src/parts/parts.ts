@@ -1,6 +1,6 @@
 // The parts that pages of any subject are made of.
 
-export { Command, ConfirmButton, CopyButton, Snippet } from './buttons.tsx';
+export { Command, ConfirmButton, CopyButton, Snippet, useFocusBack } from './buttons.tsx';
 export { type Column, ListTable, propertyColumns, propertyOfColumn } from './columns.tsx';
 export { CsvButton, saveFile, type Table, tableOf, withoutFormulas } from './csv.tsx';
 export { deferred } from './deferred.tsx';
@@ -10,12 +10,11 @@ export { NameForm } from './name-form.tsx';
 export { forgetNames, nameOfEntity } from './names.ts';
 export { PageLinks } from './page-links.tsx';
 export { ErrorBoundary, Problem } from './problem.tsx';
-export { RowList } from './row-list.tsx';
+export { DocumentTable, isForSomebodyElse, RowList, startOfRow } from './row-list.tsx';
 export { type Actions, useAction } from './use-action.ts';
 export {
   beginningOf,
   clocks,
-  DocumentTable,
   EntityLink,
   EntityName,
   Figure,

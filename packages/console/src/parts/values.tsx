@@ -60,37 +60,6 @@ export function Scrollable({ label, kind, children }: ScrollableProps) {
   );
 }
 
-interface DocumentTableProps {
-  /** What it lists, such as `Views`. */
-  readonly label: string;
-  readonly columns: readonly string[];
-  /** The column that has numbers. Default: none. */
-  readonly numbers?: string;
-  /** A row for each document. */
-  readonly children: ComponentChildren;
-}
-
-/** A table of what is kept for everybody of the workspace. */
-export function DocumentTable({ label, columns, numbers, children }: DocumentTableProps) {
-  return (
-    <Scrollable label={label}>
-      <table class="documents">
-        <caption>Everybody of the workspace sees them</caption>
-        <thead>
-          <tr>
-            {columns.map((column) => (
-              <th key={column} scope="col" class={column === numbers ? 'number' : undefined}>
-                {column}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>{children}</tbody>
-      </table>
-    </Scrollable>
-  );
-}
-
 interface FigureProps {
   readonly term: string;
   readonly value: string;

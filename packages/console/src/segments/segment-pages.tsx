@@ -82,22 +82,17 @@ export function SegmentsPage({ params }: { readonly params: URLSearchParams }) {
 function SegmentTable({ segments }: { readonly segments: readonly Segment[] }) {
   const counts = useCounts(segments);
   return (
-    <DocumentTable label="Segments" columns={['Name', 'Of', 'Who is in it', 'Members', 'Changed']}>
+    <DocumentTable label="Segments" columns={['Name', 'Who is in it', 'Members', 'Changed']}>
       {segments.map((segment) => (
         <tr key={segment.name}>
           <th scope="row">
             <a href={hrefOf(['segments', segment.name])}>{segment.name}</a>
           </th>
-          <td>{segment.of}</td>
-          <td>
+          <td class="text">
             <bdi>{textOfSegment(segment)}</bdi>
           </td>
           <td>
-            {counts.has(segment.name) ? (
-              <NumberLink value={counts.get(segment.name) ?? null} href={hrefOfMembers(segment)} opens={segment.of} />
-            ) : (
-              '…'
-            )}
+            {counts.has(segment.name) ? <Members segment={segment} count={counts.get(segment.name) ?? null} /> : '…'}
           </td>
           <td>
             <Time value={segment.changedAt} />
@@ -153,7 +148,7 @@ export function SegmentPage({ name }: { readonly name: string }) {
       {data && (
         <>
           <p>
-            <bdi>{textOfSegment(data)}</bdi>: <Members segment={data} />
+            <bdi>{textOfSegment(data)}</bdi>: <Members segment={data} count={data.count} />
           </p>
           <p class="bar">
             <a href={hrefOf(['events'], new URLSearchParams({ segment: name }))}>Their events</a>
@@ -181,8 +176,9 @@ export function SegmentPage({ name }: { readonly name: string }) {
   );
 }
 
-function Members({ segment }: { readonly segment: CountedSegment }) {
-  const { count, of } = segment;
+/** How many are in a segment, which leads to them; a count of `null` took too long. */
+function Members({ segment, count }: { readonly segment: Segment; readonly count: number | null }) {
+  const { of } = segment;
   if (count === null) return <a href={hrefOfMembers(segment)}>too many to count in time; see the list</a>;
   const noun = of === 'users' ? 'user' : 'organization';
   return <NumberLink value={count} text={formatCount(count, noun)} href={hrefOfMembers(segment)} opens={of} />;

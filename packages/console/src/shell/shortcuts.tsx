@@ -1,5 +1,6 @@
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { hrefOf, settings } from '../base/base.ts';
+import { isForSomebodyElse, startOfRow } from '../parts/parts.ts';
 
 /** The pages that `g` and another key open. */
 const PAGES: Readonly<Record<string, readonly [name: string, title: string]>> = {
@@ -87,12 +88,15 @@ function Keys({ keys, meaning }: { readonly keys: readonly string[]; readonly me
   );
 }
 
-/** Puts the focus on the link that a row of a list begins with: of the next row or the one before, at first of the first row. */
+/** The rows that `j` and `k` go to: all of a list, and others that begin with a link. */
+const ROWS = 'main .rows tbody tr, main tbody tr:has(> th[scope="row"] a)';
+
+/** Puts the focus on what a row begins with: the next row or the one before, at first the first row. */
 function moveRow(by: 1 | -1): void {
-  const links = [...document.querySelectorAll<HTMLElement>('main tbody th[scope="row"] a')];
+  const starts = [...document.querySelectorAll(ROWS)].flatMap((row) => startOfRow(row) ?? []);
   const current = document.activeElement?.closest('tr');
-  const at = current ? links.findIndex((link) => current.contains(link)) : -1;
-  const next = at < 0 ? links[0] : links[at + by];
+  const at = current ? starts.findIndex((start) => current.contains(start)) : -1;
+  const next = at < 0 ? starts[0] : starts[at + by];
   next?.focus();
   next?.scrollIntoView({ block: 'nearest' });
 }
@@ -101,11 +105,4 @@ function moveRow(by: 1 | -1): void {
 function isSearch({ key, ctrlKey, metaKey, altKey, shiftKey }: KeyboardEvent): boolean {
   if (altKey || shiftKey || ctrlKey === metaKey || key.toLowerCase() !== 'k') return false;
   return document.querySelector('dialog[open]') === null;
-}
-
-/** Whether a key is text for a field, a command of the browser, or for a dialog that is open. */
-function isForSomebodyElse({ target, ctrlKey, altKey, metaKey, defaultPrevented }: KeyboardEvent): boolean {
-  if (ctrlKey || altKey || metaKey || defaultPrevented) return true;
-  if (document.querySelector('dialog[open]')) return true;
-  return target instanceof HTMLElement && target.closest('input, select, textarea, [contenteditable]') !== null;
 }

@@ -1,11 +1,30 @@
 import { formatCount, formatExact, isNumber } from '../base/base.ts';
 import { SeriesChart, SeriesTable } from '../charts/charts.ts';
-import { beginningOf, Scrollable } from '../parts/parts.ts';
+import { beginningOf, Scrollable, Time } from '../parts/parts.ts';
 import type { Rows } from './rows.ts';
 import { type BarChart, chartOf } from './sql-chart.ts';
 
-/** A result as a tile shows it: one number large, a chart where it is one, otherwise the rows. */
-export function SqlTile(result: Rows) {
+interface SqlTileProps extends Rows {
+  /** When it was read, which is what a statement has in place of a range. */
+  readonly readAt: string;
+}
+
+/** A result as a tile shows it: when it was read, and one number large, a chart where it is one, otherwise the rows. */
+export function SqlTile({ readAt, ...result }: SqlTileProps) {
+  return (
+    <>
+      <div class="tile-head">
+        <p class="muted">
+          Read <Time value={readAt} />
+        </p>
+        {!result.isWhole && <p class="muted">{summaryOf(result)}</p>}
+      </div>
+      <TileResult {...result} />
+    </>
+  );
+}
+
+function TileResult(result: Rows) {
   const { columns, rows } = result;
   const [column = ''] = columns;
   const only = rows.length === 1 && columns.length === 1 ? rows[0]?.[column] : undefined;
@@ -14,12 +33,7 @@ export function SqlTile(result: Rows) {
   // A part of a chart would look like the whole.
   const chart = result.isWhole ? chartOf(result) : undefined;
   if (chart) return <SqlDrawing chart={chart} />;
-  return (
-    <>
-      {!result.isWhole && <p class="muted">{summaryOf(result)}</p>}
-      <ResultTable {...result} />
-    </>
-  );
+  return <ResultTable {...result} />;
 }
 
 /** Returns how many rows there are, or are shown of more. */

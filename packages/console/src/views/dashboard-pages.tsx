@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import {
   ApiError,
   type Dashboard,
-  formatNumber,
+  formatCount,
   getAll,
   getJson,
   getRecords,
@@ -57,7 +57,7 @@ export function DashboardsPage() {
 
 function DashboardTable({ dashboards }: { readonly dashboards: readonly StoredDashboard[] }) {
   return (
-    <DocumentTable label="Dashboards" columns={['Name', 'Views', 'Changed']} numbers="Views">
+    <DocumentTable label="Dashboards" columns={['Name', 'Shows', 'Changed']}>
       {dashboards.map(({ id, name, tiles, changedAt }) => (
         <tr key={id}>
           <th scope="row">
@@ -65,7 +65,7 @@ function DashboardTable({ dashboards }: { readonly dashboards: readonly StoredDa
               <bdi>{name}</bdi>
             </a>
           </th>
-          <td class="number">{formatNumber(tiles.length)}</td>
+          <td>{formatCount(tiles.length, 'tile')}</td>
           <td>
             <Time value={changedAt} />
           </td>

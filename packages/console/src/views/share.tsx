@@ -1,6 +1,6 @@
 import { useId, useRef, useState } from 'preact/hooks';
 import { ApiError, type DashboardLink, type DashboardLinkWithKey, getJson, request, sendJson } from '../base/base.ts';
-import { ConfirmButton, NameForm, Problem, Time, useLoad } from '../parts/parts.ts';
+import { ConfirmButton, DocumentTable, NameForm, Problem, Time, useLoad } from '../parts/parts.ts';
 import { addressOf } from './link.ts';
 
 /** The read-only links of a dashboard: makes, lists and revokes them. */
@@ -43,20 +43,27 @@ export function Share({ dashboard }: { readonly dashboard: string }) {
       {made && <NewLink link={made} dashboard={dashboard} />}
       <p role="status">{done}</p>
       {data && data.links.length > 0 && (
-        <ul class="links">
+        <DocumentTable label="Links" caption="Links that work" columns={['For', 'Made', 'Revoke']}>
           {data.links.map((link) => (
-            <li key={link.id}>
-              <bdi>{link.name}</bdi>, made <Time value={link.createdAt} />{' '}
-              <ConfirmButton
-                label="Revoke"
-                subject={link.name}
-                question="Revoke it? It cannot be used again."
-                confirm="Revoke it"
-                onConfirm={() => void revoke(link)}
-              />
-            </li>
+            <tr key={link.id}>
+              <th scope="row">
+                <bdi>{link.name}</bdi>
+              </th>
+              <td>
+                <Time value={link.createdAt} />
+              </td>
+              <td>
+                <ConfirmButton
+                  label="Revoke"
+                  subject={link.name}
+                  question="Revoke it? It cannot be used again."
+                  confirm="Revoke it"
+                  onConfirm={() => void revoke(link)}
+                />
+              </td>
+            </tr>
           ))}
-        </ul>
+        </DocumentTable>
       )}
     </section>
   );

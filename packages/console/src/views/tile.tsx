@@ -103,8 +103,8 @@ export function Tile({ dashboard, tile, read, range, params, isStored = true, ch
         <LoadedTile
           key={report}
           {...{ dashboard, view, read, range: '' }}
-          parse={readRows}
-          draw={(rows) => <SqlTile {...rows} />}
+          parse={async (response) => ({ ...(await readRows(response)), readAt: new Date().toISOString() })}
+          draw={(result) => <SqlTile {...result} />}
         />
       ) : (
         <LoadedTile

@@ -10,6 +10,7 @@ import {
   Problem,
   Time,
   useAction,
+  useFocusBack,
   useLoad,
 } from '../parts/parts.ts';
 
@@ -52,6 +53,7 @@ function ViewTable({ views, act }: ViewTableProps) {
 
 function ViewRow({ view, act }: { readonly view: View } & Pick<ViewTableProps, 'act'>) {
   const [isRenamed, setIsRenamed] = useState(false);
+  const renameButton = useFocusBack(isRenamed);
   const path = `views/${view.id}`;
   const rename = async (name: string) => {
     setIsRenamed(false);
@@ -84,7 +86,7 @@ function ViewRow({ view, act }: { readonly view: View } & Pick<ViewTableProps, '
           />
         ) : (
           <div class="row-actions">
-            <button type="button" onClick={() => setIsRenamed(true)}>
+            <button type="button" ref={renameButton} onClick={() => setIsRenamed(true)}>
               Rename<span class="hidden"> {view.name}</span>
             </button>
             <ConfirmButton
