@@ -6,7 +6,7 @@ import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
 // The newest version of each client but those of Java, with its usual options; tests/night/clients.test.ts runs all.
 
-const NEWEST = newestOf(exceptOn(['java', 'go'], POSTHOG_CLIENTS));
+const NEWEST = newestOf(exceptOn(['java', 'recorded'], POSTHOG_CLIENTS));
 
 let tenant: Tenant;
 

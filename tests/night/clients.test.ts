@@ -20,11 +20,11 @@ beforeAll(async () => {
   });
 });
 
-test.each(exceptOn(['go'], CLIENTS))('$name: each call is stored once with its exact content', async (client) => {
+test.each(exceptOn(['recorded'], CLIENTS))('$name: each call is stored once with its exact content', async (client) => {
   await expectLiveStored(tenant, client);
 });
 
-test.each(exceptOn(['go'], POSTHOG_CLIENTS))(
+test.each(exceptOn(['recorded'], POSTHOG_CLIENTS))(
   '$name: each event is stored once with its exact content',
   async (client) => {
     await expectPosthogLiveStored(tenant, client);

@@ -4,9 +4,9 @@ import { CALLS, type TestCall } from './calls.ts';
 export interface ThirdPartyClient {
   /** Also the name of its workspace and of the folder with its recorded requests. */
   readonly name: string;
-  readonly runsIn: NodeProgram | PythonProgram | JavaProgram | GoProgram | BrowserPage;
+  readonly runsIn: NodeProgram | PythonProgram | JavaProgram | RecordedProgram | BrowserPage;
   /** `library` in the context of its calls. */
-  readonly library: { readonly name: string; readonly version: string };
+  readonly library: { readonly name: string; readonly version: string; readonly consumer?: string };
   /** The calls of `CALLS` that it has methods for. */
   readonly calls: readonly TestCall[];
   /** Where it sends them. */
@@ -36,8 +36,9 @@ interface JavaProgram {
 }
 
 /** No test runs it: its recorded requests are sent again. */
-interface GoProgram {
-  readonly platform: 'go';
+export interface RecordedProgram {
+  readonly platform: 'recorded';
+  readonly language: 'go' | 'php' | 'ruby';
 }
 
 export interface BrowserPage {
@@ -114,10 +115,30 @@ const java = (name: string, version: string, module: string, path: string): Thir
 
 const go = (name: string, version: string, saidVersion: string): ThirdPartyClient => ({
   name: `${name}-go-${version}`,
-  runsIn: { platform: 'go' },
+  runsIn: { platform: 'recorded', language: 'go' },
   library: { name: 'analytics-go', version: saidVersion },
   calls: withoutCategory(['page', 'screen']),
   paths: ['/v1/batch'],
+});
+
+/** Their timestamps are whole seconds. */
+const php = (name: string, libraryName: string, version: string, consumer: string): ThirdPartyClient => ({
+  name,
+  runsIn: { platform: 'recorded', language: 'php' },
+  library: { name: libraryName, version, consumer },
+  calls: CALLS.map(({ timestamp, ...call }) => ({
+    ...call,
+    ...(timestamp && { timestamp: new Date(Math.floor(timestamp.getTime() / 1_000) * 1_000) }),
+  })),
+  paths: ['/v1/batch'],
+});
+
+const ruby = (name: string, libraryName: string, version: string, path: string): ThirdPartyClient => ({
+  name,
+  runsIn: { platform: 'recorded', language: 'ruby' },
+  library: { name: libraryName, version },
+  calls: withoutCategory(['page']),
+  paths: [path],
 });
 
 type PageOptions = Pick<BrowserPage, 'options' | 'left'>;
@@ -156,6 +177,14 @@ export const CLIENTS: readonly ThirdPartyClient[] = [
   java('rudder', '3.1.2', 'com.rudderstack.sdk.java.analytics.RudderAnalytics', '/v1/batch'),
   go('segment', '3.3.0', '3.0.0'),
   go('rudder', '4.2.3', '4.2.3'),
+  php('segment-php-3.8.2', 'analytics-php', '3.8.2', 'LibCurl'),
+  php('segment-php-3.8.2-socket', 'analytics-php', '3.8.2', 'Socket'),
+  php('rudder-php-2.2.0', 'rudder-analytics-php', '2.2.0', 'LibCurl'),
+  php('rudder-php-2.2.0-socket', 'rudder-analytics-php', '2.2.0', 'Socket'),
+  ruby('segment-ruby-2.5.0', 'analytics-ruby', '2.5.0', '/v1/import'),
+  ruby('segment-ruby-2.5.0-single', 'analytics-ruby', '2.5.0', '/v1/import'),
+  ruby('rudder-ruby-3.2.1', 'rudderanalytics-ruby', '3.2.1', '/v1/batch'),
+  ruby('rudder-ruby-3.2.1-single', 'rudderanalytics-ruby', '3.2.1', '/v1/batch'),
   segmentBrowser(
     'segment-analytics-next-1.84.3',
     { options: {} },

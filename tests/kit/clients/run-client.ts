@@ -38,7 +38,7 @@ export async function runClient(
   if (runsIn.platform === 'browser') {
     return { ...(await runInBrowser(runsIn, { url, key, calls, anonymousId: STRANGER }, received)), log: '' };
   }
-  if (runsIn.platform === 'go') throw new Error(`No test can run ${client.name}.`);
+  if (runsIn.platform === 'recorded') throw new Error(`No test can run ${client.name}.`);
   const [command, program] =
     runsIn.platform === 'node'
       ? [[process.execPath], runsIn.program]

@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import type { Pipeline } from '../pipeline.ts';
 import type { EntityRecord, EventPage, EventRecord } from '../records.ts';
 import { ORGANIZATION, STRANGER, type TestCall, USER } from './calls.ts';
-import { keyOf, PAGE, type ThirdPartyClient } from './clients.ts';
+import { keyOf, PAGE, type RecordedProgram, type ThirdPartyClient } from './clients.ts';
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -102,7 +102,9 @@ function expectedContext(client: ThirdPartyClient, { type, traits = {}, properti
   }
   // Those of Segment for Java and Go have a context for all calls of a request.
   const sendsUuids = library.name !== '@segment/analytics-node';
-  const addsTraits = ['rudder-sdk-node', 'rudder-python'].some((family) => client.name.startsWith(family));
+  const addsTraits = ['rudder-sdk-node', 'rudder-python', 'rudder-ruby'].some((family) =>
+    client.name.startsWith(family),
+  );
   return {
     library,
     ...(!sendsUuids && { messageId: expect.stringMatching(/^node-next-\d+-/) }),
@@ -118,18 +120,24 @@ function propertiesAfter(client: ThirdPartyClient, type: 'identify' | 'group'): 
 }
 
 /**
- * Returns values as the client sends them. Python writes a date with its offset, Go without milliseconds that are 0. Java
- * leaves out what is `null` in maps, analytics-js at the top.
+ * Returns values as the client sends them. Python and PHP write a date with its offset, Go without milliseconds that are 0.
+ * PHP has no empty map. Java leaves out what is `null` in maps, analytics-js at the top.
  */
 function asSent({ runsIn }: ThirdPartyClient, values: Values): Values {
   const text = JSON.stringify(values);
   if (runsIn.platform === 'python') return JSON.parse(text.replaceAll('.000Z"', '+00:00"')) as Values;
-  if (runsIn.platform === 'go') return JSON.parse(text.replaceAll('.000Z"', 'Z"')) as Values;
   if (runsIn.platform === 'java') return withoutNull(JSON.parse(text)) as Values;
+  if (runsIn.platform === 'recorded') return JSON.parse(WRITTEN_BY[runsIn.language](text)) as Values;
   const sent = JSON.parse(text) as Values;
   if (runsIn.platform === 'node' || runsIn.api === 'segment') return sent;
   return Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== null));
 }
+
+const WRITTEN_BY: Readonly<Record<RecordedProgram['language'], (json: string) => string>> = {
+  go: (json) => json.replaceAll('.000Z"', 'Z"'),
+  php: (json) => json.replaceAll('.000Z"', '+00:00"').replaceAll(':{}', ':[]'),
+  ruby: (json) => json,
+};
 
 /** Leaves out what is `null` in maps, and keeps it in lists. */
 function withoutNull(value: unknown): unknown {

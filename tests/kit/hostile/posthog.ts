@@ -128,6 +128,7 @@ export const POSTHOG_DOORS: Doors = {
   'GET /static/{file}': scriptDoor('/static/{}'),
   'GET /static/{version}/{file}': scriptDoor('/static/1.2.3/{}'),
   'GET /i/{version}/{kind}': ask('/i/v1/logs'),
+  'GET /flags/{kind}': ask('/flags/definitions?send_cohorts&token={key}'),
   'GET /api/{kind}': ask('/api/surveys?token={key}'),
   'GET /api/{kind}/{part}': ask('/api/feature_flag/local_evaluation'),
 };

@@ -396,5 +396,8 @@ export const SUBMISSION_DOORS: Doors = {
   'POST /v1/m': ignoredDoor(['/v1/m', '/m', '/rsaMetrics'], ['POST /m', 'POST /rsaMetrics']),
   'POST /s': ignoredDoor(['/s/', '/s']),
   'POST /i/{version}/{kind}': ignoredDoor(['/i/v1/logs']),
-  'POST /api/{kind}': ignoredDoor(['/api/push_tokens', '/api/environments/1'], ['POST /api/{kind}/{part}']),
+  'POST /api/{kind}': ignoredDoor(
+    ['/api/push_tokens', '/api/environments/1', '/flags/new'],
+    ['POST /api/{kind}/{part}', 'POST /flags/{kind}'],
+  ),
 };

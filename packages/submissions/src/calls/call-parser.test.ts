@@ -100,6 +100,20 @@ test('a call whose objects stayed text becomes what it becomes when all of it is
   expect(texts).toBeGreaterThan(300);
 });
 
+test('traits in the context are those of the user where there are none beside it, or empty ones, as PHP sends', () => {
+  const context = { traits: { plan: 'pro' } };
+  for (const traits of [undefined, null, [], {}]) {
+    expect(outcome({ type: 'identify', userId: 'ada', traits, context }, {}), String(traits)).toMatchObject({
+      traits: '{"plan":"pro"}',
+      changes: [{ name: 'plan', json: '"pro"' }],
+    });
+  }
+  const own = outcome({ type: 'identify', userId: 'ada', traits: { seats: 7 }, context }, {});
+  expect(own).toMatchObject({ traits: '{"seats":7}', changes: [{ name: 'seats', json: '7' }] });
+  const ofGroup = outcome({ type: 'group', groupId: 'acme', traits: {}, context }, {});
+  expect(ofGroup).toMatchObject({ traits: '{}', changes: [] });
+});
+
 test.each(['userId', 'anonymousId', 'instanceId', 'groupId', 'previousId', 'messageId'])(
   'an infinite number as %s is refused by name',
   (name) => {

@@ -199,10 +199,15 @@ function propertiesText(value: JsonObject, type: CallType, previousId: string | 
   return objectText('properties', isWhole ? members : { ...added, ...members });
 }
 
-/** The traits of `identify` may be in the context alone, as RudderStack's Python client sends them. */
+/**
+ * The traits of `identify` may be in the context alone, as RudderStack's clients for Python and Ruby send them. That for PHP
+ * adds empty ones beside it.
+ */
 function traitsOf(value: JsonObject, type: CallType, context: CallContext): JsonObject | ObjectText | undefined {
   const given = objectOf('traits', value['traits']);
-  return given ?? (type === 'identify' ? objectOf('traits', context.get('traits')) : undefined);
+  const ofContext = type === 'identify' ? (context.get('traits') ?? undefined) : undefined;
+  if (ofContext === undefined || Object.keys(membersOf(given) ?? {}).length > 0) return given;
+  return objectOf('traits', ofContext);
 }
 
 function changesOf(

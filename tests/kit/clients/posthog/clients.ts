@@ -1,8 +1,10 @@
+import type { RecordedProgram } from '../clients.ts';
+
 /** A client of PostHog as it is published. */
 export interface PosthogClient {
   /** Also the name of its workspace and of the folder with its recorded requests. */
   readonly name: string;
-  readonly runsIn: NodeProgram | PythonProgram | JavaProgram | GoProgram | PosthogPage;
+  readonly runsIn: NodeProgram | PythonProgram | JavaProgram | RecordedProgram | PosthogPage;
   /** The names of the events of the step `identify`. */
   readonly identifies: readonly string[];
   /** Whether its `$identify` says who was anonymous before. */
@@ -29,11 +31,6 @@ interface JavaProgram {
   readonly platform: 'java';
   /** The `<name>` of `packages/java-<name>.xml`. */
   readonly jars: string;
-}
-
-/** No test runs it: its recorded requests are sent again. */
-interface GoProgram {
-  readonly platform: 'go';
 }
 
 export interface PosthogPage {
@@ -82,13 +79,32 @@ const java: PosthogClient = {
 
 const go: PosthogClient = {
   name: 'posthog-go-1.5.2',
-  runsIn: { platform: 'go' },
+  runsIn: { platform: 'recorded', language: 'go' },
   // Its identify cannot set once.
   identifies: ['identify', '$set_once'],
   namesVisitor: false,
   aliasOf: 'user',
   path: '/batch/',
 };
+
+const php = (name: string): PosthogClient => ({
+  name,
+  runsIn: { platform: 'recorded', language: 'php' },
+  identifies: ['identify'],
+  namesVisitor: false,
+  aliasOf: 'user',
+  path: '/batch/',
+});
+
+const ruby = (name: string): PosthogClient => ({
+  name,
+  runsIn: { platform: 'recorded', language: 'ruby' },
+  // Its identify cannot set once.
+  identifies: ['identify', '$set_once'],
+  namesVisitor: false,
+  aliasOf: 'user',
+  path: '/batch/',
+});
 
 const page = (name: string, runsIn: Omit<PosthogPage, 'platform'>): PosthogClient => ({
   name,
@@ -104,6 +120,10 @@ export const POSTHOG_CLIENTS: readonly PosthogClient[] = [
   ...python,
   java,
   go,
+  php('posthog-php-4.13.2'),
+  php('posthog-php-4.13.2-socket'),
+  ruby('posthog-ruby-3.23.2'),
+  ruby('posthog-ruby-3.23.2-single'),
   page('posthog-js-1.449.2', { options: {} }),
   page('posthog-js-1.449.2-uncompressed', { options: { disable_compression: true } }),
   page('posthog-js-1.449.2-page-left', { options: { request_queue_config: { flush_interval_ms: 5_000 } }, left: true }),

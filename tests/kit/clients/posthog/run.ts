@@ -34,7 +34,7 @@ export async function runPosthog(
       return await runProgram([pythonOf(runsIn.environment)], 'posthog_client.py', given);
     case 'java':
       return await runProgram(javaOf(runsIn.jars), 'PosthogServer.java', given);
-    case 'go':
+    case 'recorded':
       throw new Error(`No test can run ${client.name}.`);
   }
 }

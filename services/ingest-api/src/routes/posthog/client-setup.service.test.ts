@@ -108,6 +108,7 @@ test.each([
   ['POST', '/api/something_new'],
   ['GET', '/api/surveys/?token=all'],
   ['GET', '/api/feature_flag/local_evaluation?token=all'],
+  ['GET', '/flags/definitions?send_cohorts&token=all'],
   ['POST', '/rsaMetrics'],
 ] as const)('%s %s, which clients of others send, is counted and ignored', async (method, url) => {
   const before = await ignoredRequests();

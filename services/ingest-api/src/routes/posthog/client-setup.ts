@@ -50,7 +50,7 @@ export const NO_FLAGS = {
  * What PostHog's clients ask for and send besides events: logs, push tokens, surveys and so on. A path that is new to them
  * is here, too: a client must not take its absence for an outage.
  */
-export const IGNORED_PATHS = ['/i/:version/:kind', '/api/:kind', '/api/:kind/:part'] as const;
+export const IGNORED_PATHS = ['/i/:version/:kind', '/flags/:kind', '/api/:kind', '/api/:kind/:part'] as const;
 
 /** There is nothing of all that a client may ask for. */
 export const NOTHING = {
