@@ -41,10 +41,10 @@ export function isFocused(target: Locator): Promise<boolean> {
   return target.evaluate((element) => element === element.ownerDocument.activeElement);
 }
 
-/** By how many pixels a page or one of its lists is wider than what shows it. */
+/** By how many pixels a page, or on a phone one of its lists, is wider than what shows it. Wide lists scroll elsewhere. */
 export async function overflowOf(page: Page): Promise<number> {
   return await page.evaluate(`Math.max(
-    ...[document.documentElement, ...document.querySelectorAll('.rows')].map(
+    ...[document.documentElement, ...document.querySelectorAll(innerWidth <= 480 ? '.rows' : 'none')].map(
       ({ scrollWidth, clientWidth }) => scrollWidth - clientWidth,
     ),
   )`);
