@@ -496,7 +496,9 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
       const deleted = versions.get(user) ?? 0;
       const times = timesAfter(tables, user, deleted);
       for (const { workspace, id, version } of rows) {
-        for (const timeMs of times.length > 0 ? times : [Math.floor(version / 1_000)]) {
+        const standIn = Math.floor(version / 1_000);
+        if (times.length === 0) tables.standIns.set(user, [...(tables.standIns.get(user) ?? []), standIn]);
+        for (const timeMs of times.length > 0 ? times : [standIn]) {
           see(tables, [workspace, 'user', id, String(deleted)], { timeMs, version });
         }
       }

@@ -18,6 +18,11 @@ export interface Tables {
   readonly properties: Map<string, PropertyRow>;
   readonly entities: Map<string, EntityRow>;
   sightings: SightingRow[];
+  /**
+   * The times that stand in for those of users who came back, in milliseconds since 1970, by {@link userKey}: nothing that was
+   * seen of them since their deletion was stored when they were erased. The oracle alone reads them.
+   */
+  readonly standIns: Map<string, number[]>;
   readonly deadLetters: Map<string, DeadLetterRow>;
   /** Grows with each statement on dead letters. ClickHouse's clock has microseconds, which the simulator's has not. */
   deadLetterTime: number;
@@ -130,6 +135,7 @@ export function createTables(): Tables {
     properties: new Map(),
     entities: new Map(),
     sightings: [],
+    standIns: new Map(),
     deadLetters: new Map(),
     deadLetterTime: 0,
   };
