@@ -136,8 +136,9 @@ GROUP BY workspace, user
 -- name: store-returned-users
 -- Stores what erase-entities needs to remove the rows of find-mixed-users: a row of each user that begins after the
 -- deletion, with the times since then. All events and sightings of the old rows are stored by now, since their writers did
--- not know the deletion; but for those of a writer that ended amid its batch, and of which none has stored it since. An event
--- may have expired and be erased; without any, the time of the last change stands in, as in what query-api shows. Where the old rows are removed already, nothing is stored.
+-- not know the deletion, but for those of a writer that ended amid a batch which nobody has stored since. An event may have
+-- expired and be erased; without any, the time of the last change stands in, as in what query-api shows. Where the old rows
+-- are removed already, nothing is stored.
 INSERT INTO entities (workspace_id, kind, id, other_id, first_seen_at, last_seen_at, version)
 SELECT
   workspace,
