@@ -101,4 +101,11 @@ export const PLANTED_WEBHOOK_FAULTS: readonly PlantedFault[] = [
     replacement: '      if (next) state.waiting.delete(next);\n',
     breaks: 'A delivery that waits for a place never gets one.',
   },
+  {
+    name: 'webhooks/resumed-before-its-holder-has-left',
+    file: 'services/query-api/src/webhooks/webhook-operations.ts',
+    search: 'if (change.position === undefined) await asUnavailable(lease.untilAlone());',
+    replacement: '',
+    breaks: 'A message that is sent while its webhook is resumed comes again as another one with the same id.',
+  },
 ];

@@ -367,7 +367,7 @@ test('features by plan, sign-ups by country and retention of organizations by pl
   await page.getByLabel('Name of the view').fill('Features on free');
   await page.getByRole('button', { name: 'Save the view' }).click();
   await page.getByRole('status').getByRole('link', { name: 'Views' }).click();
-  await page.getByRole('link', { name: 'Features on free' }).click();
+  await page.getByRole('link', { name: 'Features on free', exact: true }).click();
   await shown(page.getByText('Total 1.'));
   await eventually(() => page.getByLabel('Property or field').inputValue()).toBe('Organization: plan');
   await page.getByRole('link', { name: 'These events' }).click();

@@ -45,7 +45,14 @@ test('a webhook that was taken is not free before it is released, and the lease 
   expect(await newest()).toMatchObject({ epoch: taken.epoch, isHeld: true, isOlderHeld: true });
   // Not even for deliveries of its own instance.
   expect(other.hasWon({ webhook, epoch: taken.epoch }, await newest())).toBe(false);
+  let isAlone = false;
+  const alone = taken.untilAlone().finally(() => {
+    isAlone = true;
+  });
+  await newest();
+  expect(isAlone).toBe(false);
   await holder.release([own]);
+  await alone;
   expect(await newest()).toMatchObject({ epoch: 2, isHeld: true, isOlderHeld: false });
   expect(await taken.isNewest()).toBe(true);
   await taken.release();

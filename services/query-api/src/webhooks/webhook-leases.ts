@@ -71,11 +71,16 @@ export interface HeldLease {
 const CLAIMS_MAX = 20;
 const CLAIM_PAUSE_MS_MAX = 100;
 
+/** How often one that has taken a webhook looks whether its holder before has left it, in milliseconds. */
+const ALONE_PAUSE_MS = 200;
+
 /** A webhook that was taken from its holder. */
 export interface TakenLease {
   readonly epoch: number;
   /** Whether nobody has claimed a newer epoch. */
   isNewest(): Promise<boolean>;
+  /** Resolves once no lease of an older epoch is in force: until then its holder may store and send what it has begun. */
+  untilAlone(): Promise<void>;
   /** Leaves the webhook to whoever claims it next. */
   release(): Promise<void>;
 }
@@ -149,9 +154,13 @@ export class WebhookLeases {
     for (let count = 0; count < CLAIMS_MAX; count += 1) {
       const claim = { webhook, epoch: ((await own.newest([webhook])).get(webhook)?.epoch ?? 0) + 1 };
       await own.claim([claim]);
-      const isNewest = async () => own.hasWon(claim, (await own.newest([webhook])).get(webhook));
+      const newest = async () => (await own.newest([webhook])).get(webhook);
+      const isNewest = async () => own.hasWon(claim, await newest());
+      const untilAlone = async () => {
+        while ((await newest())?.isOlderHeld) await sleep(ALONE_PAUSE_MS);
+      };
       const release = () => own.release([claim]);
-      if (await isNewest()) return { epoch: claim.epoch, isNewest, release };
+      if (await isNewest()) return { epoch: claim.epoch, isNewest, untilAlone, release };
       await release();
       await sleep(Math.random() * CLAIM_PAUSE_MS_MAX);
     }

@@ -193,6 +193,8 @@ export class WebhookOperations<Members extends object> {
   async begin({ workspace, id }: Webhook, change: { readonly position?: string }): Promise<void> {
     const { leases, register, positions } = this.#options.webhooks;
     const lease = await asUnavailable(leases.take(id));
+    // Where it goes on from is what the instance before has stored last: a message that it sends after this must not be another one.
+    if (change.position === undefined) await asUnavailable(lease.untilAlone());
     const stored = await asUnavailable(register.find(workspace, id));
     if (!stored?.progress) throw this.#notFound();
     const { position = stored.progress.position } = change;

@@ -2,6 +2,7 @@ import { createDatabase, type TestDatabase } from '@sluice/shared/clickhouse/tes
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { manage, startWebhooks, type WebhookService } from '../testing/webhooks.ts';
+import { WebhookLeases } from './webhook-leases.ts';
 import { WebhookRegister } from './webhook-register.ts';
 
 let database: TestDatabase;
@@ -81,4 +82,24 @@ test('deleted webhooks leave nothing behind, and nothing brings one back', async
   // The rows of the last deletion alone.
   await eventually(() => rowsOf('webhooks')).toBe((before.get('webhooks') ?? 0) + 1);
   expect((await register.list('a')).map(({ webhook }) => webhook.id)).toEqual([kept]);
+});
+
+test('a webhook is resumed from what its holder has stored last, once that has left it', async () => {
+  const { body } = await manage(query, 'POST', '/webhooks', { url: 'https://example.com/' });
+  const [webhook, holder] = [body.id, new WebhookLeases(query.clickHouse, 'holder', 600_000)];
+  const stored = { webhook_id: webhook, epoch: 1, position: 'p', attempts: 1 };
+  await query.insert('webhook_positions', [{ ...stored, sequence: 1 }]);
+  await holder.claim([{ webhook, epoch: 1 }]);
+  let isResumed = false;
+  const resuming = manage(query, 'POST', `/webhooks/${webhook}/resume`).finally(() => {
+    isResumed = true;
+  });
+  await eventually(async () => (await holder.newest([webhook])).get(webhook)?.epoch).toBe(2);
+  // It has not learned of it yet.
+  await query.insert('webhook_positions', [{ ...stored, sequence: 2, sending_to: 'a message' }]);
+  expect(isResumed).toBe(false);
+  await holder.release([{ webhook, epoch: 1 }]);
+  expect((await resuming).status).toBe(200);
+  const found = await new WebhookRegister(query.clickHouse).find('a', webhook);
+  expect(found?.progress).toMatchObject({ epoch: 2, position: 'p', sendingTo: 'a message', attempts: 0 });
 });
