@@ -24,6 +24,7 @@ const CLIENT_LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   'rudder-js': ['rudderlabs javascript sdk'],
   'rudder-php': ['rudder-analytics-php'],
   'rudder-python': ['rudder-analytics-python'],
+  'rudder-ruby': ['rudderanalytics-ruby'],
   // PostHog's.
   'posthog-android': [],
   'posthog-dotnet': [],
