@@ -53,8 +53,8 @@ export function createIngest(
     logger,
     registry,
     metrics,
-    versions: new VersionClock(),
-    now: Date.now,
+    versions: new VersionClock(() => clock.nowMs()),
+    now: () => clock.nowMs(),
     readiness,
     warnings: () => durability.warnings,
   });

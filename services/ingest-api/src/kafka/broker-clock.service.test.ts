@@ -54,3 +54,15 @@ test('a clock that is set while it is compared is noticed', async () => {
   expect(clock.problem()).toMatch(/was set|ahead of/);
   await eventually(() => clock.problem()).toMatch(/^the clock is (3600|359[89])\.\d s ahead of Kafka's$/);
 });
+
+test('a clock that is set does not change the time of requests that were admitted before', async () => {
+  let aheadMs = 0;
+  await start({ wallMs: () => Date.now() + aheadMs, monotonicMs: () => performance.now() });
+  await eventually(() => clock.problem()).toBeUndefined();
+  aheadMs = HOUR_MS;
+  expect(Math.abs(clock.nowMs() - Date.now())).toBeLessThan(MINUTE_MS);
+  await eventually(() => clock.problem()).toMatch(/ahead of/);
+  expect(Math.abs(clock.nowMs() - Date.now())).toBeLessThan(MINUTE_MS);
+  aheadMs = 0;
+  await eventually(() => clock.problem()).toBeUndefined();
+});

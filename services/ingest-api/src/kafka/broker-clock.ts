@@ -45,8 +45,9 @@ export interface BrokerClockOptions {
  * deletion hides and which change wins, so the clocks must agree.
  *
  * To compare, it sends an empty record to a topic whose records the broker stamps: the acknowledgement returns the
- * broker's time. A clock that is set while the process runs is noticed within a request, because the monotonic clock
+ * broker's time. A clock that is set while the process runs is noticed by the next request, because the monotonic clock
  * does not follow it; it is not trusted until the next comparison. Neither is one that could not be compared for minutes.
+ * Requests that were admitted before go on with the clock as it was: their bodies may take long.
  */
 export class BrokerClock implements Component {
   readonly name = 'clock';
@@ -61,6 +62,8 @@ export class BrokerClock implements Component {
   #comparedAtMs = Number.NEGATIVE_INFINITY;
   /** The wall clock minus the monotonic one, in milliseconds, as of the last comparison. */
   #offsetMs = 0;
+  /** The same, as of the last comparison in which this clock was right. */
+  #rightOffsetMs: number | undefined;
   #isWrong = false;
   #running: Promise<void> | undefined;
 
@@ -91,6 +94,11 @@ export class BrokerClock implements Component {
     if (!this.#isWrong) return undefined;
     const seconds = (Math.abs(this.#aheadMs) / 1_000).toFixed(1);
     return `the clock is ${seconds} s ${this.#aheadMs > 0 ? 'ahead of' : 'behind'} Kafka's`;
+  }
+
+  /** Returns the time in milliseconds since 1970, by this clock as it was when it last was right, whatever it was set to since. */
+  nowMs(): number {
+    return Math.floor(this.#clocks.monotonicMs() + (this.#rightOffsetMs ?? this.#wallOffsetMs()));
   }
 
   async start(): Promise<void> {
@@ -160,6 +168,7 @@ export class BrokerClock implements Component {
     this.#offsetMs = offsetMs;
     this.#comparedAtMs = startedAtMs;
     this.#record(this.#aheadMs);
+    if (!this.#isWrong) this.#rightOffsetMs = offsetMs;
   }
 
   #record(aheadMs: number): void {

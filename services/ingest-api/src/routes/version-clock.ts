@@ -7,7 +7,7 @@ export class VersionClock {
   readonly #nowMs: () => number;
   #last = 0;
 
-  constructor(nowMs: () => number = Date.now) {
+  constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
   }
 
