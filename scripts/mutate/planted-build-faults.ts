@@ -643,4 +643,12 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     breaks: 'A list of users by a segment of organizations looks for identifiers of organizations.',
     tests: [query('manage/segments/segments.slow.test.ts')],
   },
+  {
+    name: 'dead-letters/marked-as-they-are-now',
+    file: 'packages/storage/src/dead-letters.ts',
+    search: 'await this.markReplayed(found);',
+    replacement: 'await this.markReplayed((await this.read(id)) ?? found);',
+    breaks: 'A dead letter that fails again while it is replayed is not listed any more.',
+    tests: ['tests/faults/poison.test.ts'],
+  },
 ];

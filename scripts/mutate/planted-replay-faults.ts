@@ -13,13 +13,6 @@ export const PLANTED_REPLAY_FAULTS: readonly PlantedFault[] = [
     breaks: 'A dead letter counts as replayed, and nothing was sent.',
   },
   {
-    name: 'pipeline/marked-as-it-is-now',
-    file: DEAD_LETTERS,
-    search: 'await this.markReplayed(found);',
-    replacement: 'await this.markReplayed((await this.read(id)) ?? found);',
-    breaks: 'A call that is rejected again while it is replayed is not listed any more.',
-  },
-  {
     name: 'pipeline/uuid-of-the-replay',
     file: REPLAYED_CALL,
     search: 'idempotencyKey: id,',
