@@ -646,8 +646,8 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   {
     name: 'dead-letters/marked-as-they-are-now',
     file: 'packages/storage/src/dead-letters.ts',
-    search: 'await this.markReplayed(found);',
-    replacement: 'await this.markReplayed((await this.read(id)) ?? found);',
+    search: "toDateTime64({readAt:String}, 6, 'UTC') AS state_at",
+    replacement: 'now64(6) AS state_at',
     breaks: 'A dead letter that fails again while it is replayed is not listed any more.',
     tests: ['tests/faults/poison.test.ts'],
   },
