@@ -38,18 +38,14 @@ function view(values: Values, random: Random): object {
   const [count, characters] = [values.get('viewParameters'), values.get('viewParameter')];
   const isOrdinary = count === undefined && characters === undefined;
   const sqlCharacters = values.get('viewSql');
+  // Beside a statement they are refused, whatever their number.
+  const others = isOrdinary ? {} : members(random, count ?? 1, characters ?? 3, (index) => `properties.p${index}[ne]`);
   if (sqlCharacters !== undefined || (isOrdinary && random() < 0.3)) {
     const sql = sqlCharacters === undefined ? pick(random, EXPENSIVE_STATEMENTS) : textOfLength(random, sqlCharacters);
-    return { name: nameOf(values, random), report: 'sql', parameters: { sql } };
+    return { name: nameOf(values, random), report: 'sql', parameters: { sql, ...others } };
   }
-  return {
-    name: nameOf(values, random),
-    report: 'series',
-    parameters: {
-      ...(isOrdinary && { range: pick(random, ['1h', '30d', '999m']), groupBy: 'event' }),
-      ...members(random, isOrdinary ? 0 : (count ?? 1), characters ?? 3, (index) => `properties.p${index}[ne]`),
-    },
-  };
+  const ordinary = { range: pick(random, ['1h', '30d', '999m']), groupBy: 'event' };
+  return { name: nameOf(values, random), report: 'series', parameters: isOrdinary ? ordinary : others };
 }
 
 const viewDoor = (method: 'POST' | 'PATCH'): Door =>
