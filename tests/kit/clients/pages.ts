@@ -44,7 +44,7 @@ export function isFocused(target: Locator): Promise<boolean> {
 /** By how many pixels a page, or on a phone one of its lists, is wider than what shows it. Wide lists scroll elsewhere. */
 export async function overflowOf(page: Page): Promise<number> {
   return await page.evaluate(`Math.max(
-    ...[document.documentElement, ...document.querySelectorAll(innerWidth <= 480 ? '.rows' : 'none')].map(
+    ...[document.documentElement, ...(innerWidth <= 480 ? document.querySelectorAll('.rows') : [])].map(
       ({ scrollWidth, clientWidth }) => scrollWidth - clientWidth,
     ),
   )`);

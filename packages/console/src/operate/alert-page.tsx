@@ -10,7 +10,7 @@ import {
 } from '../base/base.ts';
 import { Time, useLoad } from '../parts/parts.ts';
 import { AlertForm, DigestForm } from './alert-form.tsx';
-import { conditionText, statusText } from './alert-texts.ts';
+import { conditionText, dashboardName, digestStatus, statusText, viewName } from './alert-texts.ts';
 import { ManagedPage, stateOf } from './managed-page.tsx';
 
 const TEXTS = {
@@ -113,21 +113,4 @@ function LastMessage({ at }: { readonly at: string | null }) {
       The last message was due <Time value={at} />.
     </>
   );
-}
-
-/** Returns the name of the view of an alert. */
-export function viewName({ view }: Pick<Alert, 'view'>, views: readonly View[]): string {
-  return views.find(({ id }) => id === view)?.name ?? 'a view';
-}
-
-export function dashboardName(
-  { dashboard }: Pick<Digest, 'dashboard'>,
-  dashboards: readonly StoredDashboard[],
-): string {
-  return dashboards.find(({ id }) => id === dashboard)?.name ?? 'a dashboard';
-}
-
-export function digestStatus({ state, status, reason }: Pick<Digest, 'state' | 'status' | 'reason'>): string {
-  if (state === 'paused') return 'off';
-  return reason === null ? status : `${status}: ${reason}`;
 }

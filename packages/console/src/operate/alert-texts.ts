@@ -1,4 +1,4 @@
-import { type Alert, formatNumber } from '../base/base.ts';
+import { type Alert, type Digest, formatNumber, type StoredDashboard, type View } from '../base/base.ts';
 
 export type Condition = Alert['condition'];
 
@@ -45,4 +45,21 @@ export function statusText({
   const why = reason === null ? '' : `: ${reason}`;
   const still = firing && status !== 'firing' ? ' (fires)' : '';
   return state === 'paused' ? `off, was ${known}` : `${known}${still}${why}`;
+}
+
+/** Returns the name of the view of an alert. */
+export function viewName({ view }: Pick<Alert, 'view'>, views: readonly View[]): string {
+  return views.find(({ id }) => id === view)?.name ?? 'a view';
+}
+
+export function dashboardName(
+  { dashboard }: Pick<Digest, 'dashboard'>,
+  dashboards: readonly StoredDashboard[],
+): string {
+  return dashboards.find(({ id }) => id === dashboard)?.name ?? 'a dashboard';
+}
+
+export function digestStatus({ state, status, reason }: Pick<Digest, 'state' | 'status' | 'reason'>): string {
+  if (state === 'paused') return 'off';
+  return reason === null ? status : `${status}: ${reason}`;
 }

@@ -14,27 +14,36 @@ import {
 } from '../base/base.ts';
 import { DocumentTable, Icon, LoadState, Problem, Snippet, Time, useAction, useLoad } from '../parts/parts.ts';
 import { AlertForm, DigestForm } from './alert-form.tsx';
-import { dashboardName, digestStatus, viewName } from './alert-page.tsx';
-import { conditionText, statusText } from './alert-texts.ts';
+import { conditionText, dashboardName, digestStatus, statusText, viewName } from './alert-texts.ts';
 import { isFailing } from './managed-page.tsx';
 
 const READ_EVERY_MS = 10_000;
 
-interface Known {
+interface Judged {
   readonly alerts: readonly Alert[];
   readonly digests: readonly Digest[];
+}
+
+/** What they can be about. */
+interface Subjects {
   readonly views: readonly View[];
   readonly dashboards: readonly StoredDashboard[];
 }
 
-async function readAll(signal: AbortSignal): Promise<Known> {
-  const [{ alerts }, { digests }, { views }, { dashboards }] = await Promise.all([
+async function readJudged(signal: AbortSignal): Promise<Judged> {
+  const [{ alerts }, { digests }] = await Promise.all([
     getAll<'alerts', Alert>('alerts', signal),
     getAll<'digests', Digest>('digests', signal),
+  ]);
+  return { alerts, digests };
+}
+
+async function readSubjects(signal: AbortSignal): Promise<Subjects> {
+  const [{ views }, { dashboards }] = await Promise.all([
     getAll<'views', View>('views', signal),
     getAll<'dashboards', StoredDashboard>('dashboards', signal),
   ]);
-  return { alerts, digests, views: views.filter(({ report }) => report === 'series'), dashboards };
+  return { views: views.filter(({ report }) => report === 'series'), dashboards };
 }
 
 /**
@@ -45,8 +54,10 @@ async function readAll(signal: AbortSignal): Promise<Known> {
 export function AlertsPage({ params }: { readonly params: URLSearchParams }) {
   const { count, outcome, failure, act } = useAction();
   const [created, setCreated] = useState<AlertWithSecret | DigestWithSecret>();
-  const loaded = useLoad(`alerts ${count}`, readAll, READ_EVERY_MS);
-  const { data } = loaded;
+  // These do not change by themselves, as states do.
+  const subjects = useLoad('views and dashboards', readSubjects);
+  const loaded = useLoad(`alerts ${count}`, readJudged, READ_EVERY_MS);
+  const data = subjects.data && loaded.data && { ...subjects.data, ...loaded.data };
   const create = (list: 'alerts' | 'digests', given: object) =>
     act(async () => {
       const response = await sendJson(list, 'POST', given);
@@ -56,7 +67,7 @@ export function AlertsPage({ params }: { readonly params: URLSearchParams }) {
   return (
     <>
       <h1>Alerts</h1>
-      <LoadState loaded={loaded} scope="webhooks" />
+      <LoadState loaded={loaded.data ? subjects : loaded} scope={loaded.data ? 'query' : 'webhooks'} />
       {failure && <Problem error={failure} />}
       <p role="status">{outcome}</p>
       {created && created.format === 'signed' && (
@@ -77,7 +88,7 @@ interface Creating {
   readonly onCreate: (list: 'alerts' | 'digests', given: object) => Promise<void>;
 }
 
-function Alerts({ alerts, views, view, onCreate }: Known & Creating & { readonly view: string | null }) {
+function Alerts({ alerts, views, view, onCreate }: Judged & Subjects & Creating & { readonly view: string | null }) {
   return (
     <>
       {alerts.length === 0 && <p>There are no alerts.</p>}
@@ -130,7 +141,7 @@ function Digests({
   dashboards,
   dashboard,
   onCreate,
-}: Known & Creating & { readonly dashboard: string | null }) {
+}: Judged & Subjects & Creating & { readonly dashboard: string | null }) {
   return (
     <>
       <h2>Daily digests</h2>
