@@ -24,11 +24,27 @@ export function identityOfLine({ kind, line, row }: SentLine): string {
     return identityOfRejected(row.workspace_id, parseRejectedCall(Buffer.from(line))?.call ?? '');
   if (kind === 'events') {
     const { workspace_id, user_id = '', group_id = '', timestamp, stamped, properties, event } = row as EventRow;
-    const time = stamped ? 'stamped' : timestamp;
-    return ['event', workspace_id, event, properties?.['key'], user_id, group_id, time].join('\0');
+    return identityOfEvent(workspace_id, {
+      ...{ event, key: String(properties?.['key']), user: user_id, group: group_id },
+      time: stamped ? undefined : timestamp,
+    });
   }
   const { workspace_id, kind: entity, id, operation, property = '', value = '', group_id = '' } = row as ChangeRow;
   return [operation, workspace_id, entity, id, property, value, group_id].join('\0');
+}
+
+interface EventIdentity {
+  readonly event: string;
+  /** Travels in its properties. */
+  readonly key: string;
+  readonly user: string;
+  readonly group: string;
+  /** Undefined: it is stamped. */
+  readonly time: number | undefined;
+}
+
+export function identityOfEvent(workspace: string, { event, key, user, group, time }: EventIdentity): string {
+  return ['event', workspace, event, key, user, group, time ?? 'stamped'].join('\0');
 }
 
 export function identityOfRejected(workspace: string, call: string): string {
@@ -50,7 +66,8 @@ function* ofAction(action: Action, workspace: string): Generator<string> {
   switch (action.kind) {
     case 'events':
       for (const { key, timestamp } of action.events) {
-        yield ['event', workspace, 'load', key, action.user, action.group, timestamp ?? 'stamped'].join('\0');
+        const { user, group } = action;
+        yield identityOfEvent(workspace, { event: 'load', key, user, group, time: timestamp });
       }
       return;
     case 'set': {
@@ -63,7 +80,7 @@ function* ofAction(action: Action, workspace: string): Generator<string> {
     }
     case 'set-once': {
       const { user, property, value, uuid } = action;
-      yield ['event', workspace, '$set', uuid, user, '', 'stamped'].join('\0');
+      yield identityOfEvent(workspace, { event: '$set', key: uuid, user, group: '', time: undefined });
       yield change('set_once', 'user', user, property, String(value));
       return;
     }

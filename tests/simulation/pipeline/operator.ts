@@ -5,6 +5,7 @@ import { parseRejectedCall, type RejectedCall } from '@sluice/submissions/calls/
 import type { SimulatedClickHouse } from '../clickhouse/simulated-clickhouse.ts';
 import { createSimulatedClient } from '../clickhouse/simulated-client.ts';
 import { isHidden, userKey } from '../clickhouse/tables.ts';
+import { identityOfEvent } from '../ingest/row-identity.ts';
 import type { Random } from '../world/random.ts';
 import { SimulatedProcess } from '../world/simulated-process.ts';
 import { createTraceLogger } from '../world/trace-logger.ts';
@@ -109,7 +110,17 @@ export class Operator {
   async #replay(id: string, { name }: SimulatedProcess, isChanged: boolean): Promise<void> {
     const waiting = this.#waiting.get(id);
     if (!waiting) return;
-    if (isChanged) this.#world.side.oracle.beginReplay(waiting.call, identityOfChanged(id, waiting.call));
+    if (isChanged) {
+      const { workspace_id, user_id: user = '' } = waiting.call;
+      const identity = identityOfEvent(workspace_id, {
+        event: 'load',
+        key: keyOf(id),
+        user,
+        group: '',
+        time: undefined,
+      });
+      this.#world.side.oracle.beginReplay(waiting.call, identity);
+    }
     try {
       const isFound = await this.#deadLetters(name, waiting).replay(
         id,
@@ -179,9 +190,4 @@ function textOfChanged(id: string, { user_id, format }: RejectedCall): string {
   const isNobody = user_id === undefined;
   const properties = { key, ...(isNobody && { $process_person_profile: false }) };
   return JSON.stringify({ event, uuid: messageId, distinct_id: user_id ?? 'nobody', properties });
-}
-
-/** As ingest/row-identity.ts has it. */
-function identityOfChanged(id: string, { workspace_id, user_id = '' }: RejectedCall): string {
-  return ['event', workspace_id, 'load', keyOf(id), user_id, '', 'stamped'].join('\0');
 }

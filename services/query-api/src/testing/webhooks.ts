@@ -7,6 +7,7 @@ import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhou
 import { WEBHOOKS_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import type { TestDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { createReadiness } from '../store/schema.ts';
+import type { Webhook } from '../webhooks/webhook.ts';
 import {
   administratorOf,
   connectReader,
@@ -25,6 +26,14 @@ export const WEBHOOKS_ENV = {
   ...{ WEBHOOK_ALLOW_NETWORKS: '127.0.0.1', WEBHOOK_RETRY_MS_MAX: '1000', STREAM_INTERVAL_MS: '50' },
   WEBHOOK_LEASE_MS: '60000',
 } as const;
+
+/** Returns a webhook of the workspace `a`, as it is stored. */
+export function aWebhook(id: string): Webhook {
+  return {
+    ...{ id, workspace: 'a', kind: 'events', url: 'https://example.com/', filter: {}, batched: false, content: {} },
+    ...{ secret: 's', previousSecret: '', previousSecretUntilMs: 0, createdAtMs: 1e12 },
+  };
+}
 
 /** A request that a receiver got. */
 export interface Received {

@@ -3,6 +3,7 @@ import { createLogger } from '@sluice/shared/base/log';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { type QueryService, startQuery } from '../testing/query-service.ts';
+import { aWebhook } from '../testing/webhooks.ts';
 import type { WebhookProgress } from './webhook.ts';
 import { WebhookLeases } from './webhook-leases.ts';
 import { WebhookPositions } from './webhook-positions.ts';
@@ -78,20 +79,7 @@ test('a lease ends by itself, and an instance that stops gives up its own at onc
 test('the late position of an instance that lost its lease does not count', async () => {
   const id = randomUUID();
   const register = new WebhookRegister(query.clickHouse);
-  await register.save({
-    ...{
-      id,
-      workspace: 'a',
-      url: 'https://example.com/',
-      filter: {},
-      kind: 'events',
-      batched: false,
-      content: {},
-      secret: 's',
-      previousSecret: '',
-    },
-    ...{ previousSecretUntilMs: 0, createdAtMs: 1e12 },
-  });
+  await register.save(aWebhook(id));
   const progressOf = (epoch: number, position: string): WebhookProgress => ({
     ...{ epoch, position, sendingTo: '', attempts: 0, failingMs: 0, logLines: 0 },
   });

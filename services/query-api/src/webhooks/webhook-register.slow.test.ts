@@ -1,7 +1,7 @@
 import { createDatabase, type TestDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { manage, startWebhooks, type WebhookService } from '../testing/webhooks.ts';
+import { aWebhook, manage, startWebhooks, type WebhookService } from '../testing/webhooks.ts';
 import { WebhookLeases } from './webhook-leases.ts';
 import { WebhookRegister } from './webhook-register.ts';
 
@@ -58,20 +58,7 @@ test('deleted webhooks leave nothing behind, and nothing brings one back', async
   // What was under way comes late: a change, and a position.
   const [id = ''] = deleted;
   const register = new WebhookRegister(query.clickHouse);
-  await register.save({
-    ...{
-      id,
-      workspace: 'a',
-      url: 'https://example.com/',
-      filter: {},
-      kind: 'events',
-      batched: false,
-      content: {},
-      secret: 's',
-      previousSecret: '',
-    },
-    ...{ previousSecretUntilMs: 0, createdAtMs: 1e12 },
-  });
+  await register.save(aWebhook(id));
   await query.insert('webhook_positions', [{ webhook_id: id, epoch: 1, sequence: 9, position: 'late' }]);
   expect((await manage(query, 'GET', `/webhooks/${id}`)).status).toBe(404);
   expect((await register.list('a')).map(({ webhook }) => webhook.id)).toEqual([kept]);
