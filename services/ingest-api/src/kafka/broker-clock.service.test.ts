@@ -55,6 +55,17 @@ test('a clock that is set while it is compared is noticed', async () => {
   await eventually(() => clock.problem()).toMatch(/^the clock is (3600|359[89])\.\d s ahead of Kafka's$/);
 });
 
+test('the time is that of this clock, to the millisecond', async () => {
+  await start({ wallMs: Date.now, monotonicMs: () => performance.now() });
+  await eventually(() => clock.problem()).toBeUndefined();
+  for (let times = 0; times < 20_000; times += 1) {
+    const before = Date.now();
+    const now = clock.nowMs();
+    expect(now).toBeGreaterThanOrEqual(before);
+    expect(now).toBeLessThanOrEqual(Date.now());
+  }
+});
+
 test('a clock that is set does not change the time of requests that were admitted before', async () => {
   let aheadMs = 0;
   await start({ wallMs: () => Date.now() + aheadMs, monotonicMs: () => performance.now() });

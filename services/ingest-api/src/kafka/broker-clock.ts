@@ -96,9 +96,13 @@ export class BrokerClock implements Component {
     return `the clock is ${seconds} s ${this.#aheadMs > 0 ? 'ahead of' : 'behind'} Kafka's`;
   }
 
-  /** Returns the time in milliseconds since 1970, by this clock as it was when it last was right, whatever it was set to since. */
+  /** Returns the time in milliseconds since 1970. Where this clock was set since it last was right, the time is as if it were not. */
   nowMs(): number {
-    return Math.floor(this.#clocks.monotonicMs() + (this.#rightOffsetMs ?? this.#wallOffsetMs()));
+    const wallMs = this.#clocks.wallMs();
+    if (this.#rightOffsetMs === undefined) return wallMs;
+    // It may be a millisecond behind: the wall clock had no fractions when they were compared.
+    const unsetMs = Math.floor(this.#clocks.monotonicMs() + this.#rightOffsetMs);
+    return Math.abs(wallMs - unsetMs) > this.#jumpMs ? unsetMs : wallMs;
   }
 
   async start(): Promise<void> {
@@ -182,7 +186,12 @@ export class BrokerClock implements Component {
   }
 
   #hasJumped(): boolean {
-    return Math.abs(this.#wallOffsetMs() - this.#offsetMs) > this.#options.config.CLOCK_SKEW_MS_MAX / 2;
+    return Math.abs(this.#wallOffsetMs() - this.#offsetMs) > this.#jumpMs;
+  }
+
+  /** By how much a clock that was set differs from one that only went on, in milliseconds. */
+  get #jumpMs(): number {
+    return this.#options.config.CLOCK_SKEW_MS_MAX / 2;
   }
 
   #wallOffsetMs(): number {
