@@ -38,6 +38,31 @@ test.each([
   expect(timeAt(sent - 3_600_000, at(iso(sent + 5_000), NOW + 5_100))).toBe(NOW - 3_600_000);
 });
 
+test('a time of any number is a time that can be, is absent, or is rejected', () => {
+  const extremes = fc.constantFrom(
+    ...[-1, 1].flatMap((sign) => [1e308, 1.79e308, 1e306, 1e305, 9e15, 1e11].map((ms) => sign * ms)),
+  );
+  const number = fc.oneof(extremes, fc.double());
+  fc.assert(
+    fc.property(number, number, (timestamp, sentAt) => {
+      let ms: number | undefined;
+      try {
+        ms = timeOf({ timestamp }, undefined, undefined, at(sentAt)).ms;
+      } catch {
+        return;
+      }
+      if (ms === undefined) return;
+      expect(ms).toBeGreaterThanOrEqual(Date.UTC(2000, 0, 1));
+      expect(ms).toBeLessThanOrEqual(NOW + DAY_MS);
+    }),
+  );
+});
+
+test('numbers so large that they are not exact correct nothing', () => {
+  const time = timeOf({ timestamp: -1.926_780_193_555_543_3e25 }, undefined, undefined, at(-1.926_780_193_555_543e25));
+  expect(time.ms).toBeUndefined();
+});
+
 test('a call that was sent within a minute by such a clock has the time of receipt', () => {
   const sent = NOW + 3 * DAY_MS;
   for (const ageMs of [-59_000, 0, 2_000, 59_000]) {

@@ -17,6 +17,9 @@ const MILLISECONDS_MIN = 100_000_000_000;
 /** A clock that is wrong is corrected by whole minutes, so that a request that is sent again soon has the same times. */
 const CORRECTION_STEP_MS = 60_000;
 
+/** No clock is farther from 1970: it is the last time that JavaScript has. Numbers beyond it are not exact to a day. */
+const CLOCK_MS_MAX = 8_640_000_000_000_000;
+
 /** How much is kept of a time that cannot be read, in UTF-16 code units. */
 const KEPT_LENGTH_MAX = 512;
 
@@ -73,8 +76,9 @@ export function msOf(given: unknown): number | undefined {
   if (typeof given === 'string' && !NUMBER.test(given)) return parseTimestamp(given)?.ms;
   const number = JSON.isRawJSON(given) ? Number(given.rawJSON) : Number(given);
   if (typeof given === 'object' && !JSON.isRawJSON(given)) return undefined;
-  if (typeof given === 'boolean' || !Number.isFinite(number)) return undefined;
-  return Math.floor(number < MILLISECONDS_MIN ? number * 1_000 : number);
+  if (typeof given === 'boolean') return undefined;
+  const ms = Math.floor(number < MILLISECONDS_MIN ? number * 1_000 : number);
+  return Number.isFinite(ms) ? ms : undefined;
 }
 
 /** Returns a time as it counts; `undefined` when it cannot be right. @throws {InvalidCall} when it is ahead */
@@ -93,7 +97,7 @@ function settle(name: string, ms: number, clock: CallClock): number | 'receipt' 
  */
 function correct(ms: number, { receivedMs, sentAt }: CallClock): number | 'receipt' | undefined {
   const sentMs = msOf(sentAt);
-  if (sentMs === undefined) return undefined;
+  if (sentMs === undefined || Math.abs(sentMs) > CLOCK_MS_MAX) return undefined;
   if (sentMs >= TIMESTAMP_MS_MIN && sentMs <= receivedMs + TIMESTAMP_AHEAD_MS_MAX) return undefined;
   const age = sentMs - ms;
   // It was not written by the clock that wrote `sentAt`.
