@@ -10,6 +10,8 @@ export interface BodyDoorOptions {
   readonly request: Omit<HostileRequest, 'headers' | 'body'> & Partial<Pick<HostileRequest, 'headers'>>;
   /** The limits of parts of the body; each refusal names its number. Default none. */
   readonly limits?: readonly LimitId[];
+  /** The limits of what is in a list, each with that of the list: what is in a list that is too long is not looked at. */
+  readonly lists?: Readonly<Partial<Record<LimitId, LimitId>>>;
   /** The limit of the body as a whole, in bytes. */
   readonly bodyLimit?: LimitId;
   readonly body: (values: Values, random: Random) => object;
@@ -17,14 +19,16 @@ export interface BodyDoorOptions {
   readonly answered: Expectation;
 }
 
-export function bodyDoor({ request, limits = [], bodyLimit, body, answered }: BodyDoorOptions): Door {
+export function bodyDoor({ request, limits = [], lists = {}, bodyLimit, body, answered }: BodyDoorOptions): Door {
   return {
     limits: bodyLimit === undefined ? limits : [...limits, bodyLimit],
     build(values, seed) {
       const json = JSON.stringify(body(values, seededRandom(seed)));
       const bytes = padded(json, bodyLimit && values.get(bodyLimit));
       const isTooLarge = bodyLimit !== undefined && bytes.length > LIMITS[bodyLimit].max;
-      const faults = limits.filter((limit) => (values.get(limit) ?? 0) > LIMITS[limit].max);
+      const isBeyond = (limit: LimitId) => (values.get(limit) ?? 0) > LIMITS[limit].max;
+      const isUnread = (list: LimitId | undefined) => list !== undefined && isBeyond(list);
+      const faults = limits.filter((limit) => isBeyond(limit) && !isUnread(lists[limit]));
       const invalid = { statuses: [400], named: [['invalid_request'], ...faults.map((one) => [`${LIMITS[one].max}`])] };
       const refused = isTooLarge ? { statuses: [413], named: [['body_too_large']] } : invalid;
       return {

@@ -84,6 +84,7 @@ const dashboardDoor = (method: 'POST' | 'PATCH'): Door =>
         : { method, path: '/dashboards/{dashboard}' }),
     },
     limits: ['viewName', 'dashboardTiles', 'dashboardNote'],
+    lists: { dashboardNote: 'dashboardTiles' },
     bodyLimit: 'viewBody',
     body: dashboard,
     answered: orInvalid(method === 'POST' ? CREATED : CHANGED),
