@@ -123,6 +123,8 @@ test('behaviour counts events of a name within days, and a deleted user is in no
   const members = async (behaviour: object) => {
     await put('runners', { of: 'users', behaviour: [behaviour] }, 'd');
     const { body } = await query.get('/users?segment=runners', 'd');
+    const { body: described } = await send(query, 'GET', '/segments/runners', undefined, 'd');
+    expect(described).toMatchObject({ count: body.results.length });
     return body.results.map(({ foreignId }) => foreignId);
   };
   expect(await members({ did: 'ran', times: 2, days: 14 })).toEqual(['often']);
@@ -134,7 +136,6 @@ test('behaviour counts events of a name within days, and a deleted user is in no
   await query.insert('pending_deletions', [{ ...deletion, stored_at: 1 }]);
   await wait(DELETIONS_FORGOTTEN_MS);
   expect(await members({ did: 'ran', days: 14 })).toEqual(['often']);
-  expect((await send(query, 'GET', '/segments/runners', undefined, 'd')).body).toMatchObject({ count: 1 });
   expect((await query.get('/users?segment[ne]=runners', 'd')).body.results).toHaveLength(2);
   // Who comes back has done nothing of it since.
   const since = {

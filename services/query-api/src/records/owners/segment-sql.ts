@@ -61,14 +61,31 @@ function memberCondition(source: OwnerSource, segment: Segment, prefix: string, 
 
 /** The condition that who is in a column did something so often, or never. Hidden events do not count. */
 function behaviourCondition(
+  source: OwnerSource,
+  owner: Owner,
+  behaviour: Behaviour,
+  prefix: string,
+  column: string,
+): Sql {
+  const { sql, params } = actorsQuery(source, owner, behaviour, prefix);
+  return { sql: `identity(${column}) GLOBAL ${behaviour.times === 0 ? 'NOT IN' : 'IN'} (${sql})`, params };
+}
+
+/**
+ * Returns the query for those who did something so often, or once where it asks for those who never did.
+ *
+ * @param toldApartBy returns the SQL of what the query gives of an identifier
+ */
+function actorsQuery(
   { tables, hidden }: OwnerSource,
   owner: Owner,
   { did, times, days }: Behaviour,
   prefix: string,
-  column: string,
+  toldApartBy = (identifier: string) => identifier,
 ): Sql {
   const parameters = new BoundParameters(prefix);
   const actor = OWNERS[owner].column;
+  const one = toldApartBy(actor);
   const nowMs = Date.now();
   const [start, end, count] = [`${prefix}_start`, `${prefix}_end`, `${prefix}_count`];
   const within: Sql[] =
@@ -85,9 +102,8 @@ function behaviourCondition(
     ...within,
     ...shownConditions(hidden),
   ]);
-  const actors = `SELECT ${actor} FROM ${tables.events} ${sql} GROUP BY ${actor} HAVING count() >= {${count}:UInt32}`;
   return {
-    sql: `identity(${column}) GLOBAL ${times === 0 ? 'NOT IN' : 'IN'} (${actors})`,
+    sql: `SELECT ${one} FROM ${tables.events} ${sql} GROUP BY ${one} HAVING count() >= {${count}:UInt32}`,
     params: { ...params, [count]: Math.max(times, 1) },
   };
 }
@@ -113,16 +129,27 @@ export function memberFilterCondition(source: OwnerSource, owner: Owner, { segme
 /** Settings of {@link segmentSizeQuery}: it reads little of many rows, in blocks of ClickHouse's default. */
 export const SEGMENT_SIZE_SETTINGS: QuerySettings = { max_block_size: '65409' };
 
-/** Returns the query for how many are in a segment. A hash of 64 bits tells them apart, as in a series of distinct users. */
+/** Tells identifiers apart where they are counted, as in a series of distinct users. */
+const HASH = (identifier: string) => `sipHash64(${identifier})`;
+
+/**
+ * Returns the query for how many are in a segment. Who did something is counted by the events alone: whoever has one is stored
+ * before it.
+ */
 export function segmentSizeQuery(source: OwnerSource, segment: Segment): Sql {
-  const { tables } = source;
-  const isUser = segment.of === 'user';
+  const { of, properties, times, behaviour } = segment;
+  const [did] = behaviour;
+  if (did && did.times > 0 && behaviour.length + properties.length + times.length === 1) {
+    const { sql, params } = actorsQuery(source, of, did, 'g', HASH);
+    return { sql: `SELECT count() FROM (${sql})`, params };
+  }
+  const isUser = of === 'user';
   const members = memberCondition(source, segment, 'g', 'id');
   return {
-    sql: `${isUser ? `WITH ${lastDeletionOf(tables, 'id', 'true')} AS deleted` : ''}
-SELECT uniqExact(sipHash64(id))
-FROM ${tables.entities}
-WHERE kind = '${segment.of}'${isUser ? ' AND (deleted = 0 OR version > deleted)' : ''} AND (${members.sql})`,
+    sql: `${isUser ? `WITH ${lastDeletionOf(source.tables, 'id', 'true')} AS deleted` : ''}
+SELECT uniqExact(${HASH('id')})
+FROM ${source.tables.entities}
+WHERE kind = '${of}'${isUser ? ' AND (deleted = 0 OR version > deleted)' : ''} AND (${members.sql})`,
     params: members.params,
   };
 }
