@@ -7,21 +7,30 @@ import { cacheDir, ensureMavenLibs, hasMavenLibs, type MavenLibs } from './maven
 export const KAFKA_VERSION = '4.3.0';
 const JAVA_MAJOR_MIN = 17;
 
-const KAFKA_LIBS: MavenLibs = {
-  title: `Kafka ${KAFKA_VERSION}`,
+/** An older version, which tests start. */
+export const OLDER_KAFKA_VERSION = '3.9.2';
+
+export type KafkaVersion = typeof KAFKA_VERSION | typeof OLDER_KAFKA_VERSION;
+
+const libsOf = (version: KafkaVersion): MavenLibs => ({
+  title: `Kafka ${version}`,
   size: '44 MB',
-  pomFile: join(import.meta.dirname, '..', 'kafka', 'pom.xml'),
-  installedDir: join(cacheDir, `kafka-${KAFKA_VERSION}`),
-};
+  pomFile: join(import.meta.dirname, '..', 'kafka', version === KAFKA_VERSION ? 'pom.xml' : `pom-${version}.xml`),
+  installedDir: join(cacheDir, `kafka-${version}`),
+});
 
 /** Whether the jars of the present pom.xml are installed. */
 export async function hasKafkaLibs(): Promise<boolean> {
-  return await hasMavenLibs(KAFKA_LIBS);
+  return await hasMavenLibs(libsOf(KAFKA_VERSION));
 }
 
 /** Makes sure that Kafka's jars are installed, and returns their folder: {@link ensureMavenLibs}. */
-export async function ensureKafkaLibs(onProgress?: (line: string) => void, signal?: AbortSignal): Promise<string> {
-  return await ensureMavenLibs(KAFKA_LIBS, onProgress, signal);
+export async function ensureKafkaLibs(
+  onProgress?: (line: string) => void,
+  signal?: AbortSignal,
+  version: KafkaVersion = KAFKA_VERSION,
+): Promise<string> {
+  return await ensureMavenLibs(libsOf(version), onProgress, signal);
 }
 
 /**

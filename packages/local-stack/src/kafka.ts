@@ -8,7 +8,7 @@ import { commandLineOf } from './command-line.ts';
 import { type EngineProcess, type ExitStatus, startEngineProcess } from './engine-process.ts';
 import { LocalStackError } from './errors.ts';
 import { BOOTSTRAP, ensureKafkaArchive, type KafkaArchive } from './kafka-archive.ts';
-import { ensureKafkaLibs } from './kafka-libs.ts';
+import { ensureKafkaLibs, type KafkaVersion } from './kafka-libs.ts';
 import { probeKafka } from './kafka-probe.ts';
 import {
   type BrokerAddress,
@@ -23,6 +23,8 @@ import { guardCommand } from './process-guard.ts';
 export interface LocalKafkaOptions {
   /** Created if it is missing; it stays when Kafka stops. The first start fixes the size of the cluster. */
   readonly dataDir: string;
+  /** Default: the newest. */
+  readonly version?: KafkaVersion;
   /** Default 1. */
   readonly brokers?: 1 | 3;
   /** One port for clients per broker. Default: free ports. */
@@ -90,7 +92,7 @@ const ARCHIVE_TIMEOUT_MS = 120_000;
  * @throws LocalStackError MAVEN_MISSING, MAVEN_FAILED, DATA_FOLDER_IN_USE, PORT_TAKEN, ENGINE_EXITED or ENGINE_NOT_READY
  */
 export async function startKafka(options: LocalKafkaOptions): Promise<LocalKafka> {
-  const libs = await ensureKafkaLibs(options.onProgress, options.signal);
+  const libs = await ensureKafkaLibs(options.onProgress, options.signal, options.version);
   const archive = await ensureKafkaArchive(libs, async (dataDir, javaOption) => {
     await mkdir(dataDir, { recursive: true });
     const { signal } = options;

@@ -1,0 +1,29 @@
+import { OLDER_KAFKA_VERSION } from '@sluice/local-stack/kafka-libs';
+import { eventually } from '@sluice/shared/testing/eventually';
+import { test } from 'vitest';
+import { ownClickHouse, ownKafka } from '../kit/engines.ts';
+import { startLoad } from '../kit/load.ts';
+import { startPipeline } from '../kit/pipeline.ts';
+import { expectExactlyOnce } from '../kit/verify-delivery.ts';
+
+test(`Kafka ${OLDER_KAFKA_VERSION}: what was accepted is stored once while brokers and a writer are killed`, async () => {
+  await using kafka = await ownKafka({ version: OLDER_KAFKA_VERSION, brokers: 3 });
+  await using clickhouse = await ownClickHouse();
+  await using pipeline = await startPipeline({
+    kafkaBrokers: kafka.brokers,
+    clickhouseUrl: clickhouse.url,
+    name: 'older',
+  });
+  await using load = startLoad({ pipeline, urls: () => [pipeline.services['ingest-api'].url], concurrency: 4 });
+  const kills: readonly (() => Promise<unknown>)[] = [
+    () => kafka.kill9(0).then(() => kafka.restart(0)),
+    () => pipeline.killAndRestart('writer'),
+    () => kafka.kill9(1).then(() => kafka.restart(1)),
+  ];
+  for (const kill of kills) {
+    const before = load.acceptedSoFar();
+    await eventually(load.acceptedSoFar).toBeGreaterThan(before + 50);
+    await kill();
+  }
+  await expectExactlyOnce(pipeline, clickhouse.url, await load.stop());
+});
