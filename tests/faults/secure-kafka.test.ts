@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { LocalKafka } from '@sluice/local-stack/kafka';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { connectionHint } from '@sluice/shared/base/connection-hints';
@@ -11,7 +12,8 @@ import { withAdmin } from '@sluice/shared/kafka/topics';
 import { type Authority, createAuthority } from '@sluice/shared/tls/testing/certificates';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { allMechanisms, clientAuthority, keystore, secureKafka } from '../kit/secure-kafka.ts';
+import { allMechanisms, clientAuthority, keystore, secureKafka, TOKENS } from '../kit/secure-kafka.ts';
+import { startTokenServer, TOKEN_CLIENT, type TokenServer } from '../kit/token-server.ts';
 
 const LOGIN = { user: 'sluice', password: 'secret-of-sluice' };
 
@@ -19,6 +21,7 @@ const cleanup = new AsyncDisposableStack();
 let folder: string;
 let authority: Authority;
 let kafka: LocalKafka;
+let tokenServer: TokenServer;
 
 beforeAll(async () => {
   folder = cleanup.use(await makeTempDir()).path;
@@ -34,12 +37,14 @@ beforeAll(async () => {
         protocol: 'SASL_SSL',
         settings: { ...good, ...allMechanisms(LOGIN), 'sasl.enabled.mechanisms': 'PLAIN' },
       },
+      TOKENS: { protocol: 'SASL_SSL', settings: { ...good, ...TOKENS } },
       MUTUAL: { protocol: 'SSL', settings: { ...good, ...(await clientAuthority(folder, 'mutual', authority.cert)) } },
       EXPIRED: { protocol: 'SSL', settings: await store('expired', { days: -1 }) },
       ELSEWHERE: { protocol: 'SSL', settings: await store('elsewhere', { host: elsewhere }) },
     }),
   );
   await write('ca.pem', authority.cert);
+  tokenServer = cleanup.use(await startTokenServer());
 });
 
 afterAll(() => cleanup.disposeAsync());
@@ -50,6 +55,12 @@ async function write(name: string, text: string): Promise<string> {
   return file;
 }
 
+const configOf = (listener: string, env: Readonly<Record<string, string>>) =>
+  loadConfig(z.object(kafkaEnv), {
+    KAFKA_BROKERS: (kafka.listeners[listener] ?? kafka.brokers).join(','),
+    ...env,
+  });
+
 /** Connects to a listener as the services do. Returns what the log says, once the connection is made or given up. */
 async function connect(listener: string, env: Readonly<Record<string, string>>) {
   const log: string[] = [];
@@ -59,11 +70,7 @@ async function connect(listener: string, env: Readonly<Record<string, string>>) 
       done();
     },
   });
-  const config = loadConfig(z.object(kafkaEnv), {
-    KAFKA_BROKERS: (kafka.listeners[listener] ?? kafka.brokers).join(','),
-    ...env,
-  });
-  const client = createKafka(config, 'test', createLogger('test', 'trace', destination));
+  const client = createKafka(configOf(listener, env), 'test', createLogger('test', 'trace', destination));
   const error: unknown = await withAdmin(client, (admin) => admin.listTopics()).then(
     () => undefined,
     (thrown) => thrown,
@@ -92,6 +99,42 @@ test('a login with a password from a file', async () => {
   expect(await connect('LOGIN', { ...tls(), ...rest, KAFKA_SASL_PASSWORD_FILE })).toMatchObject({
     error: undefined,
   });
+});
+
+const byTokens = () => ({
+  ...tls(),
+  KAFKA_SASL_MECHANISM: 'oauthbearer',
+  KAFKA_SASL_USERNAME: TOKEN_CLIENT.id,
+  KAFKA_SASL_PASSWORD: TOKEN_CLIENT.secret,
+  KAFKA_SASL_TOKEN_URL: tokenServer.url,
+});
+
+test('a login by a token, with the scope and the extensions that are set', async () => {
+  tokenServer.answer = {};
+  const env = { ...byTokens(), KAFKA_SASL_SCOPE: 'kafka', KAFKA_SASL_EXTENSIONS: 'logicalCluster=lkc-1,pool=p=2' };
+  const { error, log } = await connect('TOKENS', env);
+  expect(error).toBeUndefined();
+  expect(log).not.toContain(TOKEN_CLIENT.secret);
+  expect(Object.fromEntries(tokenServer.requests.at(-1) ?? [])).toEqual({
+    grant_type: 'client_credentials',
+    scope: 'kafka',
+  });
+});
+
+test('tokens that end while records are sent lose none: each connection logs in again before', async () => {
+  tokenServer.answer = { seconds: 13 };
+  const topic = 'tokens';
+  const client = createKafka(configOf('TOKENS', byTokens()), 'test', createLogger('test', 'silent'));
+  await withAdmin(client, (admin) => admin.createTopics({ waitForLeaders: true, topics: [{ topic }] }));
+  const producer = client.producer({ allowAutoTopicCreation: false, retry: { retries: 0 } });
+  await producer.connect();
+  const before = tokenServer.requests.length;
+  // kafkajs logs in again ten seconds before the end.
+  for (let sent = 0; tokenServer.requests.length < before + 3; sent += 1) {
+    await producer.send({ topic, acks: -1, messages: [{ value: String(sent) }] });
+    await delay(50);
+  }
+  await producer.disconnect();
 });
 
 test('a login by a client certificate', async () => {
@@ -146,6 +189,46 @@ test.each<[what: string, listener: string, env: () => Promise<Record<string, str
     async () => ({ ...tls(), ...login('scram-sha-512') }),
     /KAFKA_SASL_MECHANISM/,
   ],
+  [
+    'a wrong secret for tokens',
+    'TOKENS',
+    async () => ({ ...byTokens(), KAFKA_SASL_PASSWORD: 'another-secret-of-sluice' }),
+    /the token server refuses the client; check KAFKA_SASL_USERNAME/,
+  ],
+  [
+    'no token server',
+    'TOKENS',
+    async () => ({ ...byTokens(), KAFKA_SASL_TOKEN_URL: 'http://127.0.0.1:9/' }),
+    /KAFKA_SASL_TOKEN_URL/,
+  ],
+  [
+    'a page in place of a token',
+    'TOKENS',
+    async () => {
+      tokenServer.answer = { body: '<html>secret-of-sluice</html>' };
+      return byTokens();
+    },
+    /KAFKA_SASL_TOKEN_URL/,
+  ],
+  [
+    'a token without what Kafka asks for',
+    'TOKENS',
+    async () => {
+      tokenServer.answer = { scope: 'other' };
+      return byTokens();
+    },
+    /Kafka refuses the token; check KAFKA_SASL_SCOPE/,
+  ],
+  [
+    'a token that has ended',
+    'TOKENS',
+    async () => {
+      tokenServer.answer = { seconds: -100 };
+      return byTokens();
+    },
+    /Kafka refuses the token/,
+  ],
+  ['a token where a password is needed', 'LOGIN', async () => byTokens(), /KAFKA_SASL_MECHANISM/],
   ['no login where one is needed', 'LOGIN', async () => tls(), /KAFKA_SASL_MECHANISM/],
   ['no TLS where it is needed', 'LOGIN', async () => login('plain'), /KAFKA_SSL/],
   ['TLS where there is none', 'none', async () => tls(), /KAFKA_SSL/],

@@ -37,6 +37,15 @@ export function allMechanisms({ user, password }: Login): BrokerSettings {
   };
 }
 
+/** Settings of a listener at which clients log in by tokens without a signature that have the scope `kafka`. */
+export const TOKENS: BrokerSettings = {
+  'sasl.enabled.mechanisms': 'OAUTHBEARER',
+  'oauthbearer.sasl.jaas.config':
+    'org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker" unsecuredValidatorRequiredScope="kafka";',
+  // A connection ends with its token, unless its client logs in again.
+  'oauthbearer.connections.max.reauth.ms': 3_600_000,
+};
+
 /** Starts a Kafka at which the user may log in by SCRAM, with these listeners. */
 export async function secureKafka(
   { user, password }: Login,

@@ -89,7 +89,7 @@ function readOneServer() {
     },
   };
   const components = [connections, new SchemaComponent(clickHouse, config, logger)];
-  return { source: { reader }, components, probe: createReadiness(clickHouse) };
+  return { source: { reader }, components, probe: createReadiness(clickHouse, config) };
 }
 
 /** Connects for the state of webhooks; undefined where it has no account. */

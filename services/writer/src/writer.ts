@@ -3,6 +3,7 @@ import type { Logger } from '@sluice/shared/base/log';
 import { retry } from '@sluice/shared/base/retry';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { MigrationMismatch, SchemaTooNew, TablesLost } from '@sluice/shared/clickhouse/migrate';
+import { NotOneServer } from '@sluice/shared/clickhouse/one-server';
 import { ALL_OTHERS } from '@sluice/shared/config/retention-days';
 import { recentHint } from '@sluice/shared/kafka/client';
 import { ensureTopics, topicNames } from '@sluice/shared/kafka/topics';
@@ -66,7 +67,7 @@ const PROGRESS_MS_OF_SEVERAL = 2_000;
 
 /** What trying again does not resolve: the writer ends, and its error says what to do. */
 const NEEDS_OPERATOR = [
-  ...[MigrationMismatch, SchemaTooNew, TablesLost],
+  ...[MigrationMismatch, SchemaTooNew, TablesLost, NotOneServer],
   ...[GroupMismatch, DatabaseMismatch, PartitionCountMismatch],
 ];
 

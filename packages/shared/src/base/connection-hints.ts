@@ -74,6 +74,24 @@ const OF_KAFKA: readonly Hint[] = [
     /mechanism is not supported|does not support the requested SASL mechanism/,
     () => 'Kafka does not offer this mechanism there; check KAFKA_SASL_MECHANISM',
   ],
+  [
+    /the token server refuses the client/,
+    () => 'the token server refuses the client; check KAFKA_SASL_USERNAME, KAFKA_SASL_PASSWORD and KAFKA_SASL_SCOPE',
+  ],
+  [
+    /the token server (cannot be reached|gives no token)/,
+    () => 'the token server gives no token; check KAFKA_SASL_TOKEN_URL, and whether it is up',
+  ],
+  [
+    /AWS gives no credentials/,
+    () =>
+      'AWS gives no credentials; check the role of this machine or pod, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
+  ],
+  [
+    /Kafka refuses the token/,
+    () =>
+      'Kafka refuses the token; check KAFKA_SASL_SCOPE, KAFKA_SASL_EXTENSIONS, and which issuer and audience the brokers expect; with aws-msk-iam, AWS_REGION and the policy of the role',
+  ],
   [/SASL .* authentication failed/, ({ peer, credentials }) => `${peer} refuses the login; check ${credentials}`],
   [
     /Closed connection/,

@@ -108,8 +108,38 @@ test.each<[what: string, env: Readonly<Record<string, string>>, errors: readonly
     'a mechanism without a login',
     { KAFKA_SASL_MECHANISM: 'plain' },
     [
-      'KAFKA_SASL_USERNAME: is required with KAFKA_SASL_MECHANISM',
-      'KAFKA_SASL_PASSWORD: is required with KAFKA_SASL_MECHANISM',
+      'KAFKA_SASL_USERNAME: is required with KAFKA_SASL_MECHANISM=plain',
+      'KAFKA_SASL_PASSWORD: is required with KAFKA_SASL_MECHANISM=plain',
+    ],
+  ],
+  [
+    'tokens without their server',
+    { KAFKA_SASL_MECHANISM: 'oauthbearer', KAFKA_SASL_USERNAME: 'u', KAFKA_SASL_PASSWORD: 'p' },
+    ['KAFKA_SASL_TOKEN_URL: is required with KAFKA_SASL_MECHANISM=oauthbearer'],
+  ],
+  [
+    'what only tokens have, with a password',
+    { KAFKA_SASL_MECHANISM: 'plain', KAFKA_SASL_USERNAME: 'u', KAFKA_SASL_PASSWORD: 'p', KAFKA_SASL_SCOPE: 's' },
+    ['KAFKA_SASL_SCOPE: is of no use with KAFKA_SASL_MECHANISM=plain'],
+  ],
+  [
+    'a login of AWS with a password, and without region and TLS',
+    { KAFKA_SASL_MECHANISM: 'aws-msk-iam', KAFKA_SASL_USERNAME: 'u' },
+    [
+      'AWS_REGION: is required with KAFKA_SASL_MECHANISM=aws-msk-iam',
+      'KAFKA_SSL: is required with KAFKA_SASL_MECHANISM=aws-msk-iam',
+      'KAFKA_SASL_USERNAME: is of no use with KAFKA_SASL_MECHANISM=aws-msk-iam',
+    ],
+  ],
+  [
+    'extensions that are no pairs, and an address that is none',
+    {
+      ...{ KAFKA_SASL_MECHANISM: 'oauthbearer', KAFKA_SASL_USERNAME: 'u', KAFKA_SASL_PASSWORD: 'p' },
+      ...{ KAFKA_SASL_TOKEN_URL: 'ftp://t', KAFKA_SASL_EXTENSIONS: 'a=1,auth=x' },
+    },
+    [
+      'KAFKA_SASL_TOKEN_URL: must be an http:// or https:// address',
+      'KAFKA_SASL_EXTENSIONS: must be pairs such as name=value',
     ],
   ],
   [

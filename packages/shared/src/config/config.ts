@@ -90,6 +90,13 @@ export function serviceEnv(defaultPort: number) {
   };
 }
 
+/** Extensions of a login, as RFC 7628 has them: `logicalCluster=lkc-1,identityPoolId=pool-2`. */
+const extensions = list
+  .pipe(z.array(z.string().regex(/^(?!auth=)[A-Za-z]+=[\x21-\x7e]+$/, 'must be pairs such as name=value')))
+  .transform(
+    (pairs) => Object.fromEntries(pairs.map((pair) => pair.split(/=(.*)/s).slice(0, 2))) as Record<string, string>,
+  );
+
 /** How a service reaches Kafka. */
 export const kafkaEnv = {
   KAFKA_BROKERS: list,
@@ -103,9 +110,13 @@ export const kafkaEnv = {
   KAFKA_SSL_CA_FILE: z.string().optional(),
   KAFKA_SSL_CERT_FILE: z.string().optional(),
   KAFKA_SSL_KEY_FILE: z.string().optional(),
-  KAFKA_SASL_MECHANISM: z.enum(['plain', 'scram-sha-256', 'scram-sha-512']).optional(),
+  KAFKA_SASL_MECHANISM: z.enum(['plain', 'scram-sha-256', 'scram-sha-512', 'oauthbearer', 'aws-msk-iam']).optional(),
   KAFKA_SASL_USERNAME: z.string().optional(),
   ...secret('KAFKA_SASL_PASSWORD'),
+  KAFKA_SASL_TOKEN_URL: z.url({ protocol: /^https?$/, error: 'must be an http:// or https:// address' }).optional(),
+  KAFKA_SASL_SCOPE: z.string().optional(),
+  KAFKA_SASL_EXTENSIONS: extensions.optional(),
+  AWS_REGION: z.string().optional(),
 };
 
 /** The consumer group of the writers. */

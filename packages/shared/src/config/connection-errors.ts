@@ -19,16 +19,35 @@ function kafkaErrors(env: Environment): string[] {
   if (z.stringbool().safeParse(env['KAFKA_SSL'] ?? 'false').data === false) {
     errors.push(...namesOf(env, 'KAFKA_SSL').map((name) => `${name}: is of use only with KAFKA_SSL=true`));
   }
-  const credentials = ['KAFKA_SASL_USERNAME', 'KAFKA_SASL_PASSWORD'];
-  if (env['KAFKA_SASL_MECHANISM'] !== undefined) {
-    // A file that cannot be read is an error of its own.
-    const missing = credentials.filter((name) => env[name] === undefined && env[`${name}_FILE`] === undefined);
-    errors.push(...missing.map((name) => `${name}: is required with KAFKA_SASL_MECHANISM`));
-  } else {
-    const given = credentials.filter((name) => env[name] !== undefined);
-    if (given.length > 0) errors.push(`KAFKA_SASL_MECHANISM: is required with ${given.join(' and ')}`);
+  return [...errors, ...loginErrors(env)];
+}
+
+const CREDENTIALS = ['KAFKA_SASL_USERNAME', 'KAFKA_SASL_PASSWORD'] as const;
+const OF_TOKENS = ['KAFKA_SASL_TOKEN_URL', 'KAFKA_SASL_SCOPE', 'KAFKA_SASL_EXTENSIONS'] as const;
+
+/** What a mechanism needs, and what it has no use for. */
+const LOGINS: Readonly<Record<string, { readonly needs: readonly string[]; readonly ignores: readonly string[] }>> = {
+  plain: { needs: CREDENTIALS, ignores: OF_TOKENS },
+  'scram-sha-256': { needs: CREDENTIALS, ignores: OF_TOKENS },
+  'scram-sha-512': { needs: CREDENTIALS, ignores: OF_TOKENS },
+  oauthbearer: { needs: [...CREDENTIALS, 'KAFKA_SASL_TOKEN_URL'], ignores: [] },
+  'aws-msk-iam': { needs: ['AWS_REGION', 'KAFKA_SSL'], ignores: [...CREDENTIALS, ...OF_TOKENS] },
+};
+
+function loginErrors(env: Environment): string[] {
+  const mechanism = env['KAFKA_SASL_MECHANISM'];
+  if (mechanism === undefined) {
+    const given = [...CREDENTIALS, ...OF_TOKENS].filter((name) => env[name] !== undefined);
+    return given.length > 0 ? [`KAFKA_SASL_MECHANISM: is required with ${given.join(' and ')}`] : [];
   }
-  return errors;
+  // Another mechanism, and a file that cannot be read, are errors of their own.
+  const { needs, ignores } = LOGINS[mechanism] ?? { needs: [], ignores: [] };
+  const missing = needs.filter((name) => env[name] === undefined && env[`${name}_FILE`] === undefined);
+  const useless = ignores.filter((name) => env[name] !== undefined);
+  return [
+    ...missing.map((name) => `${name}: is required with KAFKA_SASL_MECHANISM=${mechanism}`),
+    ...useless.map((name) => `${name}: is of no use with KAFKA_SASL_MECHANISM=${mechanism}`),
+  ];
 }
 
 function clickHouseErrors(env: Environment): string[] {

@@ -2,12 +2,13 @@ import { isIP } from 'node:net';
 import { connect } from 'node:tls';
 import { promisify } from 'node:util';
 import { zstdCompress, zstdDecompress } from 'node:zlib';
-import kafkajs, { type ISocketFactory, type Kafka, type logCreator, type SASLOptions } from 'kafkajs';
+import kafkajs, { type ISocketFactory, type Kafka, type logCreator, type Mechanism, type SASLOptions } from 'kafkajs';
 import { kafkaHint } from '../base/connection-hints.ts';
 import type { Logger } from '../base/log.ts';
 import type { KafkaConfig } from '../config/config.ts';
 import { TlsFiles } from '../tls/tls-files.ts';
 import { tlsPaths } from '../tls/tls-material.ts';
+import { bearerLogin } from './bearer-login.ts';
 
 const { CompressionCodecs, CompressionTypes } = kafkajs;
 
@@ -44,7 +45,7 @@ export function createKafka(config: KafkaConfig, clientId: string, logger: Logge
       ssl: true,
       socketFactory: tlsSocketFactory(new TlsFiles(tlsPaths(config, 'KAFKA_SSL'), own)),
     }),
-    ...(config.KAFKA_SASL_MECHANISM && { sasl: saslOptions(config) }),
+    ...(config.KAFKA_SASL_MECHANISM && { sasl: saslOptions(config, own) }),
     connectionTimeout: 3_000,
     requestTimeout: 10_000,
     retry: { initialRetryTime: 100, maxRetryTime: 2_000, retries: 5 },
@@ -67,12 +68,11 @@ function tlsSocketFactory(files: TlsFiles): ISocketFactory {
   };
 }
 
-function saslOptions(config: KafkaConfig): SASLOptions {
-  return {
-    mechanism: config.KAFKA_SASL_MECHANISM ?? 'plain',
-    username: config.KAFKA_SASL_USERNAME ?? '',
-    password: config.KAFKA_SASL_PASSWORD ?? '',
-  } as SASLOptions;
+function saslOptions(config: KafkaConfig, logger: Logger): SASLOptions | Mechanism {
+  const { KAFKA_SASL_MECHANISM: mechanism = 'plain' } = config;
+  if (mechanism === 'oauthbearer' || mechanism === 'aws-msk-iam') return bearerLogin(config, logger);
+  const [username, password] = [config.KAFKA_SASL_USERNAME ?? '', config.KAFKA_SASL_PASSWORD ?? ''];
+  return { mechanism, username, password } as SASLOptions;
 }
 
 /**

@@ -59,7 +59,7 @@ async function service(env: Readonly<Record<string, string>>, wrap = (reader: Cl
   const reader = wrap(new HttpClickHouseReader(config, { connectionsMax: 8, settings: querySettings(config) }));
   const unused = async () => undefined;
   const keys = { name: 'none', start: unused, stop: unused, loaded: true, find: () => undefined };
-  const readiness = createReadiness(clickHouse);
+  const readiness = createReadiness(clickHouse, config);
   const app = buildApp(config, { source: { reader }, keys, logger, registry: new Registry(), readiness });
   const schema = new SchemaComponent(clickHouse, config, logger);
   await app.ready();

@@ -4,6 +4,7 @@ import { retry } from '@sluice/shared/base/retry';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
 import { isMigrated, migrate, SchemaTooNew } from '@sluice/shared/clickhouse/migrate';
+import { NotOneServer, requireOneServer } from '@sluice/shared/clickhouse/one-server';
 import type { ClickHouseConfig } from '@sluice/shared/config';
 import type { Component } from '@sluice/shared/service/lifecycle';
 import { Probe } from '@sluice/shared/service/probe';
@@ -42,6 +43,7 @@ export class SchemaComponent implements Component {
   async #migrateUntilDone(): Promise<void> {
     let logged = '';
     const createTables = async () => {
+      await requireOneServer(this.#config).catch(rejectSeveral);
       // isMigrated fails while there is no database.
       if (!(await isMigrated(this.#client).catch(() => false))) await migrate(this.#config, this.#logger);
     };
@@ -58,6 +60,11 @@ export class SchemaComponent implements Component {
   }
 }
 
+/** Other errors, such as that there is no database yet, are those of the migrations. */
+function rejectSeveral(error: unknown): void {
+  if (error instanceof NotOneServer) throw error;
+}
+
 /** How long a probe may take, in milliseconds. */
 const PROBE_TIMEOUT_MS = 2_000;
 
@@ -65,12 +72,15 @@ const PROBE_TIMEOUT_MS = 2_000;
  * Returns a probe of what query-api needs, as phrases for what is missing: ClickHouse has to respond and have the
  * tables.
  */
-export function createReadiness(client: ClickHouseClient): () => Promise<string[]> {
+export function createReadiness(client: ClickHouseClient, config: ClickHouseConfig): () => Promise<string[]> {
   const ping = async () => {
     const result = await client.ping();
     if (!result.success) throw result.error;
   };
+  let isOne = false;
   const requireTables = async () => {
+    if (!isOne) await requireOneServer(config);
+    isOne = true;
     if (!(await isMigrated(client))) throw new Error('not all migrations are applied');
   };
   const probeServer = new Probe(whyUnreachable, PROBE_TIMEOUT_MS, ping);
@@ -86,6 +96,7 @@ function whyUnreachable(error: unknown): string {
 }
 
 function whyUnusable(error: unknown): string {
+  if (error instanceof NotOneServer) return error.message;
   if (error instanceof SchemaTooNew) return 'the tables are those of a newer version';
   return withHint('the tables do not exist yet', connectionHint(error));
 }

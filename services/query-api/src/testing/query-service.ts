@@ -213,7 +213,7 @@ export async function startQuery(
     own.push(probed, reader);
     const webhooks = connectWebhooks(config);
     if (webhooks) own.push(webhooks);
-    return { source: { reader: wrapReader(reader) }, readiness: createReadiness(probed), webhooks };
+    return { source: { reader: wrapReader(reader) }, readiness: createReadiness(probed, config), webhooks };
   });
   const clickHouse = administratorOf(service.config);
   const { insert, store } = insertInto(clickHouse);

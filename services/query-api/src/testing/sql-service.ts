@@ -57,7 +57,7 @@ export async function startSql(env: Readonly<Record<string, string>> = {}): Prom
       await probed.close();
       await webhooks?.close();
     });
-    return { source: { reader }, readiness: createReadiness(probed), webhooks };
+    return { source: { reader }, readiness: createReadiness(probed, config), webhooks };
   });
   started.defer(() => service.stop());
   const clickHouse = administratorOf(service.config);

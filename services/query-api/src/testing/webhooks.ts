@@ -133,7 +133,7 @@ export async function startWebhooks(
     for (const client of [probed, webhooks]) started.defer(async () => client?.close());
     started.defer(() => reader.close());
     return {
-      ...{ source: { reader }, readiness: createReadiness(probed), webhooks: webhooks && wrap(webhooks) },
+      ...{ source: { reader }, readiness: createReadiness(probed, config), webhooks: webhooks && wrap(webhooks) },
       logger: createLogger('query-api', 'info', { write: (line) => void log.push(JSON.parse(line)) }),
     };
   });

@@ -1,0 +1,61 @@
+import type { ClickHouseConfig } from '../config/config.ts';
+import { createClickHouse } from './client.ts';
+
+/** What answers at the address of ClickHouse is not one server with a database of its own. */
+export class NotOneServer extends Error {
+  override readonly name = 'NotOneServer';
+}
+
+/** How many connections are compared. A load balancer gives each to a server. */
+const CONNECTIONS = 4;
+
+/** Databases that their servers copy to one another. */
+const REPLICATED = ['Replicated', 'Shared'];
+
+/**
+ * Looks whether one server answers over several connections, and whether its database, if it is there, is its own. Batches are staged
+ * in sessions, statements are ended by their ids, and a deletion is read after it was written: all of that needs the server that it
+ * began with.
+ *
+ * @throws {NotOneServer} when several servers answer, or the database is a replicated one
+ */
+export async function requireOneServer(config: ClickHouseConfig): Promise<void> {
+  // The database may be there on one of several servers alone.
+  const client = createClickHouse(
+    { ...config, CLICKHOUSE_DATABASE: 'default' },
+    { application: 'sluice-one-server', requestTimeoutMs: 10_000, connectionsMax: CONNECTIONS },
+  );
+  const query = `SELECT toString(serverUUID()) AS server, concat(hostName(), ':', toString(tcpPort())) AS address,
+    (SELECT any(engine) FROM system.databases WHERE name = {database:String}) AS engine`;
+  const query_params = { database: config.CLICKHOUSE_DATABASE };
+  try {
+    const answers = Array.from({ length: CONNECTIONS }, async () => {
+      const result = await client.query({ query, query_params, format: 'JSONEachRow' });
+      return await result.json<ServerAnswer>();
+    });
+    rejectOthers((await Promise.all(answers)).flat());
+  } finally {
+    await client.close();
+  }
+}
+
+interface ServerAnswer {
+  readonly server: string;
+  readonly address: string;
+  readonly engine: string | null;
+}
+
+function rejectOthers(found: readonly ServerAnswer[]): void {
+  const servers = new Map(found.map(({ server, address }) => [`${server} ${address}`, address]));
+  if (servers.size > 1) {
+    throw new NotOneServer(
+      `several servers answer at the address of ClickHouse (${[...servers.values()].sort().join(', ')}), such as behind a load balancer; give the address of one, or a file of servers`,
+    );
+  }
+  const engine = found[0]?.engine ?? '';
+  if (REPLICATED.includes(engine)) {
+    throw new NotOneServer(
+      `the database has the engine ${engine}, whose servers copy it to one another; create it with ENGINE = Atomic, each server its own`,
+    );
+  }
+}
