@@ -199,8 +199,10 @@ const PAGES: Readonly<Record<string, LookedAt>> = {
     part: 'dialog .suggestions [role="option"]',
     open: async (page) => {
       await page.getByRole('button', { name: 'Search' }).click();
+      const dialog = page.getByRole('dialog', { name: 'Search' });
+      await shown(dialog);
       await page.keyboard.type('Un');
-      await shown(page.getByRole('dialog').getByRole('group', { name: 'Users' }));
+      await shown(dialog.getByRole('group', { name: 'Users' }));
     },
   },
 };
