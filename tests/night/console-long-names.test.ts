@@ -127,14 +127,7 @@ const groupBy = (name: string) => `properties.${short(name)}`;
 const button = (name: string) => (page: Page) => page.getByRole('button', { name, exact: true }).first().click();
 const summary = (text: string) => (page: Page) => page.locator('summary', { hasText: text }).first().click();
 
-const OF_DASHBOARD = [
-  '.tile canvas',
-  '.tile .figure',
-  '.tile .bars',
-  '.tile .cohorts',
-  '.tile .values',
-  '.tile .result-bars',
-];
+const OF_DASHBOARD = ['.tile canvas', '.tile .figure', '.tile .bars', '.tile .cohorts', '.tile .values'];
 const OF_ENTITY = ['.properties td', '.members-page a', '.chart canvas', 'ol.timeline'];
 
 const PAGES: Readonly<Record<string, LookedAt>> = {
@@ -162,7 +155,14 @@ const PAGES: Readonly<Record<string, LookedAt>> = {
     parts: ['.suggestions [role="option"]'],
     open: (page) => page.getByLabel('Break down by').click(),
   },
-  'chart-save': { hash: reportOf(() => ({ groupBy: 'event' })), parts: ['.save-view'], open: button('Save') },
+  'chart-save': {
+    hash: reportOf(() => ({ groupBy: 'event' })),
+    parts: ['.save-view select'],
+    open: async (page) => {
+      await button('Save')(page);
+      await eventually(() => page.locator('.save-view option').count()).toBe(NAMES.length + 2);
+    },
+  },
   'chart-small': {
     hash: reportOf((name) => ({ groupBy: `event,${groupBy(name)}`, form: 'bar', measure: 'users' })),
     parts: ['.chart canvas'],
