@@ -47,7 +47,7 @@ beforeAll(async () => {
   expect((await pipeline.submit(submission)).status).toBe(202);
   const ann = { foreignId: 'ann', properties: { name: 'Ann Lee', email: 'ann@example.com' } };
   expect((await pipeline.submit(ann, { path: '/v1/public/users' })).status).toBe(202);
-  const call = { type: 'track', event: 'order_refunded', context: { library: { name: 'analytics-flutter' } } };
+  const call = { type: 'track', event: 'order_refunded', context: { library: { name: 'analytics-kotlin' } } };
   expect((await pipeline.submit({ batch: [call] }, { path: '/v1/batch' })).status).toBe(200);
   await pipeline.drained();
 });
@@ -135,7 +135,7 @@ test('a customer by e-mail, and what came before the error', async () => {
 test('whether an event has arrived, and why another one was refused', async () => {
   const { page, faults, leadTo, click, clicks } = await begin();
   const rejected = page.getByRole('region', { name: 'Newest rejected calls' }).getByRole('listitem');
-  await shown(rejected.getByText(/analytics-flutter One of userId, anonymousId/));
+  await shown(rejected.getByText(/analytics-kotlin One of userId, anonymousId/));
   await click(rejected.getByRole('link'));
   await eventually(() => page.getByLabel('The call').inputValue()).toContain('order_refunded');
   await click(leadTo('Events'));
