@@ -1,6 +1,6 @@
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
-import type { Browser } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
 import {
   expectAccessible,
@@ -8,9 +8,10 @@ import {
   type Opened,
   openConsole,
   openSignedInConsole,
+  SCHEMES,
   takePictures,
 } from '../kit/clients/console-page.ts';
-import { shown, tabTo } from '../kit/clients/pages.ts';
+import { shown, tabTo, takePicture } from '../kit/clients/pages.ts';
 import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import type { EventPage } from '../kit/records.ts';
 import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
@@ -90,6 +91,7 @@ test('example data fill every report, once however often they are loaded, and ar
   await shown(page.getByText(/error_shown/).first());
   expect(await page.getByText('Nothing was unusual').count()).toBe(0);
   await takePictures(page, 'home-example');
+  await takeExample(page);
   // Somebody else's events are neither joined nor removed.
   await pipeline.submit({ foreignUserGroupId: 'acme', foreignUserId: 'jane', events: [{ event: 'own' }] }, { key });
   await pipeline.drained();
@@ -105,6 +107,21 @@ test('example data fill every report, once however often they are loaded, and ar
   expect(results).toMatchObject([{ foreignId: 'jane' }]);
   expect(faults).toEqual([]);
 });
+
+/** Keeps the pictures of README: the example in Explore, with the numbers of a day beside the pointer. */
+async function takeExample(page: Page): Promise<void> {
+  const query = 'event=feature_used&groupBy=user.properties.plan&range=30d&form=stacked';
+  for (const colorScheme of looks<(typeof SCHEMES)[number]>([], SCHEMES)) {
+    await page.emulateMedia({ colorScheme });
+    await page.goto(`${pipeline.services['query-api'].url}/console/#/explore?${query}`);
+    await shown(page.locator('.chart canvas'));
+    // Not where the pointer was before.
+    await page.mouse.move(0, 0);
+    await page.locator('.chart .u-over').hover();
+    await shown(page.locator('.tip'));
+    await takePicture(page, `explore-example-${colorScheme}`);
+  }
+}
 
 test('the first event appears as it is stored, and then its numbers', async () => {
   const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/settings');

@@ -125,9 +125,15 @@ test('names are completed by keyboard and written by a click, a result is drawn,
   await page.setViewportSize({ width: 390, height: 800 });
   await eventually(() => page.evaluate('document.documentElement.scrollWidth')).toBe(390);
   await takePicture(page, 'sql-390');
+  const long = 'Unbreakable'.repeat(18);
+  const named = `SELECT concat('${long}', toString(number)) AS "${long}", number + 1 AS n FROM numbers(3)`;
+  await page.goto(`${pipeline.services['query-api'].url}/console/${hashOf(named)}`);
+  await runStatement(page);
+  await eventually(() => bars.getByRole('rowheader').count()).toBe(3);
+  await eventually(() => page.evaluate('document.documentElement.scrollWidth')).toBe(390);
   await page.reload();
   const history = aside.getByRole('group').filter({ hasText: 'History of this browser' });
-  await eventually(() => history.getByRole('link').count()).toBe(3);
+  await eventually(() => history.getByRole('link').count()).toBe(4);
   await history.getByRole('link', { name: /GROUP BY event ORDER BY events DESC/ }).click();
   await eventually(() => statement.inputValue()).toMatch(/^SELECT event, count/);
   await tabTo(page, history.getByRole('button', { name: 'Forget them' }));

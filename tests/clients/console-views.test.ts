@@ -2,7 +2,7 @@ import { eventually } from '@sluice/shared/testing/eventually';
 import type { Browser, Page } from 'playwright-core';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { expectAccessible, openConsole, openSignedInConsole, takePictures } from '../kit/clients/console-page.ts';
-import { overflowOf, shown, tabTo, takePicture } from '../kit/clients/pages.ts';
+import { arrowTo, overflowOf, shown, tabTo, takePicture } from '../kit/clients/pages.ts';
 import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
 
@@ -94,6 +94,16 @@ test('arrows go from view to view, Tab through the buttons of one; keys in a fie
   expect(await focused()).toBe('Zero');
   for (let count = 0; count < 3; count += 1) await page.keyboard.press('Tab');
   expect(await page.evaluate(`document.activeElement.closest('table')`)).toBeNull();
+  // What is deleted leaves the focus to the row in its place, the last one to the row before.
+  for (const [deleted, next] of [
+    ['One', 'Two'],
+    ['Two', 'Zero'],
+  ] as const) {
+    await arrowTo(page, page.getByRole('link', { name: deleted, exact: true }));
+    await press(page, `Delete ${deleted}`);
+    await page.keyboard.press('Enter');
+    await eventually(focused).toBe(next);
+  }
   await removeViews();
   expect(faults).toEqual([]);
 });

@@ -46,23 +46,38 @@ export async function cellsOf(page: Page, table: string | RegExp): Promise<strin
   );
 }
 
-/** Clicks in a page, and counts it. */
+/** Clicks in a page and types into it, and counts both. */
 export function countedClicks(page: Page) {
   let count = 0;
+  let typed = 0;
   const click = async (target: Locator) => {
     await target.click();
     count += 1;
   };
+  /** Takes what an open list has. */
+  const take = (option: RegExp) => click(page.getByRole('option', { name: option }));
   return {
     click,
+    take,
     async choose(field: string, option: RegExp) {
       await click(page.getByLabel(field, { exact: true }));
-      await click(page.getByRole('option', { name: option }));
+      await take(option);
+    },
+    /** Adds a filter, whose lists open one after the other. */
+    async filter(property: RegExp, value: RegExp) {
+      await click(page.getByRole('button', { name: 'Add a filter' }));
+      await take(property);
+      await take(value);
     },
     /** The list of a browser opens by one click, and closes by another. */
     async select(target: Locator, option: string) {
       await target.selectOption(option);
       count += 2;
+    },
+    /** Types into what has the focus. */
+    async type(text: string) {
+      await page.keyboard.insertText(text);
+      typed += 1;
     },
     /** Returns how many there were since the last call. */
     clicks() {
@@ -70,5 +85,7 @@ export function countedClicks(page: Page) {
       count = 0;
       return since;
     },
+    /** Returns how many fields were typed into. */
+    typed: () => typed,
   };
 }

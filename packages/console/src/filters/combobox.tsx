@@ -1,4 +1,4 @@
-import { useEffect, useId, useState } from 'preact/hooks';
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { labelOfName, nameOf } from '../base/base.ts';
 import type { Suggest, Suggestion } from './suggestions.ts';
 
@@ -11,7 +11,11 @@ interface ComboboxProps {
   readonly suggest: Suggest;
   /** Returns what is suggested for when the list is opened and nothing is typed yet. Default: for nothing, which is all. */
   readonly openedWith?: (value: string) => string;
+  /** What was done, if the field is what comes next: with each other one it takes the focus and opens. */
+  readonly comesAfter?: object | undefined;
   readonly onChange: (value: string) => void;
+  /** Called when something was chosen from the list, after `onChange`. */
+  readonly onChosen?: () => void;
 }
 
 /** query-api is asked after a pause in typing of so many milliseconds. */
@@ -23,7 +27,9 @@ const PAUSE_MS = 150;
  */
 export function Combobox(props: ComboboxProps) {
   const { label, isLabelHidden = false, value, placeholder, suggest, openedWith = () => '', onChange } = props;
+  const { comesAfter, onChosen } = props;
   const id = useId();
+  const input = useRef<HTMLInputElement>(null);
   const [isOpen, setIsOpen] = useState(false);
   const [isTyped, setIsTyped] = useState(false);
   const [active, setActive] = useState(-1);
@@ -47,7 +53,14 @@ export function Combobox(props: ComboboxProps) {
   const take = ({ text }: Suggestion) => {
     onChange(text);
     close();
+    if (text !== '') onChosen?.();
   };
+  // At once: what somebody types next is for this field.
+  useLayoutEffect(() => {
+    if (!comesAfter) return;
+    input.current?.focus();
+    setIsOpen(true);
+  }, [comesAfter]);
   const keys: Readonly<Record<string, () => void>> = {
     ArrowDown: () => (isOpen ? setActive((active + 1) % Math.max(1, suggestions.length)) : setIsOpen(true)),
     ArrowUp: () => setActive(active <= 0 ? suggestions.length - 1 : active - 1),
@@ -61,6 +74,7 @@ export function Combobox(props: ComboboxProps) {
       </label>
       <input
         id={id}
+        ref={input}
         role="combobox"
         autocomplete="off"
         spellcheck={false}

@@ -1,9 +1,12 @@
-import { useMemo } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import { isTimeName, labelOfName } from '../base/base.ts';
 import { Combobox, NameBox } from './combobox.tsx';
 import { isDay } from './filter-field.tsx';
 import { type Condition, operatorsOf, renamed, stepOf } from './filter-params.ts';
 import { itemsOf, SUBJECTS, type Subject, valuesOfFilter } from './suggestions.ts';
+
+/** A filter that was just added. */
+export const NEW_CONDITION: Condition = { name: '', operator: 'eq', value: '' };
 
 interface ConditionFieldsProps {
   readonly condition: Condition;
@@ -15,9 +18,11 @@ interface ConditionFieldsProps {
   readonly onChange: (condition?: Condition) => void;
 }
 
-/** A filter: a field or property, an operator and a value. */
+/** A filter: a field or property, an operator and a value. Whoever adds it chooses the name next, and then the value. */
 export function ConditionFields({ condition, of, steps, onChange }: ConditionFieldsProps) {
   const { operator } = condition;
+  /** Another object each time that a name is chosen. */
+  const [chosen, setChosen] = useState<object>();
   const { step, name } = stepOf(condition.name);
   const rename = (step: number | undefined, name: string) =>
     onChange(renamed(condition, step === undefined ? name : `step${step}.${name}`));
@@ -47,12 +52,20 @@ export function ConditionFields({ condition, of, steps, onChange }: ConditionFie
         placeholder="Property"
         value={name}
         suggest={SUBJECTS[of].suggest}
-        onChange={(changed) => rename(step, changed)}
+        comesAfter={condition === NEW_CONDITION ? condition : undefined}
+        onChange={(changed) => {
+          setChosen(undefined);
+          rename(step, changed);
+        }}
+        onChosen={() => setChosen({})}
       />
       <select
         aria-label="Operator"
         value={operator}
-        onChange={({ currentTarget: { value } }) => onChange(withOperator(condition, value))}
+        onChange={({ currentTarget: { value } }) => {
+          setChosen(undefined);
+          onChange(withOperator(condition, value));
+        }}
       >
         {operators.map(([one, label]) => (
           <option key={one} value={one}>
@@ -60,7 +73,7 @@ export function ConditionFields({ condition, of, steps, onChange }: ConditionFie
           </option>
         ))}
       </select>
-      <ValueField condition={condition} of={of} name={name} onChange={onChange} />
+      <ValueField condition={condition} of={of} name={name} comesAfter={chosen} onChange={onChange} />
       <button type="button" onClick={() => onChange()}>
         Remove<span class="hidden"> the filter on {labelOfName(name)}</span>
       </button>
@@ -78,10 +91,11 @@ interface ValueFieldProps {
   readonly of: Subject;
   /** What values are suggested of. */
   readonly name: string;
+  readonly comesAfter: object | undefined;
   readonly onChange: (condition: Condition) => void;
 }
 
-function ValueField({ condition, of, name, onChange }: ValueFieldProps) {
+function ValueField({ condition, of, name, comesAfter, onChange }: ValueFieldProps) {
   const { operator, value } = condition;
   const suggest = useMemo(() => {
     const values = valuesOfFilter(of, name);
@@ -108,5 +122,5 @@ function ValueField({ condition, of, name, onChange }: ValueFieldProps) {
   }
   // A list gets one more item.
   const openedWith = (list: string) => (operator === 'in' && list !== '' ? `${list},` : '');
-  return <Combobox label="Value" isLabelHidden {...{ value, suggest, openedWith }} onChange={change} />;
+  return <Combobox label="Value" isLabelHidden {...{ value, suggest, openedWith, comesAfter }} onChange={change} />;
 }

@@ -1,12 +1,10 @@
 import type { ComponentChildren } from 'preact';
 import { useRef } from 'preact/hooks';
-import { ConditionFields } from './condition-fields.tsx';
+import { ConditionFields, NEW_CONDITION } from './condition-fields.tsx';
 import { type FieldDescription, FilterField } from './filter-field.tsx';
 import type { Condition, Filters } from './filter-params.ts';
 import type { Subject } from './suggestions.ts';
 import { type Apply, useFilters } from './use-filters.ts';
-
-const NEW_CONDITION: Condition = { name: '', operator: 'eq', value: '' };
 
 /** What a form has apart from fields, each for one parameter. */
 interface Controls {

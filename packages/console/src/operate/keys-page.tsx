@@ -38,7 +38,6 @@ export function KeysPage() {
   const revoke = ({ id }: Key) =>
     act(async () => {
       await request(`keys/${encodeURIComponent(id)}`, { method: 'DELETE' });
-      document.getElementById('main')?.focus();
       if (created?.id === id) setCreated(undefined);
       return `The key ${id} is revoked. Services refuse it within a second.`;
     });

@@ -10,7 +10,8 @@ interface RowListProps {
 /**
  * A table that scrolls by itself where it is wider than the page, and is one stop of Tab: at first the link that the first row begins
  * with, later the one that had the focus last. The buttons and fields of its row are stops as well, those of other rows are not. Up
- * and down go to the other rows, left and right to what else is in the row, Home and End to the first and the last row.
+ * and down go to the other rows, left and right to what else is in the row, Home and End to the first and the last row. When the row
+ * that has the focus is gone, the one in its place gets it.
  */
 export function RowList({ label, children }: RowListProps) {
   const list = useRef<HTMLElement>(null);
@@ -31,8 +32,14 @@ export function RowList({ label, children }: RowListProps) {
     if (current) list.current?.removeAttribute('tabindex');
     else list.current?.setAttribute('tabindex', '0');
   };
+  const focused = rowsIn(list.current).findIndex((row) => row.contains(document.activeElement));
   // At once, and after each change: new rows have stops of their own.
-  useLayoutEffect(setStops);
+  useLayoutEffect(() => {
+    setStops();
+    if (focused < 0 || document.activeElement !== document.body) return;
+    const rows = rowsIn(list.current);
+    startOfRow(rows[focused] ?? rows.at(-1))?.focus();
+  });
   return (
     <section
       class="scroll rows"

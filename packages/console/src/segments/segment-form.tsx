@@ -117,6 +117,7 @@ function BehaviourFields({ behaviour, onChange }: BehaviourFieldsProps) {
         placeholder="Event"
         value={did}
         suggest={suggestEvents}
+        comesAfter={behaviour === NEW_BEHAVIOUR ? behaviour : undefined}
         onChange={(changed) => onChange({ ...behaviour, did: changed })}
       />
       {!isNever && (
