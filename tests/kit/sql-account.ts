@@ -71,6 +71,10 @@ export function isOfAccounts(statement: string): boolean {
   return /^(CREATE|ALTER|DROP) (USER|ROW POLICY|SETTINGS PROFILE)\b|^GRANT\b/.test(statement);
 }
 
+/** What another statement completes. */
+const FIRST =
+  /^(ALTER USER `\w+` IDENTIFIED WITH sha256_hash BY '[0-9a-f]{64}'|CREATE SETTINGS PROFILE IF NOT EXISTS `\w+`|CREATE ROW POLICY IF NOT EXISTS `\w+` ON `\w+`\.\w+ USING 0 TO `\w+`)$/;
+
 interface User {
   readonly elements: string[];
   readonly grants: string[];
@@ -95,9 +99,9 @@ export function usersFileOf(statements: readonly string[]): string {
       /^CREATE USER IF NOT EXISTS `(\w+)` IDENTIFIED WITH sha256_hash BY '([0-9a-f]{64})' HOST (NONE|ANY)(.*)$/.exec(
         statement,
       ) ?? [];
-    const [, profile, settings] = /^CREATE SETTINGS PROFILE OR REPLACE `(\w+)` SETTINGS\n(.*)$/s.exec(statement) ?? [];
+    const [, profile, settings] = /^ALTER SETTINGS PROFILE `(\w+)` SETTINGS\n(.*)$/s.exec(statement) ?? [];
     const [, table, filter, reader] =
-      /^CREATE ROW POLICY OR REPLACE `\w+` ON `\w+`\.(\w+) USING (.*) TO `(\w+)`$/s.exec(statement) ?? [];
+      /^ALTER ROW POLICY `\w+` ON `\w+`\.(\w+) USING (.*) TO `(\w+)`$/s.exec(statement) ?? [];
     const [, grant, grantee] = /^(GRANT SELECT ON \S+) TO `(\w+)`$/.exec(statement) ?? [];
     if (created && hash) {
       const networks = hosts === 'ANY' ? '<networks><ip>::/0</ip></networks>' : '<networks/>';
@@ -108,7 +112,7 @@ export function usersFileOf(statements: readonly string[]): string {
       user(reader).filters.push(element(table, element('filter', escaped(filter))));
     } else if (grant && grantee) {
       user(grantee).grants.push(element('query', grant));
-    } else if (!/^ALTER USER `\w+` IDENTIFIED WITH sha256_hash BY '[0-9a-f]{64}'$/.test(statement)) {
+    } else if (!FIRST.test(statement)) {
       throw new Error(`users.xml has no form for: ${statement}`);
     }
   }

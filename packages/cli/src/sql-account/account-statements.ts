@@ -58,14 +58,19 @@ export function createStatements({ database, workspace, passwordHash }: NewAccou
     `CREATE DATABASE IF NOT EXISTS ${name(account)} COMMENT '${workspace}'`,
     // No password has this hash, and no host may log in.
     `CREATE USER IF NOT EXISTS ${name(owner)} IDENTIFIED WITH sha256_hash BY '${'0'.repeat(64)}' HOST NONE`,
-    ...Object.entries(policies).map(
-      ([table, filter]) =>
-        `CREATE ROW POLICY OR REPLACE ${name(owner)} ON ${name(database)}.${table} USING ${filter} TO ${name(owner)}`,
-    ),
+    // ALTER keeps who a policy or a profile is for, also where one is there already: OR REPLACE would make another one of the name.
+    ...Object.entries(policies).flatMap(([table, filter]) => {
+      const policy = `${name(owner)} ON ${name(database)}.${table}`;
+      return [
+        `CREATE ROW POLICY IF NOT EXISTS ${policy} USING 0 TO ${name(owner)}`,
+        `ALTER ROW POLICY ${policy} USING ${filter} TO ${name(owner)}`,
+      ];
+    }),
     // Rights come after the policies: no row is ever shown without them.
     ...tables.map((table) => `GRANT SELECT ON ${table} TO ${name(owner)}`),
     ...viewStatements({ database, account, owner }),
-    `CREATE SETTINGS PROFILE OR REPLACE ${name(account)} SETTINGS\n  ${PROFILE.join(',\n  ')}`,
+    `CREATE SETTINGS PROFILE IF NOT EXISTS ${name(account)}`,
+    `ALTER SETTINGS PROFILE ${name(account)} SETTINGS\n  ${PROFILE.join(',\n  ')}`,
     ...(passwordHash === undefined
       ? []
       : [
