@@ -109,6 +109,8 @@ const PROFILE: readonly string[] = [
   'extremes = 0 CHANGEABLE_IN_READONLY',
   'limit = 0 CHANGEABLE_IN_READONLY',
   'select_sequential_consistency = 0 CHANGEABLE_IN_READONLY',
+  // JDBC sends it with each statement.
+  'async_insert = 0 CHANGEABLE_IN_READONLY',
   'join_use_nulls = 0 CHANGEABLE_IN_READONLY',
   "session_timezone = 'UTC' CHANGEABLE_IN_READONLY",
   'max_concurrent_queries_for_user = 8',
@@ -129,7 +131,7 @@ const PROFILE: readonly string[] = [
  */
 const PINNED: readonly string[] = [
   ...['read', 'group_by', 'set', 'sort', 'timeout'].map((limit) => `${limit}_overflow_mode = 'throw'`),
-  ...['read', 'timeout'].map((limit) => `${limit}_overflow_mode_leaf = 'throw'`),
+  "read_overflow_mode_leaf = 'throw'",
   'additional_table_filters = {}',
   'join_use_nulls = 0',
   'use_skip_indexes = 0',

@@ -28,7 +28,7 @@ public class ClickHouseJdbc {
       DatabaseMetaData about = connection.getMetaData();
       result.put("schemas", rows(about.getSchemas(), "TABLE_SCHEM"));
       String[] types = {"TABLE", "VIEW", "MATERIALIZED VIEW", "DICTIONARY"};
-      result.put("tables", rows(about.getTables(null, database, "%", types), "TABLE_NAME", "TABLE_TYPE", "REMARKS"));
+      result.put("tables", rows(about.getTables(null, database, "%", types), "TABLE_NAME", "REMARKS"));
       result.put("columns",
           rows(about.getColumns(null, database, "%", "%"), "TABLE_NAME", "COLUMN_NAME", "TYPE_NAME", "REMARKS"));
       result.put("values", values(connection));

@@ -37,12 +37,13 @@ result = {}
 
 engine = sqlalchemy.create_engine(url)
 inspector = sqlalchemy.inspect(engine)
-result["schemas"] = inspector.get_schema_names()
+result["schemas"] = [[name] for name in inspector.get_schema_names()]
 tables = inspector.get_table_names(user) + inspector.get_view_names(user)
-result["tables"] = sorted(set(tables))
+names = sorted(set(tables))
+result["tables"] = [[name, inspector.get_table_comment(name, user)["text"]] for name in names]
 result["columns"] = [
     [table, column["name"], str(column["type"]), column.get("comment")]
-    for table in result["tables"]
+    for table in names
     for column in inspector.get_columns(table, user)
 ]
 with engine.connect() as connection:
