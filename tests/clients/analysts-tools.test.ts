@@ -115,7 +115,7 @@ function ofThese(sql: string): string {
 
 /** Returns what a statement showed, with whole numbers and times as short as they can be: each driver has texts of its own. */
 function shownOf({ first = '', error }: DriverResult['statements'][number]): string {
-  return error ?? first.replaceAll(/(\d)\.0+ /g, '$1 ').replaceAll(/(?<=\d)T(\d\d:\d\d) /g, ' $1:00 ');
+  return error ?? first.replaceAll(/(\d)\.0+ /g, '$1 ').replaceAll(/(?<=\d)T(\d\d:\d\d)(Z\[UTC\])? /g, ' $1:00 ');
 }
 
 /** What only an account that connects to ClickHouse itself can do, of what the SQL door refuses: to look at what is its own. */
@@ -184,7 +184,16 @@ describe.each(Object.keys(DRIVERS) as (keyof typeof DRIVERS)[])('%s', (driver) =
   });
 
   test('reads values in their types and zones, and binds those of a prepared statement', () => {
-    expect(result.values).toEqual(VALUES[driver]);
+    const values = JSON.stringify(result.values);
+    for (const value of [
+      /2026-03-02[T ]08:00:00\.123/,
+      /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/,
+      /"paid"/,
+      /"jane"/,
+    ]) {
+      expect(values).toMatch(value);
+    }
+    expect(values).toContain(JSON.stringify('{"plan":"pro","amount":9.5}'));
     expect(result.prepared).toEqual([['paid', expect.anything()]]);
     expect(String(result.prepared)).toBe('paid,1');
     expect(String(result.zone)).toBe('1');
@@ -225,14 +234,12 @@ describe.each(Object.keys(DRIVERS) as (keyof typeof DRIVERS)[])('%s', (driver) =
 const ALL_ROWS = `SELECT (SELECT count() FROM events), (SELECT count() FROM entities), (SELECT count() FROM entity_properties),
   (SELECT count() FROM pending_deletions)`;
 
-/** The first event of `jane`, in the types of each driver. */
-const VALUES: Readonly<Record<keyof typeof DRIVERS, unknown>> = {
-  JDBC: expect.anything(),
-  'clickhouse-connect': expect.anything(),
+/** JDBC: the rows of a statement that is limited to three of them, which the older one does not heed. clickhouse-connect: a count by SQLAlchemy. */
+const OWN: Readonly<Record<keyof typeof DRIVERS, unknown>> = {
+  JDBC: 3,
+  'JDBC of Metabase': 1_000,
+  'clickhouse-connect': 1,
 };
-
-/** JDBC: the rows of a statement that is limited to three of them. clickhouse-connect: a count by SQLAlchemy. */
-const OWN: Readonly<Record<keyof typeof DRIVERS, unknown>> = { JDBC: 3, 'clickhouse-connect': 1 };
 
 test('tools set what they need, within bounds, and nothing else', async () => {
   const allowed = {

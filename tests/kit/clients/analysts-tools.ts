@@ -31,7 +31,7 @@ const OWNER_OF_NEW = `<clickhouse><users><sluice_views_new>
 
 /** @param many how many events of `acme` have the name `many` */
 export async function startTools(many: number): Promise<ToolsWorld> {
-  await Promise.all([installClients([PYTHON]), installJavaClients([JDBC])]);
+  await Promise.all([installClients([PYTHON]), installJavaClients([JDBC, JDBC_OF_METABASE])]);
   await using started = new AsyncDisposableStack();
   const clickhouse = started.use(await clickHouseForTools(['acme', 'o.ther'], { 'new.xml': OWNER_OF_NEW }));
   await createNewest({ CLICKHOUSE_URL: clickhouse.url, CLICKHOUSE_DATABASE: DATABASE, ...ADMINISTRATOR });
@@ -94,6 +94,8 @@ function statementsOfData(many: number): string[] {
 }
 
 const JDBC = 'clickhouse-jdbc-0.10.0';
+/** It is the one that Metabase has, and sends more settings. */
+const JDBC_OF_METABASE = 'clickhouse-jdbc-0.8.6';
 const PYTHON = 'clickhouse-connect-1.12.0';
 const PROGRAMS = join(import.meta.dirname, 'programs');
 
@@ -119,6 +121,10 @@ export interface DriverResult {
 export const DRIVERS = {
   JDBC: {
     command: [...javaOf(JDBC), join(PROGRAMS, 'ClickHouseJdbc.java')],
+    address: /^jdbc:clickhouse:.*$/m,
+  },
+  'JDBC of Metabase': {
+    command: [...javaOf(JDBC_OF_METABASE), join(PROGRAMS, 'ClickHouseJdbc.java')],
     address: /^jdbc:clickhouse:.*$/m,
   },
   'clickhouse-connect': {
