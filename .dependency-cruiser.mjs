@@ -59,6 +59,7 @@ const CLI_ROOMS = {
   'dead-letters': ['command', 'servers'],
   migrations: ['command', 'servers'],
   retention: ['command', 'servers'],
+  'sql-account': ['command', 'servers'],
   writer: ['command', 'servers'],
 };
 

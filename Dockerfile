@@ -84,6 +84,7 @@ COPY packages/submissions/src packages/submissions/src
 COPY packages/storage/src packages/storage/src
 COPY packages/servers/src packages/servers/src
 COPY packages/cli/src packages/cli/src
+COPY deploy/clickhouse/sql deploy/clickhouse/sql
 COPY services/$SERVICE/src services/$SERVICE/src
 COPY --from=console /sluice/packages/console/dist packages/console/dist
 # Every image can run the commands for operators.

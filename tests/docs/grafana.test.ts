@@ -1,49 +1,43 @@
 import { readFile } from 'node:fs/promises';
-import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { eventually } from '@sluice/shared/testing/eventually';
 import jsonata from 'jsonata';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { parse } from 'yaml';
 import { readClickHouse } from '../kit/clickhouse.ts';
-import { ownClickHouse } from '../kit/engines.ts';
 import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { clickHouseForTools, type PrintedAccount } from '../kit/sql-account.ts';
 
-// Does what docs/guide/grafana.md says: the accounts are a file of ClickHouse, the view is created by the account of the services,
-// and the queries run as the reader; the Infinity plugin's header and URLs are sent, and its selector is evaluated.
+// Does what docs/guide/grafana.md says: the queries run as the account of `sluice sql-account`, which nothing leads beyond its workspace;
+// the Infinity plugin's header and URLs are sent, and its selector is evaluated.
 
 const text = await readFile(new URL('../../docs/guide/grafana.md', import.meta.url), 'utf8');
 
 const workspace = 'acme';
-const PASSWORD = 'replace-this-password';
 
-/** Reads the view like the account of the page, but may change every setting: the row policy has to hold by itself. */
+/** Reads the views like the account of the page, but may change every setting: the row policies have to hold by themselves. */
 const UNLIMITED = `<clickhouse>
   <profiles><unlimited><readonly>2</readonly></unlimited></profiles>
   <users>
     <unlimited>
-      <password>${PASSWORD}</password>
+      <password>unlimited</password>
       <networks><ip>::/0</ip></networks>
       <profile>unlimited</profile>
       <quota>default</quota>
-      <grants><query>GRANT SELECT ON dashboards_acme.*</query></grants>
+      <grants><query>GRANT SELECT ON sluice_tools_acme.*</query></grants>
     </unlimited>
   </users>
 </clickhouse>`;
 
 const stack = new AsyncDisposableStack();
 let clickhouseUrl: string;
+let account: PrintedAccount;
 let pipeline: Pipeline;
 let queries: readonly string[];
 let key: string;
 
 beforeAll(async () => {
-  const [, account = ''] = /^```xml\n(.*?)^```$/ms.exec(text) ?? [];
-  const clickhouse = stack.use(
-    await ownClickHouse({
-      ...{ accounts: { ...TEST_ACCOUNTS, databases: 'sluice' } },
-      usersFiles: { 'acme.xml': account, 'unlimited.xml': UNLIMITED },
-    }),
-  );
+  const clickhouse = stack.use(await clickHouseForTools([workspace], { 'unlimited.xml': UNLIMITED }));
+  account = clickhouse.printed[0] as PrintedAccount;
   clickhouseUrl = clickhouse.url;
   pipeline = await startPipeline({
     kafkaBrokers: inject('kafkaBrokers'),
@@ -52,8 +46,7 @@ beforeAll(async () => {
     env: { ERASURE_DELAY_MS: '3600000' },
   });
   stack.defer(() => pipeline.stop());
-  const sql = blocks('sql');
-  queries = sql.filter((block) => block.startsWith('SELECT'));
+  queries = blocks('sql');
   key = await pipeline.addKey(workspace);
   const other = await pipeline.addKey('other');
   const paid = (userId: string, plan: string, amount: number) => ({
@@ -72,19 +65,19 @@ beforeAll(async () => {
   );
   await pipeline.settled(3, key);
   await pipeline.settled(1, other);
-  const statements = sql.filter((block) => !block.startsWith('SELECT')).flatMap((block) => block.split(/;\n/));
-  for (const statement of statements) if (statement.trim() !== '') await readClickHouse(clickhouseUrl, statement);
+  await clickhouse.createViews();
 });
 afterAll(() => stack.disposeAsync());
 
 /** Runs a statement as Grafana does, with its macros replaced. */
-async function asGrafana(sql: string, user = `grafana_${workspace}`): Promise<unknown[][]> {
+async function asGrafana(sql: string, user = account.account): Promise<unknown[][]> {
   const replaced = sql
     .replaceAll('$__fromTime', "toDateTime64('2026-03-01 00:00:00', 3, 'UTC')")
     .replaceAll('$__toTime', "toDateTime64('2026-03-02 00:00:00', 3, 'UTC')")
     .replaceAll('$__timeInterval(timestamp)', 'toStartOfInterval(toDateTime(timestamp), INTERVAL 3600 second)');
-  const search = new URLSearchParams({ database: `dashboards_${workspace}`, default_format: 'JSONCompactEachRow' });
-  const authorization = `Basic ${Buffer.from(`${user}:${PASSWORD}`).toString('base64')}`;
+  const search = new URLSearchParams({ database: account.account, default_format: 'JSONCompactEachRow' });
+  const password = user === account.account ? account.password : 'unlimited';
+  const authorization = `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
   const response = await fetch(`${clickhouseUrl}/?${search}`, {
     method: 'POST',
     body: replaced,
@@ -118,12 +111,12 @@ test('the account reads its view and nothing else, writes nothing, and cannot li
     );
   }
   await expect(asGrafana(`INSERT INTO events (event) VALUES ('x')`)).rejects.toThrow(/READONLY|ACCESS_DENIED/);
-  await expect(asGrafana('SELECT 1 SETTINGS max_execution_time = 60')).rejects.toThrow('SETTING_CONSTRAINT_VIOLATION');
+  await expect(asGrafana('SELECT 1 SETTINGS max_execution_time = 600')).rejects.toThrow('SETTING_CONSTRAINT_VIOLATION');
   expect(await asGrafana('SELECT 1 SETTINGS max_execution_time = 5')).toEqual([[1]]);
   for (const setting of ['use_primary_key = 0', 'max_concurrent_queries_for_user = 0', 'use_skip_indexes = 1']) {
     await expect(asGrafana(`SELECT 1 SETTINGS ${setting}`), setting).rejects.toThrow('READONLY');
   }
-  await expect(asGrafana('SELECT 1', `definer_${workspace}`)).rejects.toThrow('AUTHENTICATION_FAILED');
+  await expect(asGrafana('SELECT 1', `sluice_views_${workspace}`)).rejects.toThrow('AUTHENTICATION_FAILED');
 });
 
 test('of forty heavy queries at once, ClickHouse takes no more than the account may run', async () => {
@@ -194,10 +187,10 @@ test('the selector of the page makes rows in the order of time of a response of 
 });
 
 /** All that an event says, in one text. */
-const ALL = "concat(userId, ' ', groupId, ' ', event, ' ', properties, ' ', toString(uuid))";
+const ALL = "concat(user_id, ' ', organization_id, ' ', event, ' ', properties, ' ', toString(uuid))";
 
 /** Whether a row is not one of those that the account may read. */
-const FOREIGN = "(userId NOT IN ('joe', 'jim'))";
+const FOREIGN = "(user_id NOT IN ('joe', 'jim'))";
 
 const WITH_VALUES = `toInt64(${ALL}) = 1`;
 
@@ -213,7 +206,7 @@ const EXPRESSIONS: readonly string[] = [
   `CAST(${ALL}, 'Enum8('a' = 1)') = 'a'`,
   `length(toFixedString(${ALL}, 1)) = 2`,
   `intDiv(1, toUInt8(NOT ${FOREIGN})) = 2`,
-  `match(userId, if(${FOREIGN}, '(', 'a'))`,
+  `match(user_id, if(${FOREIGN}, '(', 'a'))`,
   `[1][toInt64(if(${FOREIGN}, ${ALL}, '1'))] = 2`,
   `accurateCast(if(${FOREIGN}, 300, 1), 'UInt8') = 2`,
 ];
@@ -222,22 +215,22 @@ const EXPRESSIONS: readonly string[] = [
 const STATEMENTS: readonly ((expression: string) => string)[] = [
   (failing) => `SELECT count() FROM events WHERE ${failing}`,
   (failing) => `SELECT count() FROM events PREWHERE ${failing}`,
-  (failing) => `SELECT count() FROM events WHERE timestamp > '2026-03-01' AND userId != '' AND ${failing}`,
+  (failing) => `SELECT count() FROM events WHERE timestamp > '2026-03-01' AND user_id != '' AND ${failing}`,
   (failing) => `SELECT max(${failing}) FROM events`,
-  (failing) => `SELECT userId FROM events GROUP BY userId HAVING max(${failing.replace(ALL, 'userId')})`,
-  (failing) => `SELECT userId FROM events ORDER BY ${failing}`,
-  (failing) => `SELECT userId FROM events ORDER BY ${failing} LIMIT 1`,
+  (failing) => `SELECT user_id FROM events GROUP BY user_id HAVING max(${failing.replace(ALL, 'user_id')})`,
+  (failing) => `SELECT user_id FROM events ORDER BY ${failing}`,
+  (failing) => `SELECT user_id FROM events ORDER BY ${failing} LIMIT 1`,
   (failing) => `SELECT count() FROM events GROUP BY ${failing}`,
-  (failing) => `SELECT userId FROM events LIMIT 1 BY ${failing}`,
+  (failing) => `SELECT user_id FROM events LIMIT 1 BY ${failing}`,
   (failing) => `SELECT DISTINCT ${failing} FROM events`,
   (failing) => `SELECT count() FROM events AS a JOIN numbers(3) AS b ON toUInt64(${failing}) = b.number`,
   (failing) => `SELECT count() FROM numbers(3) AS b LEFT JOIN events AS a ON toUInt64(${failing}) = b.number`,
   (failing) =>
-    `SELECT count() FROM events AS a JOIN events AS b ON a.userId = b.userId WHERE ${failing.replaceAll(/\b(userId|groupId|event|properties|uuid)\b/g, 'b.$1')}`,
+    `SELECT count() FROM events AS a JOIN events AS b ON a.user_id = b.user_id WHERE ${failing.replaceAll(/\b(user_id|organization_id|event|properties|uuid)\b/g, 'b.$1')}`,
   (failing) => `SELECT sum(toUInt8(${failing})) OVER (PARTITION BY event ORDER BY ${failing}) FROM events`,
-  (failing) => `SELECT userId FROM events QUALIFY max(${failing}) OVER () = 1`,
+  (failing) => `SELECT user_id FROM events QUALIFY max(${failing}) OVER () = 1`,
   (failing) => `SELECT count() FROM events ARRAY JOIN [${failing}] AS x`,
-  (failing) => `SELECT sumIf(1, ${failing}), uniqIf(userId, ${failing}) FROM events`,
+  (failing) => `SELECT sumIf(1, ${failing}), uniqIf(user_id, ${failing}) FROM events`,
   (failing) => `SELECT count() FROM numbers(1) WHERE 1 IN (SELECT ${failing} FROM events)`,
   (failing) => `SELECT (SELECT count() FROM events WHERE ${failing})`,
   (failing) => `SELECT count() FROM (SELECT * FROM events UNION ALL SELECT * FROM events) WHERE ${failing}`,
@@ -260,7 +253,7 @@ async function seen(sql: string, user?: string): Promise<string> {
 
 test('no statement shows a row of another workspace or of a deleted user, in its errors neither', async () => {
   await pipeline.deleteUser('jane', key);
-  await eventually(() => asGrafana('SELECT DISTINCT userId FROM events ORDER BY userId')).toEqual([['jim'], ['joe']]);
+  await eventually(() => asGrafana('SELECT DISTINCT user_id FROM events ORDER BY user_id')).toEqual([['jim'], ['joe']]);
   const [where] = STATEMENTS as [(typeof STATEMENTS)[0]];
   const statements = new Set([
     ...EXPRESSIONS.map(where),
@@ -282,7 +275,7 @@ test('no statement shows a row of another workspace or of a deleted user, in its
 
 test('the plan of a query does not tell which users other workspaces have', async () => {
   const plan = async (userId: string) =>
-    (await seen(`EXPLAIN indexes = 1 SELECT count() FROM events WHERE userId = '${userId}'`)).replaceAll(userId, '');
+    (await seen(`EXPLAIN indexes = 1 SELECT count() FROM events WHERE user_id = '${userId}'`)).replaceAll(userId, '');
   const unknown = await plan('nobody');
   expect(unknown).toContain('Granules');
   expect(await plan('secret-user')).toBe(unknown);

@@ -18,18 +18,18 @@ CREATE OR REPLACE FUNCTION sluice_sql_readable AS json -> if(
 );
 
 CREATE OR REPLACE VIEW sluice_sql.events (
-  timestamp DateTime64(3, 'UTC'),
-  received_at DateTime64(6, 'UTC'),
-  uuid UUID,
-  event LowCardinality(String),
-  type LowCardinality(String),
-  user_id String,
-  organization_id String,
-  anonymous_id String,
-  instance_id String,
-  properties String,
-  context String,
-  traits String
+  timestamp DateTime64(3, 'UTC') COMMENT 'When it happened; a condition on it makes a query cheap',
+  received_at DateTime64(6, 'UTC') COMMENT 'When it was accepted',
+  uuid UUID COMMENT 'Its identifier',
+  event LowCardinality(String) COMMENT 'Its name',
+  type LowCardinality(String) COMMENT 'track, page, screen, identify and others',
+  user_id String COMMENT 'The user; empty where there is none',
+  organization_id String COMMENT 'The organization; empty where there is none',
+  anonymous_id String COMMENT 'The visitor who is not signed in; empty where there is none',
+  instance_id String COMMENT 'The instance of the product; empty where there is none',
+  properties String COMMENT 'JSON text; JSONExtractString(properties, ''plan'') reads a property',
+  context String COMMENT 'JSON text about the device, page and campaign',
+  traits String COMMENT 'JSON text of what is known of the user'
 )
 DEFINER = sluice_sql_owner SQL SECURITY DEFINER AS
 SELECT
@@ -45,16 +45,17 @@ SELECT
   sluice_sql_readable(properties) AS properties,
   sluice_sql_readable(context) AS context,
   sluice_sql_readable(traits) AS traits
-FROM sluice.events;
+FROM sluice.events
+COMMENT 'What happened, each event once';
 
 -- A row of `entities` begins after the deletion in `other_id`. Where a later one waits for its erasure, the times may be from before:
 -- the last change stands in for them until the erasure has put that right. The deletions are scalars: in a JOIN, ClickHouse
 -- would evaluate the conditions of a statement on the identifiers of deleted users as well.
 CREATE OR REPLACE VIEW sluice_sql.users (
-  user_id String,
-  properties String,
-  first_seen_at DateTime64(3, 'UTC'),
-  last_seen_at DateTime64(3, 'UTC')
+  user_id String COMMENT 'The user',
+  properties String COMMENT 'JSON text of the present properties; JSONExtractString(properties, ''plan'') reads one',
+  first_seen_at DateTime64(3, 'UTC') COMMENT 'When the user was first seen',
+  last_seen_at DateTime64(3, 'UTC') COMMENT 'When the user was last seen'
 )
 DEFINER = sluice_sql_owner SQL SECURITY DEFINER AS
 SELECT
@@ -109,13 +110,14 @@ LEFT JOIN (
   )
   WHERE tupleElement(winner, 'operation') = 'set'
   GROUP BY id
-) AS current USING (id);
+) AS current USING (id)
+COMMENT 'The users as they are now';
 
 CREATE OR REPLACE VIEW sluice_sql.organizations (
-  organization_id String,
-  properties String,
-  first_seen_at DateTime64(3, 'UTC'),
-  last_seen_at DateTime64(3, 'UTC')
+  organization_id String COMMENT 'The organization',
+  properties String COMMENT 'JSON text of the present properties; JSONExtractString(properties, ''plan'') reads one',
+  first_seen_at DateTime64(3, 'UTC') COMMENT 'When the organization was first seen',
+  last_seen_at DateTime64(3, 'UTC') COMMENT 'When the organization was last seen'
 )
 DEFINER = sluice_sql_owner SQL SECURITY DEFINER AS
 SELECT
@@ -144,4 +146,5 @@ LEFT JOIN (
   )
   WHERE tupleElement(winner, 'operation') = 'set'
   GROUP BY id
-) AS current USING (id);
+) AS current USING (id)
+COMMENT 'The organizations as they are now';

@@ -20,6 +20,7 @@ type CommandName =
   | 'backup'
   | 'restore'
   | 'retention'
+  | 'sql-account'
   | 'servers';
 
 /** The commands of sluice, each of which is an npm script as well. */
@@ -59,6 +60,10 @@ const COMMANDS: Readonly<Record<CommandName, Entry>> = {
   retention: {
     summary: 'shows and sets for how many days events are kept',
     load: async () => (await import('./retention/retention-command.ts')).retentionCommand,
+  },
+  'sql-account': {
+    summary: "manages the accounts by which analysts' tools read a workspace",
+    load: async () => (await import('./sql-account/sql-account-command.ts')).sqlAccountCommand,
   },
   servers: {
     summary: 'shows, checks and fills several ClickHouse servers',
