@@ -60,6 +60,7 @@ const CLI_ROOMS = {
   migrations: ['command', 'servers'],
   retention: ['command', 'servers'],
   writer: ['command', 'servers'],
+  doctor: ['command', 'servers'],
 };
 
 /**
