@@ -6,7 +6,7 @@ import { migrateAccount } from '@sluice/shared/clickhouse/migrate';
 import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
 import type { ClickHouseConfig } from '@sluice/shared/config';
 import { type Check, type Finding, note, ok, reasonOf, wrong } from './check.ts';
-import { type Role, rightsOf } from './clickhouse-rights.ts';
+import { type Account, accountsOf, rightsOf } from './clickhouse-accounts.ts';
 import type { Clocks } from './clocks.ts';
 import type { DoctorConfig, ServiceName } from './config.ts';
 
@@ -25,14 +25,6 @@ const FREE_PART_MIN = 0.1;
 const PARTS_PART_MAX = 0.5;
 
 const ACCOUNTS = 'docs/operate/secure.md#accounts';
-
-/** An account that a service logs in with. */
-interface Account {
-  /** The variable that names it. */
-  readonly variable: string;
-  readonly roles: readonly Role[];
-  readonly config: ClickHouseConfig;
-}
 
 type Settings = Readonly<Record<string, string>>;
 
@@ -390,36 +382,6 @@ export function versionFinding(version: string): Finding {
     );
   if (compare(VERSION_TESTED) === 0) return ok(version);
   return note(`${version}; tests use ${tested}`, `It is expected to work. Prefer ${tested} where you can choose.`);
-}
-
-function accountsOf(config: CheckedServer['config'], services: readonly ServiceName[]): readonly Account[] {
-  const [stores, reads] = [services.includes('writer'), services.includes('query-api')];
-  const migrate = migrateAccount(config);
-  const ofMain: Role[] = [
-    ...(stores ? (['writer'] as const) : []),
-    ...(stores && migrate === config ? (['migrate'] as const) : []),
-    ...(reads ? (['query'] as const) : []),
-  ];
-  const accounts: Account[] = [{ variable: 'CLICKHOUSE_USER', roles: ofMain, config }];
-  if (stores && migrate !== config)
-    accounts.push({ variable: 'CLICKHOUSE_MIGRATE_USER', roles: ['migrate'], config: migrate });
-  if (!reads) return accounts;
-  const { CLICKHOUSE_WEBHOOKS_USER: webhooks, CLICKHOUSE_SQL_USER: sql } = config;
-  const as = (user: string, password: string | undefined): ClickHouseConfig =>
-    migrateAccount({ ...config, CLICKHOUSE_MIGRATE_USER: user, CLICKHOUSE_MIGRATE_PASSWORD: password });
-  // A server of its own for webhooks is not that of events.
-  if (webhooks !== undefined && config.CLICKHOUSE_WEBHOOKS_URL === undefined) {
-    const ofWebhooks = as(webhooks, config.CLICKHOUSE_WEBHOOKS_PASSWORD);
-    const database = config.CLICKHOUSE_WEBHOOKS_DATABASE ?? config.CLICKHOUSE_DATABASE;
-    accounts.push({
-      ...{ variable: 'CLICKHOUSE_WEBHOOKS_USER', roles: ['webhooks'] },
-      config: { ...ofWebhooks, CLICKHOUSE_DATABASE: database },
-    });
-  }
-  // It may change no settings, and reads nothing without the headers of query-api.
-  if (sql !== undefined)
-    accounts.push({ variable: 'CLICKHOUSE_SQL_USER', roles: [], config: as(sql, config.CLICKHOUSE_SQL_PASSWORD) });
-  return accounts;
 }
 
 /** Asks on a connection of its own: a balancer may lead each to another server. @throws ClickHouse's errors */

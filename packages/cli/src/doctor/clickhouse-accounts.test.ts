@@ -1,6 +1,6 @@
 import { type Account, readAccounts } from '@sluice/local-stack/clickhouse-accounts';
 import { expect, test } from 'vitest';
-import { RIGHTS, type Role, rightsOf } from './clickhouse-rights.ts';
+import { RIGHTS, type Role, rightsOf } from './clickhouse-accounts.ts';
 
 /** What only commands need that not everybody runs. */
 const OF_COMMANDS = ['BACKUP ON sluice.*', 'SELECT ON system.backups', 'READ ON REMOTE'];

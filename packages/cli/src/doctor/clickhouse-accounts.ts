@@ -1,8 +1,18 @@
-import { readMigrations } from '@sluice/shared/clickhouse/migrate';
+import { migrateAccount, readMigrations } from '@sluice/shared/clickhouse/migrate';
 import { createdTable } from '@sluice/shared/clickhouse/migration-waves';
+import type { ClickHouseConfig } from '@sluice/shared/config';
+import type { DoctorConfig, ServiceName } from './config.ts';
 
 /** What an account is used for. */
 export type Role = 'writer' | 'migrate' | 'query' | 'webhooks';
+
+/** An account that a service logs in with. */
+export interface Account {
+  /** The variable that names it. */
+  readonly variable: string;
+  readonly roles: readonly Role[];
+  readonly config: ClickHouseConfig;
+}
 
 /**
  * What each account needs, as `deploy/clickhouse/accounts.sql` gives it: on the database, on other things of the server. What
@@ -53,4 +63,38 @@ export async function rightsOf(role: Role, database: string): Promise<readonly s
   const onDatabase = (right: string) =>
     role === 'migrate' ? [`${right} ON ${database}.*`] : own.map((table) => `${right} ON ${database}.${table}`);
   return [...ofDatabase.flatMap(onDatabase), ...server];
+}
+
+/** Returns the accounts with which services log in to a server. */
+export function accountsOf(
+  config: DoctorConfig & ClickHouseConfig,
+  services: readonly ServiceName[],
+): readonly Account[] {
+  const [stores, reads] = [services.includes('writer'), services.includes('query-api')];
+  const migrate = migrateAccount(config);
+  const ofMain: Role[] = [
+    ...(stores ? (['writer'] as const) : []),
+    ...(stores && migrate === config ? (['migrate'] as const) : []),
+    ...(reads ? (['query'] as const) : []),
+  ];
+  const accounts: Account[] = [{ variable: 'CLICKHOUSE_USER', roles: ofMain, config }];
+  if (stores && migrate !== config)
+    accounts.push({ variable: 'CLICKHOUSE_MIGRATE_USER', roles: ['migrate'], config: migrate });
+  if (!reads) return accounts;
+  const { CLICKHOUSE_WEBHOOKS_USER: webhooks, CLICKHOUSE_SQL_USER: sql } = config;
+  const as = (user: string, password: string | undefined): ClickHouseConfig =>
+    migrateAccount({ ...config, CLICKHOUSE_MIGRATE_USER: user, CLICKHOUSE_MIGRATE_PASSWORD: password });
+  // A server of its own for webhooks is not that of events.
+  if (webhooks !== undefined && config.CLICKHOUSE_WEBHOOKS_URL === undefined) {
+    const ofWebhooks = as(webhooks, config.CLICKHOUSE_WEBHOOKS_PASSWORD);
+    const database = config.CLICKHOUSE_WEBHOOKS_DATABASE ?? config.CLICKHOUSE_DATABASE;
+    accounts.push({
+      ...{ variable: 'CLICKHOUSE_WEBHOOKS_USER', roles: ['webhooks'] },
+      config: { ...ofWebhooks, CLICKHOUSE_DATABASE: database },
+    });
+  }
+  // It may change no settings, and reads nothing without the headers of query-api.
+  if (sql !== undefined)
+    accounts.push({ variable: 'CLICKHOUSE_SQL_USER', roles: [], config: as(sql, config.CLICKHOUSE_SQL_PASSWORD) });
+  return accounts;
 }
