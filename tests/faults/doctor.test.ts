@@ -107,7 +107,13 @@ test('a system that lacks nothing has a line for each check, with exit code 0', 
       .filter((line) => !line.startsWith('ok ')),
   ).toEqual(['Nothing is wrong.']);
   expect(code).toBe(0);
-  const reader = { ...sound, ...QUERY_ACCOUNT, CLICKHOUSE_MIGRATE_USER: '', ...WEBHOOKS_ACCOUNT };
+  const reader = {
+    ...sound,
+    ...QUERY_ACCOUNT,
+    CLICKHOUSE_MIGRATE_USER: '',
+    CLICKHOUSE_MIGRATE_PASSWORD: '',
+    ...WEBHOOKS_ACCOUNT,
+  };
   const { results } = await diagnose(['query-api'], reader);
   expect(results.filter(({ state }) => state !== 'ok')).toEqual([]);
   expect(results.length).toBeGreaterThan(5);
@@ -227,7 +233,7 @@ describe.concurrent('one thing that is lacking is named, and nothing else', () =
 });
 
 test('an account that may do everything stores a batch in a database of its own, and nothing remains', async () => {
-  const administrator = { ...sound, ...ADMINISTRATOR, CLICKHOUSE_MIGRATE_USER: '' };
+  const administrator = { ...sound, ...ADMINISTRATOR, CLICKHOUSE_MIGRATE_USER: '', CLICKHOUSE_MIGRATE_PASSWORD: '' };
   const { results } = await diagnose(['writer'], administrator);
   expect(results.find(({ name }) => name === 'clickhouse.scratch')?.found).toMatch(/^a batch was stored/);
   expect(await leftovers()).toBe('');
@@ -239,7 +245,13 @@ test('Ctrl-C in the middle of it ends it, and nothing remains', async () => {
     if (body.startsWith(`INSERT INTO ${DATABASE}_doctor_`)) interrupt();
     return clickhouse.url;
   });
-  const env = { ...sound, ...ADMINISTRATOR, CLICKHOUSE_MIGRATE_USER: '', CLICKHOUSE_URL: router.url };
+  const env = {
+    ...sound,
+    ...ADMINISTRATOR,
+    CLICKHOUSE_MIGRATE_USER: '',
+    CLICKHOUSE_MIGRATE_PASSWORD: '',
+    CLICKHOUSE_URL: router.url,
+  };
   const { child, ended } = startDoctor(['writer'], env);
   interrupt = () => child.kill('SIGINT');
   const { code, stdout } = await ended;

@@ -84,7 +84,10 @@ async function tryOne(
   try {
     const work = run(both);
     running.push(work);
-    return await unlessAborted(both, work);
+    const finding = await unlessAborted(both, work);
+    // One that was broken off has not found what it says.
+    both.throwIfAborted();
+    return finding;
   } catch (error) {
     if (signal.aborted) return { state: 'skipped', found: 'not tried to its end: interrupted' };
     if (limit.aborted)

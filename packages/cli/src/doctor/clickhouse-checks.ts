@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { text } from 'node:stream/consumers';
 import { readDatabaseState } from '@sluice/servers/state/database-state';
 import { connectionHint } from '@sluice/shared/base/connection-hints';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
@@ -30,8 +31,10 @@ type Settings = Readonly<Record<string, string>>;
 
 interface Question {
   readonly params?: Readonly<Record<string, unknown>>;
-  /** Default: none, not even those that the services always send. */
+  /** Besides those that the services always send. */
   readonly settings?: Settings;
+  /** Whether no setting is sent. Default: false. */
+  readonly isBare?: boolean;
   readonly queryId?: string;
   readonly sessionId?: string;
   readonly signal?: AbortSignal;
@@ -70,16 +73,16 @@ export class ClickHouseChecks {
         this.#checkVersion(),
       ),
       check(
-        'server',
-        'A statement is ended, and a temporary table is read, where it was begun: a balancer in front leads elsewhere.',
-        ['reached'],
-        () => this.#checkOneServer(),
-      ),
-      check(
         'settings',
         'Each request sends the settings that decide what its statement means; an account that may not is refused.',
         ['reached'],
         () => this.#checkSettings(),
+      ),
+      check(
+        'server',
+        'A statement is ended, and a temporary table is read, where it was begun: a balancer in front leads elsewhere.',
+        ['settings'],
+        () => this.#checkOneServer(),
       ),
       check('rights', 'A right that is missing shows only when it is needed.', ['settings'], () => this.#checkRights()),
       ...(stores
@@ -131,14 +134,7 @@ export class ClickHouseChecks {
     let hint: string | undefined;
     for (const { variable, config } of this.#accounts) {
       try {
-        const startedAt = performance.now();
-        const beforeMs = Date.now();
-        const [row] = await ask<{ ms: number }>(config, 'SELECT toInt64(toUnixTimestamp64Milli(now64(3))) AS ms');
-        const reading = { beforeMs, tookMs: performance.now() - startedAt, theirMs: Number(row?.ms) };
-        this.#clocks.add({
-          of: `ClickHouse${this.#server.name === undefined ? '' : ` ${this.#server.name}`}`,
-          ...reading,
-        });
+        await ask(config, 'SELECT 1', { isBare: true });
       } catch (error) {
         failures.push(`${variable} (${config.CLICKHOUSE_USER}): ${reasonOf(error)}`);
         hint ??= connectionHint(error);
@@ -153,13 +149,14 @@ export class ClickHouseChecks {
   }
 
   async #checkVersion(): Promise<Finding> {
-    const [row] = await ask<{ version: string }>(this.#main, 'SELECT version() AS version');
+    const [row] = await ask<{ version: string }>(this.#main, 'SELECT version() AS version', { isBare: true });
     return versionFinding(row?.version ?? '');
   }
 
   async #checkOneServer(): Promise<Finding> {
     const query = 'SELECT hostName() AS host, tcpPort() AS port';
     const servers = new Set<string>();
+    await this.#readClock();
     for (let index = 0; index < CONNECTIONS; index += 1) {
       const [row] = await ask<{ host: string; port: number }>(this.#main, query);
       servers.add(`${row?.host}:${row?.port}`);
@@ -181,13 +178,20 @@ export class ClickHouseChecks {
     return ok(`${CONNECTIONS} connections led to ${[...servers].join()}`);
   }
 
+  async #readClock(): Promise<void> {
+    const startedAt = performance.now();
+    const beforeMs = Date.now();
+    const [row] = await ask<{ ms: number }>(this.#main, 'SELECT toUnixTimestamp64Milli(now64(3)) AS ms');
+    const name = this.#server.name === undefined ? 'ClickHouse' : `ClickHouse ${this.#server.name}`;
+    this.#clocks.add({ of: name, beforeMs, tookMs: performance.now() - startedAt, theirMs: Number(row?.ms) });
+  }
+
   async #checkSettings(): Promise<Finding> {
     const problems: string[] = [];
     for (const { variable, roles, config } of this.#accounts) {
       if (roles.length === 0) continue;
       const memory = this.#server.config.QUERY_MEMORY_BYTES_MAX;
       const settings = {
-        ...PINNED_SETTINGS,
         max_execution_time: '10',
         ...(roles.includes('query') && memory !== undefined && { max_memory_usage: String(memory) }),
       };
@@ -205,13 +209,8 @@ export class ClickHouseChecks {
   async #checkRights(): Promise<Finding> {
     const problems: string[] = [];
     for (const { roles, config } of this.#accounts) {
-      const missing: string[] = [];
-      for (const role of roles) {
-        for (const right of await rightsOf(role, config.CLICKHOUSE_DATABASE)) {
-          const [row] = await ask<{ result: number }>(config, `CHECK GRANT ${right}`);
-          if (row?.result !== 1) missing.push(right);
-        }
-      }
+      const rights = await Promise.all(roles.map((role) => rightsOf(role, config.CLICKHOUSE_DATABASE)));
+      const missing = await missingOf(config, rights.flat());
       if (missing.length > 0) problems.push(`${config.CLICKHOUSE_USER} lacks ${listed(missing)}`);
     }
     if (problems.length === 0) return ok('each account has the rights that it needs');
@@ -298,15 +297,16 @@ export class ClickHouseChecks {
     const account = migrateAccount(this.#main);
     const database = `${this.#database}_doctor_${randomUUID().replaceAll('-', '')}`;
     const rights = ['CREATE DATABASE', 'CREATE TABLE', 'INSERT', 'SELECT', 'DROP DATABASE', 'DROP TABLE'];
-    for (const right of rights) {
-      const [row] = await ask<{ result: number }>(account, `CHECK GRANT ${right} ON ${database}.*`);
-      if (row?.result !== 1)
-        return ok(`not tried: ${account.CLICKHOUSE_USER} may not create another database, and need not`);
-    }
+    const missing = await missingOf(
+      account,
+      rights.map((right) => `${right} ON ${database}.*`),
+    );
+    if (missing.length > 0)
+      return ok(`not tried: ${account.CLICKHOUSE_USER} may not create another database, and need not`);
     const table = `${database}.events`;
     try {
       await ask(account, `CREATE DATABASE ${database}`, { signal });
-      await ask(account, SCRATCH_TABLE.replace('events', table), { settings: PINNED_SETTINGS, signal });
+      await ask(account, SCRATCH_TABLE.replace('events', table), { signal });
       await ask(account, `INSERT INTO ${table} SELECT toString(number), number % 3 FROM numbers(1000)`, { signal });
       const plan = await ask<{ explain: string }>(
         account,
@@ -384,20 +384,36 @@ export function versionFinding(version: string): Finding {
   return note(`${version}; tests use ${tested}`, `It is expected to work. Prefer ${tested} where you can choose.`);
 }
 
+/** Returns which of these rights an account lacks: none in one question, which is what there mostly is. */
+async function missingOf(config: ClickHouseConfig, rights: readonly string[]): Promise<readonly string[]> {
+  const has = async (some: readonly string[]) =>
+    (await ask<{ result: number }>(config, `CHECK GRANT ${some.join(', ')}`))[0]?.result === 1;
+  if (rights.length === 0 || (await has(rights))) return [];
+  const missing: string[] = [];
+  for (const right of rights) if (!(await has([right]))) missing.push(right);
+  return missing;
+}
+
 /** Asks on a connection of its own: a balancer may lead each to another server. @throws ClickHouse's errors */
 async function ask<Row>(
   config: ClickHouseConfig,
   query: string,
-  { params = {}, settings = {}, queryId, sessionId, signal }: Question = {},
+  { params = {}, settings = {}, isBare = false, queryId, sessionId, signal }: Question = {},
 ): Promise<Row[]> {
-  await using client = clientOf(config, 'default', settings);
-  const result = await client.query({
-    ...{ query, query_params: { ...params }, format: 'JSONEachRow' },
+  // CHECK GRANT takes no FORMAT.
+  await using client = clientOf(config, 'default', {
+    ...(isBare ? {} : PINNED_SETTINGS),
+    ...settings,
+    default_format: 'JSONEachRow',
+  });
+  const { stream } = await client.exec({
+    ...{ query, query_params: { ...params } },
     ...(queryId !== undefined && { query_id: queryId }),
     ...(sessionId !== undefined && { session_id: sessionId }),
     ...(signal && { abort_signal: signal }),
   });
-  return await result.json<Row>();
+  const lines = (await text(stream)).split('\n').filter((line) => line !== '');
+  return lines.map((line): Row => JSON.parse(line));
 }
 
 function clientOf(config: ClickHouseConfig, database: string, settings: Settings): ClickHouseClient {
