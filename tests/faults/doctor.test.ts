@@ -11,6 +11,7 @@ import {
   WRITER_ACCOUNT,
 } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { createNewest } from '@sluice/shared/clickhouse/testing/test-database';
+import { withAdmin } from '@sluice/shared/kafka/topics';
 import { generateKey, hashKey, writeKeysFile } from '@sluice/shared/keys/keys-file';
 import { inherited } from '@sluice/shared/testing/inherited';
 import { programFile } from '@sluice/shared/testing/program-file';
@@ -31,6 +32,7 @@ const USERS = {
   readless: ['Read'],
   groupless: ['Group'],
   settingless: ['DescribeConfigs'],
+  createless: ['Create'],
 } as const;
 type User = keyof typeof USERS;
 
@@ -138,6 +140,12 @@ describe.concurrent('one thing that is lacking is named, and nothing else', () =
     ],
     ['no right to read settings', 'kafka.settings', /DescribeConfigs is missing/, async () => as('settingless')],
     [
+      'no right to create topics that do not exist',
+      'kafka.topics',
+      /none\.events does not exist, and Kafka would not create it \(TOPIC_AUTHORIZATION_FAILED\)/,
+      async () => ({ ...as('createless'), KAFKA_TOPIC_PREFIX: 'none.' }),
+    ],
+    [
       'another number of partitions',
       'kafka.topics',
       /few\.events has 1 partitions, and KAFKA_PARTITIONS is 2/,
@@ -230,6 +238,17 @@ describe.concurrent('one thing that is lacking is named, and nothing else', () =
       }),
     ]);
   });
+});
+
+test('on a new Kafka nothing is wrong, and no topic is created', async () => {
+  const { wrong, notes } = await diagnose(['ingest-api'], { ...sound, KAFKA_TOPIC_PREFIX: 'new.' });
+  expect(wrong).toEqual([]);
+  expect(notes[0]).toMatchObject({
+    name: 'kafka.topics',
+    found: expect.stringContaining('may be created: new.events'),
+  });
+  const topics = await withAdmin(admin, (client) => client.listTopics());
+  expect(topics.filter((topic) => topic.startsWith('new.'))).toEqual([]);
 });
 
 test('an account that may do everything stores a batch in a database of its own, and nothing remains', async () => {

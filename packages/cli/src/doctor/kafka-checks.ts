@@ -80,31 +80,31 @@ export class KafkaChecks implements AsyncDisposable {
         name: settings,
         why: 'What a 202 rests on, and how long it is kept, are settings of the topics.',
         needs: [topics],
-        run: () => this.#readSettings(),
+        run: this.#ofTopics(() => this.#readSettings()),
       },
       {
         name: 'kafka.replicas',
         why: 'A 202 rests on the replicas that have the row.',
         needs: [settings],
-        run: () => this.#checkReplicas(),
+        run: this.#ofTopics(() => this.#checkReplicas()),
       },
       {
         name: 'kafka.timestamps',
         why: 'The lag of the writers and the comparison of clocks need the time at which the broker appended a record.',
         needs: [settings],
-        run: async () => this.#checkTimestamps(),
+        run: this.#ofTopics(async () => this.#checkTimestamps()),
       },
       {
         name: 'kafka.sizes',
         why: 'ingest-api sends batches of up to a mebibyte; larger events than a topic takes are refused.',
         needs: [settings],
-        run: async () => this.#checkSizes(),
+        run: this.#ofTopics(async () => this.#checkSizes()),
       },
       {
         name: 'kafka.retention',
         why: 'Kafka deletes accepted rows after their retention, stored or not: for so long ClickHouse may be away.',
         needs: [settings],
-        run: async () => this.#checkRetention(),
+        run: this.#ofTopics(async () => this.#checkRetention()),
       },
       ...(writes ? this.#checksOfSending(topics) : []),
       ...(reads ? this.#checksOfReading(topics) : []),
@@ -122,13 +122,13 @@ export class KafkaChecks implements AsyncDisposable {
         name: 'kafka.write',
         why: 'ingest-api writes to all three topics.',
         needs: [topics],
-        run: () => this.#checkWrite(),
+        run: this.#ofTopics(() => this.#checkWrite()),
       },
       {
         name: 'kafka.records',
         why: 'Records have to be acknowledged in their order, with the time of the broker, and soon: each 202 waits for one.',
         needs: ['kafka.write'],
-        run: (signal) => this.#sendRecords(signal),
+        run: this.#ofTopics((signal) => this.#sendRecords(signal)),
       },
     ];
   }
@@ -139,27 +139,35 @@ export class KafkaChecks implements AsyncDisposable {
         name: 'kafka.read',
         why: 'The writers read both topics of rows.',
         needs: [topics],
-        run: () => this.#checkRead(),
+        run: this.#ofTopics(() => this.#checkRead()),
       },
       {
         name: 'kafka.group',
         why: 'The writers share the partitions as a consumer group, and commit with an id of the database how far they are.',
         needs: ['kafka.read'],
-        run: (signal) => this.#checkGroup(signal),
+        run: this.#ofTopics((signal) => this.#checkGroup(signal)),
       },
       {
         name: 'kafka.fetched',
         why: 'A log that lost its end is noticed by the epochs of its leaders, and found by time when it is read again.',
         needs: ['kafka.read'],
-        run: () => this.#checkFetched(),
+        run: this.#ofTopics(() => this.#checkFetched()),
       },
       {
         name: 'kafka.lag',
         why: 'What the writers have not stored is not served, and is lost when Kafka deletes it.',
         needs: ['kafka.group'],
-        run: () => this.#checkLag(),
+        run: this.#ofTopics(() => this.#checkLag()),
       },
     ];
+  }
+
+  /** What is seen only in topics that exist. Until all do, a service has not started yet. */
+  #ofTopics(run: Check['run']): Check['run'] {
+    return async (signal) =>
+      this.#topics.length < wantedTopics(this.#config).length
+        ? note('the topics do not exist yet', 'Run doctor again when a service has created them.')
+        : await run(signal);
   }
 
   get #rowTopics(): readonly string[] {
@@ -258,8 +266,6 @@ export class KafkaChecks implements AsyncDisposable {
   }
 
   async #readSettings(): Promise<Finding> {
-    if (this.#topics.length === 0)
-      return note('no topic exists yet', 'Run doctor again when a service has created them.');
     const resources = this.#topics.map(({ name }) => ({ type: kafkajs.ConfigResourceTypes.TOPIC, name }));
     try {
       const response = await this.#admin.describeConfigs({ resources, includeSynonyms: false });
@@ -355,17 +361,12 @@ export class KafkaChecks implements AsyncDisposable {
     });
     if (missing.length > 0)
       return wrong(`the right Write is missing for ${missing.join(', ')}`, `Allow the account Write: ${RIGHTS}.`);
-    return ok(`may write to ${this.#topics.map(({ name }) => name).join(', ') || 'what it creates'}`);
+    return ok(`may write to ${this.#topics.map(({ name }) => name).join(', ')}`);
   }
 
   /** Sends empty records to the topic of the clock, as each ingest-api does. They are gone after an hour. */
   async #sendRecords(signal: AbortSignal): Promise<Finding> {
     const topic = clockTopicName(this.#config);
-    if (!this.#topics.some(({ name }) => name === topic))
-      return note(
-        `not tried: the topic ${topic} does not exist yet`,
-        'Run doctor again when ingest-api has created it.',
-      );
     const tookMs: number[] = [];
     const offsets: bigint[] = [];
     let isStamped = true;
@@ -413,7 +414,7 @@ export class KafkaChecks implements AsyncDisposable {
     }
     if (missing.length > 0)
       return wrong(`the right Read is missing for ${missing.join(', ')}`, `Allow the account Read: ${RIGHTS}.`);
-    return ok(`may read ${this.#existing.map(({ name }) => name).join(', ') || 'what it creates'}`);
+    return ok(`may read ${this.#existing.map(({ name }) => name).join(', ')}`);
   }
 
   /** Where no writer runs, it joins the group for a moment: otherwise nobody knows whether a writer may. */
@@ -425,7 +426,7 @@ export class KafkaChecks implements AsyncDisposable {
       const [events] = this.#existing;
       if (members === 0 && events) await this.#joinGroup(events.name, signal);
       const topics = this.#existing.map(({ name }) => name);
-      const offsets = topics.length > 0 ? await this.#admin.fetchOffsets({ groupId, topics }) : [];
+      const offsets = await this.#admin.fetchOffsets({ groupId, topics });
       const commits = offsets.flatMap(({ partitions }) => partitions).filter(({ offset }) => Number(offset) >= 0);
       const found = `${groupId} has ${counted(members, 'member')} and ${counted(commits.length, 'committed offset')}`;
       if (commits.length > 0 && commits.every(({ metadata }) => !metadata))
@@ -490,8 +491,6 @@ export class KafkaChecks implements AsyncDisposable {
   }
 
   async #checkLag(): Promise<Finding> {
-    if (this.#existing.length < this.#rowTopics.length)
-      return note('not all topics exist yet', 'Run doctor again when a service has created them.');
     const lags = await readLag(this.#kafka, this.#config, this.#config.KAFKA_GROUP_ID, undefined);
     const messages = lags.reduce((sum, lag) => sum + lag.messages, 0);
     const seconds = Math.round(Math.max(0, ...lags.map((lag) => lag.seconds)));
