@@ -31,10 +31,7 @@ type Settings = Readonly<Record<string, string>>;
 
 interface Question {
   readonly params?: Readonly<Record<string, unknown>>;
-  /** Besides those that the services always send. */
   readonly settings?: Settings;
-  /** Whether no setting is sent. Default: false. */
-  readonly isBare?: boolean;
   readonly queryId?: string;
   readonly sessionId?: string;
   readonly signal?: AbortSignal;
@@ -134,7 +131,7 @@ export class ClickHouseChecks {
     let hint: string | undefined;
     for (const { variable, config } of this.#accounts) {
       try {
-        await ask(config, 'SELECT 1', { isBare: true });
+        await send(config, 'SELECT 1');
       } catch (error) {
         failures.push(`${variable} (${config.CLICKHOUSE_USER}): ${reasonOf(error)}`);
         hint ??= connectionHint(error);
@@ -149,8 +146,7 @@ export class ClickHouseChecks {
   }
 
   async #checkVersion(): Promise<Finding> {
-    const [row] = await ask<{ version: string }>(this.#main, 'SELECT version() AS version', { isBare: true });
-    return versionFinding(row?.version ?? '');
+    return versionFinding((await send(this.#main, 'SELECT version()')).trim());
   }
 
   async #checkOneServer(): Promise<Finding> {
@@ -398,22 +394,28 @@ async function missingOf(config: ClickHouseConfig, rights: readonly string[]): P
 async function ask<Row>(
   config: ClickHouseConfig,
   query: string,
-  { params = {}, settings = {}, isBare = false, queryId, sessionId, signal }: Question = {},
+  { settings, ...question }: Question = {},
 ): Promise<Row[]> {
   // CHECK GRANT takes no FORMAT.
-  await using client = clientOf(config, 'default', {
-    ...(isBare ? {} : PINNED_SETTINGS),
-    ...settings,
-    default_format: 'JSONEachRow',
-  });
+  const all = { ...PINNED_SETTINGS, ...settings, default_format: 'JSONEachRow' };
+  const lines = (await send(config, query, { ...question, settings: all })).split('\n');
+  return lines.filter((line) => line !== '').map((line): Row => JSON.parse(line));
+}
+
+/** Sends a statement with these settings alone, and returns what ClickHouse responds. @throws ClickHouse's errors */
+async function send(
+  config: ClickHouseConfig,
+  query: string,
+  { params = {}, settings = {}, queryId, sessionId, signal }: Question = {},
+): Promise<string> {
+  await using client = clientOf(config, 'default', settings);
   const { stream } = await client.exec({
     ...{ query, query_params: { ...params } },
     ...(queryId !== undefined && { query_id: queryId }),
     ...(sessionId !== undefined && { session_id: sessionId }),
     ...(signal && { abort_signal: signal }),
   });
-  const lines = (await text(stream)).split('\n').filter((line) => line !== '');
-  return lines.map((line): Row => JSON.parse(line));
+  return await text(stream);
 }
 
 function clientOf(config: ClickHouseConfig, database: string, settings: Settings): ClickHouseClient {

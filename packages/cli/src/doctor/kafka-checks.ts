@@ -225,7 +225,7 @@ export class KafkaChecks implements AsyncDisposable {
     const visible = await this.#admin.listTopics();
     const present = wanted.map(({ topic }) => topic).filter((topic) => visible.includes(topic));
     const { topics } = present.length > 0 ? await this.#admin.fetchTopicMetadata({ topics: present }) : { topics: [] };
-    this.#topics = topics;
+    this.#topics = present.flatMap((topic) => topics.filter(({ name }) => name === topic));
     const absent = wanted.filter(({ topic }) => !present.includes(topic));
     const problems = [
       ...(await this.#problemsOfAbsent(absent)),
@@ -448,6 +448,8 @@ export class KafkaChecks implements AsyncDisposable {
     const consumer = this.#kafka.consumer({
       groupId: this.#config.KAFKA_GROUP_ID,
       allowAutoTopicCreation: false,
+      // It leaves the group when a fetch ends.
+      maxWaitTimeInMs: 100,
       retry: { retries: 1, restartOnFailure: async () => false },
     });
     const joined = Promise.withResolvers<void>();
