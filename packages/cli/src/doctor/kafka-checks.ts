@@ -27,6 +27,9 @@ const RECORDS = 50;
 /** A partition that no topic has. */
 const NO_PARTITION = 1_000_000;
 
+const ADVERTISED =
+  'Set advertised.listeners of the brokers to addresses that the services can reach, and start brokers that are away.';
+
 const RIGHTS = 'docs/operate/secure.md#kafka lists the rights';
 
 /** A topic as its metadata and its settings have it; the settings are undefined without the right `DescribeConfigs`. */
@@ -73,7 +76,7 @@ export class KafkaChecks implements AsyncDisposable {
       {
         name: topics,
         why: 'Rows are spread over KAFKA_PARTITIONS partitions of two topics, and a third one compares the clocks.',
-        needs: [reached],
+        needs: ['kafka.brokers'],
         run: () => this.#readTopics(),
       },
       {
@@ -189,6 +192,9 @@ export class KafkaChecks implements AsyncDisposable {
       const user = this.#config.KAFKA_SASL_USERNAME;
       return ok(`${counted(brokers.length, 'broker')} at ${address}${user === undefined ? '' : `, as ${user}`}`);
     } catch (error) {
+      const broker = brokerOf(error);
+      if (broker !== undefined && !this.#config.KAFKA_BROKERS.includes(broker))
+        return wrong(`${address} gives the address ${broker}, which cannot be reached: ${reasonOf(error)}`, ADVERTISED);
       const hint = connectionHint(error) ?? recentHint(this.#kafka);
       return wrong(
         `${address} cannot be reached: ${reasonOf(error)}`,
@@ -214,10 +220,7 @@ export class KafkaChecks implements AsyncDisposable {
     );
     const unreached = failures.flat();
     if (unreached.length === 0) return ok(`all ${brokers.length} answer at the addresses that they give`);
-    return wrong(
-      `${unreached.join(', ')} cannot be reached from here`,
-      'Set advertised.listeners of the brokers to addresses that the services can reach, and start brokers that are away.',
-    );
+    return wrong(`${unreached.join(', ')} cannot be reached from here`, ADVERTISED);
   }
 
   async #readTopics(): Promise<Finding> {
@@ -536,6 +539,12 @@ function typeOf(error: unknown): string {
   if (type !== undefined) return type;
   const inner = cause ?? errors[0];
   return inner === undefined ? reasonOf(error) : typeOf(inner);
+}
+
+/** Returns the broker that an error of kafkajs is about, also of one that it has wrapped. */
+function brokerOf(error: unknown): string | undefined {
+  const { broker, cause } = error as { broker?: string; cause?: unknown };
+  return broker ?? (cause === undefined ? undefined : brokerOf(cause));
 }
 
 function numberOf(settings: ReadonlyMap<string, string> | undefined, name: string): number | undefined {
