@@ -14,7 +14,7 @@ export function serviceChecks(config: DoctorConfig): readonly Check[] {
   const services = { 'ingest-api': ingest, 'query-api': query, writer };
   const ready = Object.entries(services).flatMap(([name, urls]): Check[] => {
     if (!urls) return [];
-    const why = `A ${name} that is not ready does not do its work, and says what it lacks.`;
+    const why = `${name} does no work while it is not ready, and says what it lacks.`;
     return [{ name: `${name}.ready`, why, run: (signal) => checkReady(urls, signal) }];
   });
   const [ingestUrl] = ingest ?? [];
