@@ -61,6 +61,7 @@ const CLI_ROOMS = {
   retention: ['command', 'servers'],
   'sql-account': ['command', 'servers'],
   writer: ['command', 'servers'],
+  doctor: ['command', 'servers'],
 };
 
 /**

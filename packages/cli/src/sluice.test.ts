@@ -118,6 +118,20 @@ test('wrong arguments are named before anything is connected to', async () => {
   for (const outcome of outcomes) expect(outcome).toMatchObject({ code: 2, stdout: '' });
 });
 
+test('doctor knows three services, and needs the addresses of their engines', async () => {
+  expect(await sluice(['doctor', 'kafka'])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('Unknown service "kafka"; use some of ingest-api, writer, query-api.'),
+  });
+  const { code, stdout, stderr } = await sluice(['doctor'], {
+    SERVICE: 'writer',
+    KAFKA_BROKERS: '',
+    CLICKHOUSE_URL: '',
+  });
+  expect([code, stdout]).toEqual([2, '']);
+  expect(stderr).toMatch(/KAFKA_BROKERS: is required\n.*CLICKHOUSE_URL: is required/);
+});
+
 test('an operator is told when the system cannot be reached', async () => {
   for (const args of [
     ['dead-letters', 'list'],

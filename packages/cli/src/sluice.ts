@@ -11,6 +11,7 @@ interface Entry {
 }
 
 type CommandName =
+  | 'doctor'
   | 'import'
   | 'export'
   | 'keys'
@@ -25,6 +26,10 @@ type CommandName =
 
 /** The commands of sluice, each of which is an npm script as well. */
 const COMMANDS: Readonly<Record<CommandName, Entry>> = {
+  doctor: {
+    summary: 'tries what Sluice relies on in Kafka, ClickHouse and the services',
+    load: async () => (await import('./doctor/doctor.ts')).doctorCommand,
+  },
   import: {
     summary: 'sends a file of submissions, or of calls that others have archived',
     load: async () => (await import('./import/import-command.ts')).importCommand,

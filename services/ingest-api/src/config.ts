@@ -1,5 +1,5 @@
 import { isIPv4, isIPv6 } from 'node:net';
-import { commaSeparated, integer, kafkaEnv, quarterOfHeap, serviceEnv } from '@sluice/shared/config';
+import { clockEnv, commaSeparated, integer, kafkaEnv, quarterOfHeap, serviceEnv } from '@sluice/shared/config';
 import { limitsEnv } from '@sluice/submissions/reading/submission-limits';
 import { z } from 'zod';
 
@@ -44,7 +44,7 @@ export const configSchema = z
     PRODUCE_LINGER_MS: integer(0, 1_000).default(0),
     PRODUCE_TIMEOUT_MS: integer(100).default(10_000),
     KAFKA_COMPRESSION: z.enum(['none', 'gzip', 'zstd']).default('none'),
-    CLOCK_SKEW_MS_MAX: integer(100).default(2_000),
+    ...clockEnv,
   })
   .superRefine(({ PENDING_BYTES_MAX, BODY_BYTES_MAX, INGEST_WORKERS }, context) => {
     const bytesMin = BODIES_IN_BUDGET_MIN * BODY_BYTES_MAX * INGEST_WORKERS;

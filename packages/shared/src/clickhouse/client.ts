@@ -1,4 +1,4 @@
-import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client';
+import { type ClickHouseClient, ClickHouseLogLevel, type ClickHouseSettings, createClient } from '@clickhouse/client';
 import type { Logger } from '../base/log.ts';
 import type { ClickHouseConfig } from '../config/config.ts';
 import { loginHeaders, tlsAgent } from './connection.ts';
@@ -15,6 +15,8 @@ export interface ClickHouseOptions {
   readonly connectionsMax: number;
   /** Is told of changed files of TLS. Default: nobody is. */
   readonly logger?: Logger;
+  /** Settings of each request. Default: those that decide what our statements mean. */
+  readonly settings?: ClickHouseSettings;
 }
 
 /**
@@ -35,7 +37,7 @@ export function createClickHouse(config: ClickHouseConfig, options: ClickHouseOp
     max_open_connections: options.connectionsMax,
     // Servers close an idle connection after 3 s (the older default of keep_alive_timeout): close it before they do.
     keep_alive: { enabled: true, idle_socket_ttl: 2_000 },
-    clickhouse_settings: pinnedSettings,
+    clickhouse_settings: options.settings ?? pinnedSettings,
     tracer: statementTracer,
     log: { level: ClickHouseLogLevel.OFF },
   });

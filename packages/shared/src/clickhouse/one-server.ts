@@ -17,9 +17,10 @@ const REPLICATED = ['Replicated', 'Shared'];
  * in sessions, statements are ended by their ids, and a deletion is read after it was written: all of that needs the server that it
  * began with.
  *
+ * @returns its name and port, as it says them
  * @throws {NotOneServer} when several servers answer, or the database is a replicated one
  */
-export async function requireOneServer(config: ClickHouseConfig): Promise<void> {
+export async function requireOneServer(config: ClickHouseConfig): Promise<string> {
   // The database may be there on one of several servers alone.
   const client = createClickHouse(
     { ...config, CLICKHOUSE_DATABASE: 'default' },
@@ -33,7 +34,7 @@ export async function requireOneServer(config: ClickHouseConfig): Promise<void> 
       const result = await client.query({ query, query_params, format: 'JSONEachRow' });
       return await result.json<ServerAnswer>();
     });
-    rejectOthers((await Promise.all(answers)).flat());
+    return onlyOneOf((await Promise.all(answers)).flat());
   } finally {
     await client.close();
   }
@@ -45,17 +46,18 @@ interface ServerAnswer {
   readonly engine: string | null;
 }
 
-function rejectOthers(found: readonly ServerAnswer[]): void {
+function onlyOneOf(found: readonly ServerAnswer[]): string {
   const servers = new Map(found.map(({ server, address }) => [`${server} ${address}`, address]));
   if (servers.size > 1) {
     throw new NotOneServer(
       `several servers answer at the address of ClickHouse (${[...servers.values()].sort().join(', ')}), such as behind a load balancer; give the address of one, or a file of servers`,
     );
   }
-  const engine = found[0]?.engine ?? '';
-  if (REPLICATED.includes(engine)) {
+  const { address = '', engine = '' } = found[0] ?? {};
+  if (REPLICATED.includes(engine ?? '')) {
     throw new NotOneServer(
       `the database has the engine ${engine}, whose servers copy it to one another; create it with ENGINE = Atomic, each server its own`,
     );
   }
+  return address;
 }

@@ -119,6 +119,9 @@ export const kafkaEnv = {
   AWS_REGION: z.string().optional(),
 };
 
+/** By how much the clock of a service may differ from Kafka's, in milliseconds. */
+export const clockEnv = { CLOCK_SKEW_MS_MAX: integer(100).default(2_000) };
+
 /** The consumer group of the writers. */
 export const groupEnv = { KAFKA_GROUP_ID: z.string().min(1).default('sluice-writer') };
 

@@ -86,7 +86,7 @@ export class TopicDurability implements Component {
 }
 
 /** @throws kafkajs's errors, and while a topic, or the leader of a partition, is missing */
-async function readReplicas(admin: Admin, topics: readonly string[]): Promise<KafkaReplicas> {
+export async function readReplicas(admin: Admin, topics: readonly string[]): Promise<KafkaReplicas> {
   const { brokers } = await admin.describeCluster();
   const metadata = await admin.fetchTopicMetadata({ topics: [...topics] });
   const found: TopicReplicas[] = [];

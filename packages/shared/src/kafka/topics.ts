@@ -26,6 +26,24 @@ const HOUR_MS = 3_600_000;
 export const REPLICAS_MIN = 3;
 export const IN_SYNC_MIN = 2;
 
+/** Returns the topics that Sluice creates, but for what {@link ensureTopics} adds by the defaults of the brokers. */
+export function wantedTopics(config: KafkaConfig): ITopicConfig[] {
+  const replication = config.KAFKA_REPLICATION_FACTOR && { replicationFactor: config.KAFKA_REPLICATION_FACTOR };
+  const ofRows = Object.values(topicNames(config)).map((topic) => ({
+    topic,
+    numPartitions: config.KAFKA_PARTITIONS,
+    configEntries: [STAMPED_BY_BROKER],
+    ...replication,
+  }));
+  const ofClock = {
+    topic: clockTopicName(config),
+    numPartitions: 1,
+    configEntries: [STAMPED_BY_BROKER, { name: 'retention.ms', value: String(HOUR_MS) }],
+    ...replication,
+  };
+  return [...ofRows, ofClock];
+}
+
 /**
  * Creates the topics that are missing. Those of rows that get three replicas or more acknowledge what two of them have. It leaves an existing topic as it is, and then needs no right to create topics.
  * Several services may call it at the same time.
@@ -34,22 +52,10 @@ export const IN_SYNC_MIN = 2;
  */
 export async function ensureTopics(kafka: Kafka, config: KafkaConfig): Promise<void> {
   const ofRows = Object.values(topicNames(config));
-  const wanted: ITopicConfig[] = [
-    ...ofRows.map((topic) => ({
-      topic,
-      numPartitions: config.KAFKA_PARTITIONS,
-      configEntries: [STAMPED_BY_BROKER],
-    })),
-    {
-      topic: clockTopicName(config),
-      numPartitions: 1,
-      configEntries: [STAMPED_BY_BROKER, { name: 'retention.ms', value: String(HOUR_MS) }],
-    },
-  ];
-  const replication = config.KAFKA_REPLICATION_FACTOR && { replicationFactor: config.KAFKA_REPLICATION_FACTOR };
+  const wanted = wantedTopics(config);
   await withAdmin(kafka, async (admin) => {
     const missing: ITopicConfig[] = [];
-    for (const topic of wanted) if (!(await exists(admin, topic.topic))) missing.push({ ...topic, ...replication });
+    for (const topic of wanted) if (!(await exists(admin, topic.topic))) missing.push(topic);
     if (missing.length === 0) return;
     const inSync = await inSyncEntries(admin, config);
     for (const topic of missing) {

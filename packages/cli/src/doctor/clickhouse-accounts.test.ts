@@ -1,0 +1,34 @@
+import { type Account, readAccounts } from '@sluice/local-stack/clickhouse-accounts';
+import { expect, test } from 'vitest';
+import { RIGHTS, type Role, rightsOf } from './clickhouse-accounts.ts';
+
+/** What only commands need that not everybody runs. */
+const OF_COMMANDS = ['BACKUP ON sluice.*', 'SELECT ON system.backups', 'READ ON REMOTE'];
+
+const ROLES: readonly [Role, Account, tables: readonly string[]][] = [
+  ['migrate', 'sluice_migrate', ['*']],
+  ['writer', 'sluice_writer', ['*']],
+  ['query', 'sluice_query', ['*']],
+  ['webhooks', 'sluice_webhooks', ['webhook*', 'console*']],
+];
+
+test.each(ROLES)('doctor looks for the rights that accounts.sql gives: %s', async (role, account, tables) => {
+  const { accounts } = await readAccounts('sluice');
+  const given = (accounts.get(account)?.grants ?? [])
+    .filter((grant) => grant.startsWith('GRANT '))
+    .flatMap((grant) => {
+      const [, rights = '', on = ''] = /^GRANT (.+) ON (\S+)$/.exec(grant) ?? [];
+      return rights.split(', ').map((right) => `${right} ON ${on}`);
+    });
+  const { database, server } = RIGHTS[role];
+  const wanted = [...database.flatMap((right) => tables.map((table) => `${right} ON sluice.${table}`)), ...server];
+  expect(given.filter((right) => !OF_COMMANDS.includes(right)).toSorted()).toEqual(wanted.toSorted());
+});
+
+test('no account is asked for the secrets of webhooks but the two that have them', async () => {
+  for (const role of ['writer', 'query'] as const) {
+    expect(await rightsOf(role, 'sluice')).not.toContain('SELECT ON sluice.webhooks');
+    expect(await rightsOf(role, 'sluice')).toContain('SELECT ON sluice.events');
+  }
+  expect(await rightsOf('webhooks', 'sluice')).toContain('INSERT ON sluice.webhooks');
+});

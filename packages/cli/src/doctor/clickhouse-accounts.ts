@@ -1,0 +1,100 @@
+import { migrateAccount, readMigrations } from '@sluice/shared/clickhouse/migrate';
+import { createdTable } from '@sluice/shared/clickhouse/migration-waves';
+import type { ClickHouseConfig } from '@sluice/shared/config';
+import type { DoctorConfig, ServiceName } from './config.ts';
+
+/** What an account is used for. */
+export type Role = 'writer' | 'migrate' | 'query' | 'webhooks';
+
+/** An account that a service logs in with. */
+export interface Account {
+  /** The variable that names it. */
+  readonly variable: string;
+  readonly roles: readonly Role[];
+  readonly config: ClickHouseConfig;
+}
+
+/**
+ * What each account needs, as `deploy/clickhouse/accounts.sql` gives it: on the database, on other things of the server. What
+ * backups and copies of a server need besides is not among them.
+ */
+export const RIGHTS: Readonly<
+  Record<Role, { readonly database: readonly string[]; readonly server: readonly string[] }>
+> = {
+  migrate: {
+    database: [
+      ...['CREATE DATABASE', 'CREATE TABLE', 'SHOW TABLES', 'SELECT', 'INSERT'],
+      ...['ALTER COLUMN', 'ALTER INDEX', 'ALTER STATISTICS', 'ALTER PROJECTION', 'ALTER CONSTRAINT'],
+      ...['ALTER TTL', 'ALTER MATERIALIZE TTL', 'ALTER SETTINGS', 'ALTER MODIFY COMMENT'],
+    ],
+    server: [
+      ...['MergeTree', 'ReplacingMergeTree', 'AggregatingMergeTree'].map((engine) => `TABLE ENGINE ON ${engine}`),
+      ...['mutations', 'merges', 'parts', 'processes'].map((table) => `SELECT ON system.${table}`),
+    ],
+  },
+  writer: {
+    database: ['SHOW TABLES', 'SELECT', 'INSERT', 'ALTER DELETE'],
+    server: [
+      'CREATE TEMPORARY TABLE ON *.*',
+      'TABLE ENGINE ON Memory',
+      ...['processes', 'mutations', 'parts', 'disks', 'merge_tree_settings'].map(
+        (table) => `SELECT ON system.${table}`,
+      ),
+    ],
+  },
+  query: { database: ['SELECT'], server: [] },
+  webhooks: { database: ['SELECT', 'INSERT', 'ALTER DELETE'], server: [] },
+};
+
+/** The table with the secrets of webhooks, which two accounts may not read. */
+const SECRETS_TABLE = 'webhooks';
+
+/** Returns what an account needs, each as a GRANT says it. */
+export async function rightsOf(role: Role, database: string): Promise<readonly string[]> {
+  const { database: ofDatabase, server } = RIGHTS[role];
+  const tables = (await readMigrations()).map(createdTable).filter((table) => table !== undefined);
+  const isOf: Readonly<Record<Role, (table: string) => boolean>> = {
+    migrate: () => true,
+    writer: (table) => table !== SECRETS_TABLE,
+    query: (table) => table !== SECRETS_TABLE,
+    webhooks: (table) => /^(webhook|console)/.test(table),
+  };
+  const own = [...new Set(tables)].filter(isOf[role]);
+  const onDatabase = (right: string) =>
+    role === 'migrate' ? [`${right} ON ${database}.*`] : own.map((table) => `${right} ON ${database}.${table}`);
+  return [...ofDatabase.flatMap(onDatabase), ...server];
+}
+
+/** Returns the accounts with which services log in to a server. */
+export function accountsOf(
+  config: DoctorConfig & ClickHouseConfig,
+  services: readonly ServiceName[],
+): readonly Account[] {
+  const [stores, reads] = [services.includes('writer'), services.includes('query-api')];
+  const migrate = migrateAccount(config);
+  const ofMain: Role[] = [
+    ...(stores ? (['writer'] as const) : []),
+    ...(stores && migrate === config ? (['migrate'] as const) : []),
+    ...(reads ? (['query'] as const) : []),
+  ];
+  const accounts: Account[] = [{ variable: 'CLICKHOUSE_USER', roles: ofMain, config }];
+  if (stores && migrate !== config)
+    accounts.push({ variable: 'CLICKHOUSE_MIGRATE_USER', roles: ['migrate'], config: migrate });
+  if (!reads) return accounts;
+  const { CLICKHOUSE_WEBHOOKS_USER: webhooks, CLICKHOUSE_SQL_USER: sql } = config;
+  const as = (user: string, password: string | undefined): ClickHouseConfig =>
+    migrateAccount({ ...config, CLICKHOUSE_MIGRATE_USER: user, CLICKHOUSE_MIGRATE_PASSWORD: password });
+  // A server of its own for webhooks is not that of events.
+  if (webhooks !== undefined && config.CLICKHOUSE_WEBHOOKS_URL === undefined) {
+    const ofWebhooks = as(webhooks, config.CLICKHOUSE_WEBHOOKS_PASSWORD);
+    const database = config.CLICKHOUSE_WEBHOOKS_DATABASE ?? config.CLICKHOUSE_DATABASE;
+    accounts.push({
+      ...{ variable: 'CLICKHOUSE_WEBHOOKS_USER', roles: ['webhooks'] },
+      config: { ...ofWebhooks, CLICKHOUSE_DATABASE: database },
+    });
+  }
+  // It may change no settings, and reads nothing without the headers of query-api.
+  if (sql !== undefined)
+    accounts.push({ variable: 'CLICKHOUSE_SQL_USER', roles: [], config: as(sql, config.CLICKHOUSE_SQL_PASSWORD) });
+  return accounts;
+}

@@ -1,0 +1,425 @@
+import { randomUUID } from 'node:crypto';
+import { text } from 'node:stream/consumers';
+import { readDatabaseState } from '@sluice/servers/state/database-state';
+import { connectionHint } from '@sluice/shared/base/connection-hints';
+import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
+import { migrateAccount } from '@sluice/shared/clickhouse/migrate';
+import { NotOneServer, requireOneServer } from '@sluice/shared/clickhouse/one-server';
+import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
+import type { ClickHouseConfig } from '@sluice/shared/config';
+import { type Check, type Finding, note, ok, reasonOf, wrong } from './check.ts';
+import { type Account, accountsOf, rightsOf } from './clickhouse-accounts.ts';
+import type { Clocks } from './clocks.ts';
+import type { DoctorConfig, ServiceName } from './config.ts';
+
+/** The oldest version that the migrations run on, and the one that the tests use. */
+const VERSION_MIN = [25, 4] as const;
+const VERSION_TESTED = [26, 7] as const;
+
+/** How long a statement may take, in milliseconds. A check ends it before. */
+const REQUEST_MS_MAX = 30_000;
+
+/** Below these parts of the whole an alert would fire. */
+const FREE_PART_MIN = 0.1;
+const PARTS_PART_MAX = 0.5;
+
+const ACCOUNTS = 'docs/operate/secure.md#accounts';
+
+type Settings = Readonly<Record<string, string>>;
+
+interface Question {
+  readonly params?: Readonly<Record<string, unknown>>;
+  readonly settings?: Settings;
+  readonly queryId?: string;
+  readonly sessionId?: string;
+  readonly signal?: AbortSignal;
+}
+
+export interface CheckedServer {
+  /** Undefined where there is one. */
+  readonly name: string | undefined;
+  readonly config: DoctorConfig & ClickHouseConfig;
+}
+
+/** What Sluice relies on in a ClickHouse server. */
+export class ClickHouseChecks {
+  readonly #server: CheckedServer;
+  readonly #accounts: readonly Account[];
+  readonly #services: readonly ServiceName[];
+  readonly #clocks: Clocks;
+
+  constructor(server: CheckedServer, services: readonly ServiceName[], clocks: Clocks) {
+    this.#server = server;
+    this.#services = services;
+    this.#clocks = clocks;
+    this.#accounts = accountsOf(server.config, services);
+  }
+
+  get checks(): readonly Check[] {
+    const suffix = this.#server.name === undefined ? '' : `[${this.#server.name}]`;
+    const named = (name: string) => `clickhouse.${name}${suffix}`;
+    const check = (name: string, why: string, needs: readonly string[], run: Check['run']): Check => ({
+      ...{ name: named(name), why, needs: needs.map(named), run },
+    });
+    const stores = this.#services.includes('writer');
+    return [
+      check('reached', 'Each service logs in to ClickHouse with an account of its own.', [], () => this.#reach()),
+      check('version', 'Tables and statements need functions of newer versions.', ['reached'], () =>
+        this.#checkVersion(),
+      ),
+      check(
+        'settings',
+        'Each request sends the settings that decide what its statement means; an account that may not is refused.',
+        ['reached'],
+        () => this.#checkSettings(),
+      ),
+      check(
+        'server',
+        'A statement is ended, and a temporary table is read, where it was begun: a balancer in front leads elsewhere.',
+        ['settings'],
+        () => this.#checkOneServer(),
+      ),
+      check('rights', 'A right that is missing shows only when it is needed.', ['settings'], () => this.#checkRights()),
+      ...(stores
+        ? [
+            check(
+              'sessions',
+              'The writers stage each batch in temporary tables, which live in a session of several requests.',
+              ['server', 'rights'],
+              () => this.#checkSessions(),
+            ),
+            check(
+              'kill',
+              'A writer ends the statements of its predecessor, or both would store the same rows.',
+              ['server', 'rights'],
+              (signal) => this.#checkKill(signal),
+            ),
+            check('disk', 'Without free space ClickHouse refuses inserts and merges.', ['rights'], () =>
+              this.#checkDisks(),
+            ),
+            check('parts', 'With too many parts ClickHouse refuses inserts.', ['rights'], () => this.#checkParts()),
+            check(
+              'scratch',
+              'Rows have to be stored as the tables say it: synced to disk, with text indexes and projections.',
+              ['server', 'rights'],
+              (signal) => this.#checkScratch(signal),
+            ),
+          ]
+        : []),
+      check(
+        'tables',
+        'Services use the tables of their version, and their settings keep what was stored.',
+        ['rights'],
+        () => this.#checkTables(),
+      ),
+    ];
+  }
+
+  get #main(): ClickHouseConfig {
+    return this.#server.config;
+  }
+
+  get #database(): string {
+    return this.#main.CLICKHOUSE_DATABASE;
+  }
+
+  async #reach(): Promise<Finding> {
+    const host = new URL(this.#main.CLICKHOUSE_URL).host;
+    const failures: string[] = [];
+    let hint: string | undefined;
+    for (const { variable, config } of this.#accounts) {
+      try {
+        await send(config, 'SELECT 1');
+      } catch (error) {
+        failures.push(`${variable} (${config.CLICKHOUSE_USER}): ${reasonOf(error)}`);
+        hint ??= connectionHint(error);
+      }
+    }
+    const names = this.#accounts.map(({ config }) => config.CLICKHOUSE_USER).join(', ');
+    if (failures.length === 0) return ok(`${host}, as ${names}`);
+    return wrong(
+      `${host} does not let in ${failures.join('; ')}`,
+      hint ?? 'See whether ClickHouse runs, and check CLICKHOUSE_URL and the accounts.',
+    );
+  }
+
+  async #checkVersion(): Promise<Finding> {
+    return versionFinding((await send(this.#main, 'SELECT version()')).trim());
+  }
+
+  async #checkOneServer(): Promise<Finding> {
+    await this.#readClock();
+    try {
+      return ok(`several connections led to ${await requireOneServer(this.#main)}`);
+    } catch (error) {
+      if (!(error instanceof NotOneServer)) throw error;
+      return wrong(
+        error.message,
+        'Give the services the address of one server; several are named by CLICKHOUSE_SERVERS_FILE (docs/operate/servers.md).',
+      );
+    }
+  }
+
+  async #readClock(): Promise<void> {
+    const startedAt = performance.now();
+    const beforeMs = Date.now();
+    const [row] = await ask<{ ms: number }>(this.#main, 'SELECT toUnixTimestamp64Milli(now64(3)) AS ms');
+    const name = this.#server.name === undefined ? 'ClickHouse' : `ClickHouse ${this.#server.name}`;
+    this.#clocks.add({ of: name, beforeMs, tookMs: performance.now() - startedAt, theirMs: Number(row?.ms) });
+  }
+
+  async #checkSettings(): Promise<Finding> {
+    const problems: string[] = [];
+    for (const { variable, roles, config } of this.#accounts) {
+      if (roles.length === 0) continue;
+      const memory = this.#server.config.QUERY_MEMORY_BYTES_MAX;
+      const settings = {
+        max_execution_time: '10',
+        ...(roles.includes('query') && memory !== undefined && { max_memory_usage: String(memory) }),
+      };
+      await ask(config, 'SELECT 1', { settings }).catch((error) => {
+        problems.push(`${variable} (${config.CLICKHOUSE_USER}): ${reasonOf(error)}`);
+      });
+    }
+    if (problems.length === 0) return ok(`${Object.keys(PINNED_SETTINGS).length} settings may be sent`);
+    return wrong(
+      problems.join('; '),
+      `Use a profile without readonly, and without constraints on these settings: ${ACCOUNTS} has one that works.`,
+    );
+  }
+
+  async #checkRights(): Promise<Finding> {
+    const problems: string[] = [];
+    for (const { roles, config } of this.#accounts) {
+      const rights = await Promise.all(roles.map((role) => rightsOf(role, config.CLICKHOUSE_DATABASE)));
+      const missing = await missingOf(config, rights.flat());
+      if (missing.length > 0) problems.push(`${config.CLICKHOUSE_USER} lacks ${listed(missing)}`);
+    }
+    if (problems.length === 0) return ok('each account has the rights that it needs');
+    return wrong(problems.join('; '), `Run deploy/clickhouse/accounts.sql again, or grant them: ${ACCOUNTS}.`);
+  }
+
+  async #checkSessions(): Promise<Finding> {
+    const sessionId = `sluice-doctor-${randomUUID()}`;
+    const ofSession = { sessionId, settings: { session_timeout: '10' } };
+    await ask(this.#main, 'CREATE TEMPORARY TABLE doctor ENGINE = Memory AS SELECT 7 AS number', ofSession);
+    try {
+      const [row] = await ask<{ number: number }>(this.#main, 'SELECT number FROM doctor', ofSession);
+      if (row?.number === 7) return ok('a temporary table is there in the next request');
+      return wrong('a temporary table is empty in the next request', 'Give the services the address of one server.');
+    } catch (error) {
+      return wrong(
+        `a temporary table is gone in the next request: ${reasonOf(error)}`,
+        'Give the services the address of one server, without a proxy that changes the user or drops sessions.',
+      );
+    } finally {
+      // ClickHouse also forgets it by itself, after the timeout.
+      await ask(this.#main, 'SELECT 1', { sessionId, settings: { close_session: '1' } }).catch(() => undefined);
+    }
+  }
+
+  async #checkKill(signal: AbortSignal): Promise<Finding> {
+    const queryId = `sluice-doctor-${randomUUID()}`;
+    // It ends by itself, also when nobody ends it.
+    const settings = { max_block_size: '1', max_execution_time: '10' };
+    const slow = 'SELECT sum(sleepEachRow(0.5)) FROM numbers(16)';
+    const ended = ask(this.#main, slow, { queryId, settings, signal }).then(
+      () => 'by itself',
+      (error) => reasonOf(error),
+    );
+    let isFound = false;
+    while (!isFound && !signal.aborted) {
+      const kill = 'KILL QUERY WHERE query_id = {queryId:String} SYNC';
+      isFound = (await ask(this.#main, kill, { params: { queryId } })).length > 0;
+      if (!isFound && (await Promise.race([ended, Promise.resolve(undefined)])) !== undefined) break;
+    }
+    if (isFound) {
+      await ended;
+      return ok('a statement was ended from another connection');
+    }
+    return wrong(
+      `KILL QUERY did not find a statement that ran (it ended: ${await ended})`,
+      'Give the services the address of one server: a proxy in front leads KILL QUERY elsewhere, or changes the user.',
+    );
+  }
+
+  async #checkDisks(): Promise<Finding> {
+    const query = 'SELECT name, toFloat64(free_space) AS free, toFloat64(total_space) AS total FROM system.disks';
+    const disks = await ask<{ name: string; free: number; total: number }>(this.#main, query);
+    const shown = (some: typeof disks) =>
+      some.map(({ name, free, total }) => `${name} has ${gigabytes(free)} of ${gigabytes(total)} free`).join(', ');
+    const full = disks.filter(({ free, total }) => total > 0 && free / total < FREE_PART_MIN);
+    if (full.length === 0) return ok(shown(disks));
+    return wrong(
+      shown(full),
+      'Give the disk more room, or keep events for a shorter time (docs/operate/retention.md).',
+    );
+  }
+
+  async #checkParts(): Promise<Finding> {
+    const query = `
+      SELECT table, max(active_parts) AS parts, (
+        SELECT toUInt64(value) FROM system.merge_tree_settings WHERE name = 'parts_to_throw_insert'
+      ) AS limit
+      FROM (
+        SELECT table, partition_id, toUInt32(count()) AS active_parts FROM system.parts
+        WHERE database = {database:String} AND active GROUP BY table, partition_id
+      )
+      GROUP BY table ORDER BY parts DESC LIMIT 1`;
+    const params = { database: this.#database };
+    const [fullest] = await ask<{ table: string; parts: number; limit: string }>(this.#main, query, { params });
+    if (!fullest) return ok('no table has parts yet');
+    const found = `${fullest.table} has ${fullest.parts} parts in a partition, of ${fullest.limit}`;
+    if (fullest.parts <= PARTS_PART_MAX * Number(fullest.limit)) return ok(found);
+    return wrong(found, 'See docs/operate/alerts.md#sluicepartsnearlimit.');
+  }
+
+  /** Stores a batch in a database of its own, and removes both, where the account that changes tables may do that anywhere. */
+  async #checkScratch(signal: AbortSignal): Promise<Finding> {
+    const account = migrateAccount(this.#main);
+    const database = `${this.#database}_doctor_${randomUUID().replaceAll('-', '')}`;
+    const rights = ['CREATE DATABASE', 'CREATE TABLE', 'INSERT', 'SELECT', 'DROP DATABASE', 'DROP TABLE'];
+    const missing = await missingOf(
+      account,
+      rights.map((right) => `${right} ON ${database}.*`),
+    );
+    if (missing.length > 0)
+      return ok(`not tried: ${account.CLICKHOUSE_USER} may not create another database, and need not`);
+    const table = `${database}.events`;
+    try {
+      await ask(account, `CREATE DATABASE ${database}`, { signal });
+      await ask(account, SCRATCH_TABLE.replace('events', table), { signal });
+      await ask(account, `INSERT INTO ${table} SELECT toString(number), number % 3 FROM numbers(1000)`, { signal });
+      const plan = await ask<{ explain: string }>(
+        account,
+        `EXPLAIN indexes = 1 SELECT count() FROM ${table} WHERE has([name], '7')`,
+        { signal },
+      );
+      const [counts] = await ask<{ rows: string; sums: string }>(
+        account,
+        `SELECT sum(rows) AS rows, (SELECT sum(rows) FROM system.projection_parts WHERE database = {database:String}) AS sums
+          FROM system.parts WHERE database = {database:String}`,
+        { params: { database }, signal },
+      );
+      const problems = [
+        ...(Number(counts?.rows) === 1_000 ? [] : ['a batch of 1000 rows was not stored as one']),
+        ...(Number(counts?.sums) > 0 ? [] : ['projections are not stored']),
+        ...(plan.some(({ explain }) => explain.includes('name_text')) ? [] : ['text indexes are not used']),
+      ];
+      if (problems.length === 0) return ok('a batch was stored, with a text index and a projection, and removed');
+      return wrong(problems.join('; '), 'Use a version that the tests use, without settings that turn these off.');
+    } finally {
+      await ask(account, `DROP DATABASE IF EXISTS ${database} SYNC`);
+    }
+  }
+
+  async #checkTables(): Promise<Finding> {
+    await using client = clientOf(this.#main, this.#database, PINNED_SETTINGS);
+    const { version, missing, unknown, isTooNew } = await readDatabaseState(client);
+    if (isTooNew)
+      return wrong(
+        'a newer version has changed the tables so that this one cannot use them',
+        'Run the newer version: docs/operate/upgrade.md.',
+      );
+    if (version === undefined || missing > 0)
+      return note(
+        `${missing} migrations are missing`,
+        'The writers apply them when they start, or npm run migrations -- apply.',
+      );
+    const unsynced = await ask<{ name: string }>(
+      this.#main,
+      `SELECT name FROM system.tables WHERE database = {database:String} AND name IN ('events', 'entities')
+        AND engine_full NOT LIKE '%fsync_after_insert = 1%' ORDER BY name`,
+      { params: { database: this.#database } },
+    );
+    if (unsynced.length > 0)
+      return note(
+        `inserts into ${unsynced.map(({ name }) => name).join(' and ')} are not synced to disk`,
+        'If that is not meant, set fsync_after_insert = 1: docs/operate/durability.md#clickhouse.',
+      );
+    if (unknown.length > 0)
+      return note(`${unknown.length} migrations are of a newer version`, 'Upgrade the others too.');
+    return ok('all migrations are applied, and inserts are synced');
+  }
+}
+
+/** A small table of what the tables of Sluice are made of. */
+const SCRATCH_TABLE = `CREATE TABLE events (
+  name String, kind UInt8,
+  INDEX name_text [name] TYPE text(tokenizer = 'array') GRANULARITY 100000000,
+  PROJECTION by_kind (SELECT kind, count() GROUP BY kind)
+) ENGINE = MergeTree ORDER BY kind SETTINGS
+  fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1,
+  min_free_disk_bytes_to_perform_insert = 67108864`;
+
+/** Returns what a version means for Sluice. */
+export function versionFinding(version: string): Finding {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  const compare = ([otherMajor, otherMinor]: readonly [number, number]) => major - otherMajor || minor - otherMinor;
+  const tested = VERSION_TESTED.join('.');
+  if (compare(VERSION_MIN) < 0)
+    return wrong(
+      `${version}, and ${VERSION_MIN.join('.')} or newer is needed`,
+      `Upgrade ClickHouse; tests use ${tested}.`,
+    );
+  if (compare(VERSION_TESTED) === 0) return ok(version);
+  return note(`${version}; tests use ${tested}`, `It is expected to work. Prefer ${tested} where you can choose.`);
+}
+
+/** Returns which of these rights an account lacks: none in one question, which is what there mostly is. */
+async function missingOf(config: ClickHouseConfig, rights: readonly string[]): Promise<readonly string[]> {
+  const has = async (some: readonly string[]) =>
+    (await ask<{ result: number }>(config, `CHECK GRANT ${some.join(', ')}`))[0]?.result === 1;
+  if (rights.length === 0 || (await has(rights))) return [];
+  const missing: string[] = [];
+  for (const right of rights) if (!(await has([right]))) missing.push(right);
+  return missing;
+}
+
+/** Asks on a connection of its own: a balancer may lead each to another server. @throws ClickHouse's errors */
+async function ask<Row>(
+  config: ClickHouseConfig,
+  query: string,
+  { settings, ...question }: Question = {},
+): Promise<Row[]> {
+  // CHECK GRANT takes no FORMAT.
+  const all = { ...PINNED_SETTINGS, ...settings, default_format: 'JSONEachRow' };
+  const lines = (await send(config, query, { ...question, settings: all })).split('\n');
+  return lines.filter((line) => line !== '').map((line): Row => JSON.parse(line));
+}
+
+/** Sends a statement with these settings alone, and returns what ClickHouse responds. @throws ClickHouse's errors */
+async function send(
+  config: ClickHouseConfig,
+  query: string,
+  { params = {}, settings = {}, queryId, sessionId, signal }: Question = {},
+): Promise<string> {
+  await using client = clientOf(config, 'default', settings);
+  const { stream } = await client.exec({
+    ...{ query, query_params: { ...params } },
+    ...(queryId !== undefined && { query_id: queryId }),
+    ...(sessionId !== undefined && { session_id: sessionId }),
+    ...(signal && { abort_signal: signal }),
+  });
+  return await text(stream);
+}
+
+function clientOf(config: ClickHouseConfig, database: string, settings: Settings): ClickHouseClient {
+  return createClickHouse(
+    { ...config, CLICKHOUSE_DATABASE: database },
+    {
+      ...{ application: 'sluice-doctor', requestTimeoutMs: REQUEST_MS_MAX, connectionsMax: 1 },
+      settings: settings as NonNullable<Parameters<typeof createClickHouse>[1]['settings']>,
+    },
+  );
+}
+
+/** Returns the first of many names, and how many more there are. */
+function listed(names: readonly string[]): string {
+  const shown = names.slice(0, 5).join(', ');
+  return names.length > 5 ? `${shown} and ${names.length - 5} more` : shown;
+}
+
+function gigabytes(bytes: number): string {
+  return `${(bytes / 1e9).toFixed(1)} GB`;
+}
