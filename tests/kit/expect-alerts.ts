@@ -2,7 +2,10 @@ import { TooLate } from '@sluice/shared/testing/until';
 import { expect } from 'vitest';
 
 /** What a busy machine causes for a moment, without a fault. */
-const OF_A_BUSY_MACHINE: readonly string[] = ['SluiceServiceDown', 'SluiceLagging', 'SluiceBatchesFailing'];
+const OF_A_BUSY_MACHINE: readonly string[] = [
+  ...['SluiceServiceDown', 'SluiceLagging', 'SluiceBatchesFailing'],
+  'SluiceObjectiveAtRisk',
+];
 
 /** Whether a busy machine may cause this alert for a moment, without a fault. */
 export function isOfABusyMachine(alert: string): boolean {
