@@ -1,6 +1,7 @@
 import { type KubernetesObject, objectsOf, podsOf, titleOf, type View } from './kubernetes-object.ts';
 import { networkErrors } from './network-checks.ts';
 import { podErrors } from './pod-checks.ts';
+import { stoppedErrors } from './stopped-checks.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -17,6 +18,7 @@ export function relationErrors(objects: readonly KubernetesObject[]): readonly s
     ...scalingErrors(objects),
     ...routeErrors(objects),
     ...networkErrors(objects),
+    ...stoppedErrors(objects),
   ];
 }
 

@@ -305,6 +305,26 @@ export const PLANTED_OBJECT_FAULTS: readonly PlantedObjectFault[] = [
       'does not know the variable CLICKHOUSE',
     ),
   ].map((planted) => ({ ...planted, file: 'mirrors.yaml' })),
+  {
+    ...fault(
+      'an autoscaler that keeps its minimum of writers',
+      'ScaledObject check-sluice-writer-a1',
+      ['metadata', 'annotations'],
+      undefined,
+      'check-sluice-writer-a1 may run meanwhile',
+    ),
+    file: 'restore.yaml',
+  },
+  {
+    ...fault(
+      'ingest-api beside more partitions',
+      'Deployment check-sluice-ingest-api',
+      ['spec', 'replicas'],
+      2,
+      'check-sluice-ingest-api may run meanwhile',
+    ),
+    file: 'grow-partitions.yaml',
+  },
 ];
 
 /** Faults in what containers get of the values; `file` is the name of a set of them. */
