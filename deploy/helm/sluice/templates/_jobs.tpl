@@ -5,7 +5,14 @@ The pod of a Job, which runs a command of "sluice" as a writer would. Takes (dic
 {{- $writer := dict "root" .root "service" "writer" "job" .service -}}
 {{- $files := (include "sluice.files" $writer | fromJson).files -}}
 metadata:
-  labels: {{- include "sluice.selectorLabels" . | nindent 4 }}
+  labels:
+    {{- include "sluice.selectorLabels" . | nindent 4 }}
+    {{- with .root.Values.jobs.podLabels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- with .root.Values.jobs.podAnnotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+  {{- end }}
 spec:
   restartPolicy: Never
   serviceAccountName: {{ include "sluice.fullname" .root }}
@@ -15,6 +22,20 @@ spec:
   imagePullSecrets: {{- toYaml . | nindent 4 }}
   {{- end }}
   securityContext: {{- include "sluice.podSecurityContext" .root | nindent 4 }}
+  {{- with .root.Values.writer }}
+  {{- with .priorityClassName }}
+  priorityClassName: {{ . }}
+  {{- end }}
+  {{- with .nodeSelector }}
+  nodeSelector: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .tolerations }}
+  tolerations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .affinity }}
+  affinity: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- end }}
   containers:
     - name: {{ .service }}
       image: {{ include "sluice.image" $writer }}
