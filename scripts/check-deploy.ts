@@ -6,6 +6,7 @@ import { parseArguments, runCommand } from '@sluice/shared/config/command-line';
 import { Helm, HelmError } from './deploy/helm.ts';
 import { relationErrors } from './deploy/object-relations.ts';
 import { ObjectSchemas, type ObjectSet } from './deploy/object-schemas.ts';
+import { passedRuleErrors } from './deploy/passed-rules.ts';
 import { type EnvVariables, passedErrors, passedValues } from './deploy/passed-values.ts';
 import { PLANTED_OBJECT_FAULTS, PLANTED_PASSED_FAULTS } from './deploy/planted-faults.ts';
 import { PLANTED_VALUE_FAULTS } from './deploy/planted-value-faults.ts';
@@ -113,15 +114,17 @@ async function checkPassedValues(helm: Helm): Promise<{ wrongSets: number; misse
     queryApi: variablesOf('queryApi'),
     trenchApi: variablesOf('trenchApi'),
   };
+  const rules = await readFile(join(root, 'deploy', 'prometheus', 'sluice.rules.yml'), 'utf8');
   let wrongSets = 0;
   let missedFaults = 0;
   for (const { name, values, passed } of passedValues(variables)) {
     const file = join(folder, `${name}.yaml`);
     await writeFile(file, JSON.stringify(values));
     const objects = await helm.render(chart, ['--values', file]);
-    if (printSet({ name: `values of ${name}`, objects }, passedErrors(objects, passed))) wrongSets += 1;
+    const errorsOf = (given: typeof objects) => [...passedErrors(given, passed), ...passedRuleErrors(given, rules)];
+    if (printSet({ name: `values of ${name}`, objects }, errorsOf(objects))) wrongSets += 1;
     for (const fault of PLANTED_PASSED_FAULTS.filter((planted) => planted.file === name)) {
-      if (printFault(fault, passedErrors(fault.plant(objects), passed))) missedFaults += 1;
+      if (printFault(fault, errorsOf(fault.plant(objects)))) missedFaults += 1;
     }
   }
   return { wrongSets, missedFaults };

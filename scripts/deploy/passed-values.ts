@@ -1,4 +1,5 @@
 import { type KubernetesObject, type PodSpec, podsOf } from './kubernetes-object.ts';
+import { PASSED_RULES } from './passed-rules.ts';
 
 /** What a container gets: its variables, and of those that name a file the secret or ConfigMap with the key. */
 type Passed = Readonly<Record<string, string>>;
@@ -117,6 +118,7 @@ function partsOf(variables: EnvVariables) {
     kafka: KAFKA,
     ...{ ingestApi: ingest.values, writer: writer.values, queryApi: query.values },
     trenchApi: { enabled: true, ...trench.values },
+    metrics: { prometheusRule: PASSED_RULES },
   };
   return {
     values,

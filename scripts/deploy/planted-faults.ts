@@ -357,6 +357,13 @@ export const PLANTED_PASSED_FAULTS: readonly PlantedObjectFault[] = [
     'writer',
     'API_KEYS_FILE is writer/keys-key',
   ),
+  fault(
+    'an alert with another address of its runbook',
+    'PrometheusRule passed',
+    ['spec', 'groups', '0', 'rules', '20', 'annotations', 'runbook_url'],
+    'docs/operate/alerts.md',
+    'PrometheusRule: it has {"alert"',
+  ),
 ].map((planted) => ({ ...planted, file: 'passwords and tracing' }));
 
 /**
