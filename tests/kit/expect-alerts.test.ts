@@ -19,6 +19,12 @@ test('exactly what is expected passes, in any order and however often', () => {
   expect(errorOf(['SluiceStuck', 'SluiceLagging', 'SluiceStuck'], ['SluiceLagging', 'SluiceStuck'])).toBeUndefined();
 });
 
+test('a symptom beside the alert of its fault passes, and alone is late', () => {
+  expect(errorOf(['SluiceStuck', 'SluiceObjectiveAtRisk'], ['SluiceStuck'])).toBeUndefined();
+  expect(errorOf(['SluiceObjectiveAtRisk'], [])).toBeInstanceOf(TooLate);
+  expect(errorOf(['SluiceStuck'], ['SluiceStuck', 'SluiceObjectiveAtRisk'])).toBeInstanceOf(Error);
+});
+
 test('what only a busy machine causes, and is too many, is late and no fault', () => {
   expect(errorOf(['SluiceLagging'], [])).toBeInstanceOf(TooLate);
   expect(errorOf(['SluiceServiceDown', 'SluiceBatchesFailing', 'SluiceStuck'], ['SluiceStuck'])).toBeInstanceOf(
