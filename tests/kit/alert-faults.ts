@@ -193,6 +193,8 @@ export class AlertFaults implements AsyncDisposable {
       alerts: ['SluiceAlertsFailing'],
       what: 'the view of an alert is deleted',
       cause: async () => {
+        // While a receiver fails, the alert is not judged.
+        this.#receiver.behaviour = (_, response) => response.writeHead(204).end();
         const view = { name: 'Count', report: 'series', parameters: { interval: 'none' } };
         const id = await this.#create('/views', view);
         const alert = { name: 'Alert', view: id, window: '1h', condition: { is: 'absent' }, url: this.#receiver.url };
