@@ -6,16 +6,19 @@ import { parseArguments, runCommand } from '@sluice/shared/config/command-line';
 import { Helm, HelmError } from './deploy/helm.ts';
 import { relationErrors } from './deploy/object-relations.ts';
 import { ObjectSchemas, type ObjectSet } from './deploy/object-schemas.ts';
+import { passedRuleErrors } from './deploy/passed-rules.ts';
 import { type EnvVariables, passedErrors, passedValues } from './deploy/passed-values.ts';
 import { PLANTED_OBJECT_FAULTS, PLANTED_PASSED_FAULTS } from './deploy/planted-faults.ts';
 import { PLANTED_VALUE_FAULTS } from './deploy/planted-value-faults.ts';
+import { checkPairs } from './deploy/switch-pairs.ts';
 
 const HELP = `Usage: npm run check:deploy
 
 Renders the Helm chart deploy/helm/sluice with each file of deploy/helm/values, and compares every object with the schemas
 of Kubernetes, KEDA, the Prometheus operator and the Gateway API, with the other objects, and with the environment that
 the services read. It gives every value that a container gets another one than its default, and compares what the
-containers get with that. Then it plants faults into objects and values, and says what finds each of them.
+containers get with that. It renders each pair of switches, which have to do together what each does alone, or are refused. Then
+it plants faults into objects and values, and says what finds each of them.
 
 The first time it builds helm into .cache, which needs Go 1.26 or newer and some four minutes of CPU time, and installs
 the schemas.
@@ -79,10 +82,24 @@ async function checkChart(helm: Helm): Promise<number> {
     if (printFault(fault, refusal)) accepted.push(fault.name);
   }
   const { wrongSets, missedFaults } = await checkPassedValues(helm);
+  const wrongPairs = await checkSwitches(helm);
   const faults = planted.length + PLANTED_VALUE_FAULTS.length + PLANTED_PASSED_FAULTS.length;
   console.log(`\n${rendered.length - wrong.length} of ${rendered.length} value sets are right`);
   console.log(`${faults - missed.length - accepted.length - missedFaults} of ${faults} planted faults were found`);
-  return wrong.length + missed.length + accepted.length + wrongSets + missedFaults === 0 ? 0 : 1;
+  return wrong.length + missed.length + accepted.length + wrongSets + missedFaults + wrongPairs === 0 ? 0 : 1;
+}
+
+/** Checks the pairs of switches. Returns how many are wrong. */
+async function checkSwitches(helm: Helm): Promise<number> {
+  const folder = join(cache, 'switches');
+  await mkdir(folder, { recursive: true });
+  const { pairs, refused, faults } = await checkPairs(helm, chart, folder);
+  for (const { names, errors } of faults) {
+    console.log(`FAILED ${names.join(' and ')}`);
+    for (const error of errors) console.log(`  ${error}`);
+  }
+  console.log(`${pairs - faults.length} of ${pairs} pairs of switches are right, ${refused} of them refused`);
+  return faults.length;
 }
 
 /** Checks that containers get every value, and that faults in what they get are found. */
@@ -95,16 +112,19 @@ async function checkPassedValues(helm: Helm): Promise<{ wrongSets: number; misse
     ingestApi: variablesOf('ingestApi'),
     writer: variablesOf('writer'),
     queryApi: variablesOf('queryApi'),
+    trenchApi: variablesOf('trenchApi'),
   };
+  const rules = await readFile(join(root, 'deploy', 'prometheus', 'sluice.rules.yml'), 'utf8');
   let wrongSets = 0;
   let missedFaults = 0;
   for (const { name, values, passed } of passedValues(variables)) {
     const file = join(folder, `${name}.yaml`);
     await writeFile(file, JSON.stringify(values));
     const objects = await helm.render(chart, ['--values', file]);
-    if (printSet({ name: `values of ${name}`, objects }, passedErrors(objects, passed))) wrongSets += 1;
+    const errorsOf = (given: typeof objects) => [...passedErrors(given, passed), ...passedRuleErrors(given, rules)];
+    if (printSet({ name: `values of ${name}`, objects }, errorsOf(objects))) wrongSets += 1;
     for (const fault of PLANTED_PASSED_FAULTS.filter((planted) => planted.file === name)) {
-      if (printFault(fault, passedErrors(fault.plant(objects), passed))) missedFaults += 1;
+      if (printFault(fault, errorsOf(fault.plant(objects)))) missedFaults += 1;
     }
   }
   return { wrongSets, missedFaults };

@@ -4,7 +4,7 @@
 CREATE DATABASE IF NOT EXISTS {database:Identifier};
 USE {database:Identifier};
 
--- Creates and changes tables, copies rows in migrations and from other servers of Sluice, and makes backups of the database.
+-- Creates and changes tables, copies rows in migrations, and makes backups of the database.
 -- It may end its own statements.
 CREATE USER IF NOT EXISTS sluice_migrate IDENTIFIED WITH sha256_hash BY {migrate_password_sha256:String};
 ALTER USER sluice_migrate IDENTIFIED WITH sha256_hash BY {migrate_password_sha256:String};
@@ -19,7 +19,6 @@ GRANT SELECT ON system.mutations TO sluice_migrate;
 GRANT SELECT ON system.merges TO sluice_migrate;
 GRANT SELECT ON system.parts TO sluice_migrate;
 GRANT SELECT ON system.processes TO sluice_migrate;
-GRANT READ ON REMOTE TO sluice_migrate;
 
 -- Stores rows by way of temporary tables, and erases those of deleted users. It may end its own statements alone.
 CREATE USER IF NOT EXISTS sluice_writer IDENTIFIED WITH sha256_hash BY {writer_password_sha256:String};

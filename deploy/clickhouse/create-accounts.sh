@@ -14,3 +14,9 @@ clickhouse-client --host 127.0.0.1 --user "$CLICKHOUSE_USER" --password "$CLICKH
   --param_writer_password_sha256 "$(hash "$WRITER_PASSWORD")" \
   --param_query_password_sha256 "$(hash "$QUERY_PASSWORD")" \
   --param_webhooks_password_sha256 "$(hash "$WEBHOOKS_PASSWORD")"
+
+# Where there are several servers, one is filled from another (docs/operate/servers-commands.md#copy).
+if [ -n "$SEVERAL_SERVERS" ]; then
+  clickhouse-client --host 127.0.0.1 --user "$CLICKHOUSE_USER" --password "$CLICKHOUSE_PASSWORD" \
+    --query "GRANT READ ON REMOTE TO sluice_migrate"
+fi

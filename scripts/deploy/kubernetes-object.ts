@@ -6,7 +6,7 @@ const labels = z.record(z.string(), z.string());
 export const kubernetesObject = z.looseObject({
   apiVersion: z.string(),
   kind: z.string(),
-  metadata: z.looseObject({ name: z.string(), labels: labels.default({}) }),
+  metadata: z.looseObject({ name: z.string(), labels: labels.default({}), annotations: labels.optional() }),
 });
 
 export type KubernetesObject = z.output<typeof kubernetesObject>;
@@ -17,6 +17,7 @@ const httpGet = z.looseObject({ httpGet: z.looseObject({ port: z.union([z.string
 const container = z.looseObject({
   name: z.string(),
   image: z.string(),
+  command: z.array(z.string()).default([]),
   env: z.array(z.looseObject({ name: z.string(), value: z.string().default('') })).default([]),
   ports: z.array(z.looseObject({ name: z.string(), containerPort: z.number() })).default([]),
   volumeMounts: z.array(z.looseObject({ name: z.string(), mountPath: z.string() })).default([]),
@@ -42,7 +43,10 @@ const podSpec = z.looseObject({
   securityContext: z.looseObject({}).optional(),
   automountServiceAccountToken: z.boolean().optional(),
   terminationGracePeriodSeconds: z.number().default(30),
+  restartPolicy: z.string().default('Always'),
 });
+
+const podTemplate = z.looseObject({ metadata: z.looseObject({ labels }), spec: podSpec });
 
 const backendPort = z.union([z.looseObject({ name: z.string() }), z.looseObject({ number: z.number() })]);
 const ingressPath = z.looseObject({
@@ -64,13 +68,10 @@ export const views = {
   Deployment: z.looseObject({
     replicas: z.number().optional(),
     selector,
-    template: z.looseObject({ metadata: z.looseObject({ labels }), spec: podSpec }),
+    template: podTemplate,
   }),
-  CronJob: z.looseObject({
-    jobTemplate: z.looseObject({
-      spec: z.looseObject({ template: z.looseObject({ metadata: z.looseObject({ labels }), spec: podSpec }) }),
-    }),
-  }),
+  CronJob: z.looseObject({ jobTemplate: z.looseObject({ spec: z.looseObject({ template: podTemplate }) }) }),
+  Job: z.looseObject({ template: podTemplate }),
   Pod: podSpec,
   Service: z.looseObject({
     selector: labels,
@@ -113,6 +114,26 @@ export function objectsOf<Kind extends ViewedKind>(
       labels: metadata.labels,
       spec: views[kind].parse(object['spec']) as View<Kind>,
     }));
+}
+
+/** The pods that an object starts. */
+export interface Pods {
+  /** The kind and the name of the object. */
+  readonly title: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly spec: PodSpec;
+}
+
+/** Returns the pods of all Deployments, CronJobs and Jobs. */
+export function podsOf(objects: readonly KubernetesObject[]): readonly Pods[] {
+  const templates = [
+    ...objectsOf(objects, 'Deployment').map(({ name, spec }) => [`Deployment ${name}`, spec.template] as const),
+    ...objectsOf(objects, 'CronJob').map(
+      ({ name, spec }) => [`CronJob ${name}`, spec.jobTemplate.spec.template] as const,
+    ),
+    ...objectsOf(objects, 'Job').map(({ name, spec }) => [`Job ${name}`, spec.template] as const),
+  ];
+  return templates.map(([title, { metadata, spec }]) => ({ title, labels: metadata.labels, spec }));
 }
 
 /** How an object is called in a message. */

@@ -1,8 +1,16 @@
-import { type KubernetesObject, objectsOf } from './kubernetes-object.ts';
+import { type KubernetesObject, objectsOf, podsOf } from './kubernetes-object.ts';
 
 /** The variables with addresses that a pod connects to. */
 const ADDRESSES: readonly string[] = [
-  ...['CLICKHOUSE_URL', 'CLICKHOUSE_WEBHOOKS_URL', 'INGEST_URLS', 'WRITER_URL', 'REPLAY_URL'],
+  ...[
+    'CLICKHOUSE_URL',
+    'CLICKHOUSE_WEBHOOKS_URL',
+    'INGEST_URLS',
+    'WRITER_URL',
+    'REPLAY_URL',
+    'INGEST_URL',
+    'QUERY_URL',
+  ],
   'OTEL_EXPORTER_OTLP_ENDPOINT',
 ];
 
@@ -14,20 +22,15 @@ const RECEIVERS = ['443/TCP', '80/TCP'] as const;
 
 /** Returns what a network policy keeps a pod from that its environment says it connects to. */
 export function networkErrors(objects: readonly KubernetesObject[]): readonly string[] {
-  const deployments = objectsOf(objects, 'Deployment');
   return objectsOf(objects, 'NetworkPolicy').flatMap(({ name, spec }) => {
     const allowed = spec.egress.flatMap(({ ports }) =>
       ports.map(({ port, protocol = 'TCP' }) => `${port}/${protocol}`),
     );
-    const selected = deployments.filter((deployment) =>
-      Object.entries(spec.podSelector.matchLabels).every(
-        ([label, value]) => deployment.spec.template.metadata.labels[label] === value,
-      ),
+    const selected = podsOf(objects).filter(({ labels }) =>
+      Object.entries(spec.podSelector.matchLabels).every(([label, value]) => labels[label] === value),
     );
-    const environment = selected.flatMap(({ spec: { template } }) =>
-      template.spec.containers.flatMap(({ env }) =>
-        env.map(({ name: variable, value = '' }) => [variable, value] as const),
-      ),
+    const environment = selected.flatMap(({ spec: { containers } }) =>
+      containers.flatMap(({ env }) => env.map(({ name: variable, value = '' }) => [variable, value] as const)),
     );
     const missing = [...DNS, ...environment.flatMap(([variable, value]) => portsOf(variable, value))].filter(
       (port) => !allowed.includes(port),

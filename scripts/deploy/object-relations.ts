@@ -1,6 +1,7 @@
-import { type KubernetesObject, objectsOf, titleOf, type View } from './kubernetes-object.ts';
+import { type KubernetesObject, objectsOf, podsOf, titleOf, type View } from './kubernetes-object.ts';
 import { networkErrors } from './network-checks.ts';
 import { podErrors } from './pod-checks.ts';
+import { stoppedErrors } from './stopped-checks.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -17,6 +18,7 @@ export function relationErrors(objects: readonly KubernetesObject[]): readonly s
     ...scalingErrors(objects),
     ...routeErrors(objects),
     ...networkErrors(objects),
+    ...stoppedErrors(objects),
   ];
 }
 
@@ -55,14 +57,10 @@ function selectorErrors(objects: readonly KubernetesObject[]): string[] {
       ({ name, spec }) => [`NetworkPolicy ${name}`, spec.podSelector.matchLabels] as const,
     ),
   ];
-  const templates = [
-    ...deployments.map(({ spec }) => spec.template),
-    ...objectsOf(objects, 'CronJob').map(({ spec }) => spec.jobTemplate.spec.template),
-  ];
   for (const [title, selector] of selectors) {
-    const selected = templates.filter(({ metadata }) => matches(selector, metadata.labels));
+    const selected = podsOf(objects).filter(({ labels }) => matches(selector, labels));
     if (selected.length !== 1) {
-      errors.push(`${title}: selects the pods of ${selected.length} Deployments or CronJobs instead of one`);
+      errors.push(`${title}: selects the pods of ${selected.length} Deployments or Jobs instead of one`);
     }
   }
   return errors;

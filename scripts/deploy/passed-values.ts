@@ -1,9 +1,10 @@
-import { type KubernetesObject, objectsOf, type PodSpec } from './kubernetes-object.ts';
+import { type KubernetesObject, type PodSpec, podsOf } from './kubernetes-object.ts';
+import { PASSED_RULES } from './passed-rules.ts';
 
 /** What a container gets: its variables, and of those that name a file the secret or ConfigMap with the key. */
 type Passed = Readonly<Record<string, string>>;
 
-/** Values of the chart, each other than its default and than all others, and what each Deployment or CronJob gets of them. */
+/** Values of the chart, each other than its default and than all others, and what each Deployment or Job gets of them. */
 export interface PassedValues {
   readonly name: string;
   readonly values: object;
@@ -11,7 +12,7 @@ export interface PassedValues {
 }
 
 /** The variables that may be set in `env`, by the section of the values. */
-export type EnvVariables = Readonly<Record<'ingestApi' | 'writer' | 'queryApi', readonly string[]>>;
+export type EnvVariables = Readonly<Record<'ingestApi' | 'writer' | 'queryApi' | 'trenchApi', readonly string[]>>;
 
 const MOUNT = '/etc/sluice/';
 
@@ -73,6 +74,12 @@ const ACCOUNTS = {
   webhooks: accountOf('webhooks'),
 };
 
+const S3 = { accessKeyId: 's3-key', secretKey: secretOf('s3') };
+
+const OF_S3: Passed = { BACKUP_S3_ACCESS_KEY_ID: 's3-key', BACKUP_S3_SECRET_ACCESS_KEY_FILE: keyOf('s3') };
+
+const BACKUP = { schedule: '0 3 * * *', to: 's3://bucket/backups' };
+
 /** A large number, a text and a switch take turns: Helm reads numbers as floats. */
 function sampleOf(index: number): string | number | boolean {
   return [12_000_000 + index, `text ${index}`, index % 2 === 0][index % 3] ?? '';
@@ -98,94 +105,146 @@ function sectionOf(variables: readonly string[], shutdownTimeoutMs: number) {
   };
 }
 
-/** Returns values for a deployment with accounts of passwords, for one with certificates, and for one of several servers. */
-export function passedValues(variables: EnvVariables): readonly PassedValues[] {
+/** What the sets have in common: their values, and what each service gets of them. */
+function partsOf(variables: EnvVariables) {
   const ingest = sectionOf(variables.ingestApi, 21_000_000);
   const writer = sectionOf(variables.writer, 22_000_000);
   const query = sectionOf(variables.queryApi, 23_000_000);
-  const common = {
+  const trench = sectionOf(variables.trenchApi, 24_000_000);
+  const values = {
     fullnameOverride: 'passed',
     image: { repository: 'registry.example.com/sluice' },
     keys: { secret: 'keys', key: 'keys-key' },
     kafka: KAFKA,
     ...{ ingestApi: ingest.values, writer: writer.values, queryApi: query.values },
+    trenchApi: { enabled: true, ...trench.values },
+    metrics: { prometheusRule: PASSED_RULES },
   };
-  const ofIngest: Passed = { ...ingest.passed, ...OF_KEYS, ...OF_KAFKA };
-  const ofWriter: Passed = {
-    ...writer.passed,
-    ...OF_KAFKA,
-    ...OF_CLICKHOUSE,
-    ...{ CLICKHOUSE_USER: 'writer-user', CLICKHOUSE_PASSWORD_FILE: keyOf('writer') },
-    ...{ CLICKHOUSE_MIGRATE_USER: 'migrate-user', CLICKHOUSE_MIGRATE_PASSWORD_FILE: keyOf('migrate') },
+  return {
+    values,
+    ofIngest: { ...ingest.passed, ...OF_KEYS, ...OF_KAFKA } as Passed,
+    ofWriter: { ...writer.passed, ...OF_KAFKA, ...OF_CLICKHOUSE } as Passed,
+    ofQuery: {
+      ...query.passed,
+      ...OF_KEYS,
+      ...OF_CLICKHOUSE,
+      ...{ WRITER_URL: 'http://passed-writer:8080', REPLAY_URL: 'http://passed-writer:8080' },
+    } as Passed,
+    ofTrench: {
+      ...trench.passed,
+      ...{ INGEST_URL: 'http://passed-ingest-api:8080', QUERY_URL: 'http://passed-query-api:8080' },
+    } as Passed,
   };
-  const ofQuery: Passed = {
-    ...query.passed,
-    ...OF_KEYS,
-    ...OF_CLICKHOUSE,
-    ...{ CLICKHOUSE_USER: 'query-user', CLICKHOUSE_PASSWORD_FILE: keyOf('query') },
-    ...{ CLICKHOUSE_SQL_USER: 'sql-user', CLICKHOUSE_SQL_PASSWORD_FILE: keyOf('sql') },
-    ...{ CLICKHOUSE_WEBHOOKS_USER: 'webhooks-user', CLICKHOUSE_WEBHOOKS_PASSWORD_FILE: keyOf('webhooks') },
-    WRITER_URL: 'http://passed-writer:8080',
-    REPLAY_URL: 'http://passed-writer:8080',
+}
+
+type Parts = ReturnType<typeof partsOf>;
+
+const stopped = <Values>(values: Values) => ({ ...values, stopped: true });
+
+/** Returns values for a deployment with accounts of passwords, for one with certificates, and for one of several servers. */
+export function passedValues(variables: EnvVariables): readonly PassedValues[] {
+  const parts = partsOf(variables);
+  const withPasswords = {
+    ...parts,
+    ofWriter: {
+      ...parts.ofWriter,
+      ...{ CLICKHOUSE_USER: 'writer-user', CLICKHOUSE_PASSWORD_FILE: keyOf('writer') },
+      ...{ CLICKHOUSE_MIGRATE_USER: 'migrate-user', CLICKHOUSE_MIGRATE_PASSWORD_FILE: keyOf('migrate') },
+    },
+    ofQuery: {
+      ...parts.ofQuery,
+      ...{ CLICKHOUSE_USER: 'query-user', CLICKHOUSE_PASSWORD_FILE: keyOf('query') },
+      ...{ CLICKHOUSE_SQL_USER: 'sql-user', CLICKHOUSE_SQL_PASSWORD_FILE: keyOf('sql') },
+      ...{ CLICKHOUSE_WEBHOOKS_USER: 'webhooks-user', CLICKHOUSE_WEBHOOKS_PASSWORD_FILE: keyOf('webhooks') },
+    },
   };
+  return [ofPasswords(withPasswords), ofCertificates(parts), ofServers(withPasswords)];
+}
+
+function ofPasswords({ values, ofIngest, ofWriter, ofQuery, ofTrench }: Parts): PassedValues {
+  const ofJob = { ...ofWriter, ...OF_TRACING };
+  return {
+    name: 'passwords and tracing',
+    values: {
+      ...values,
+      clickhouse: { ...CLICKHOUSE, ...ACCOUNTS },
+      tracing: TRACING,
+      writer: stopped(values.writer),
+      jobs: {
+        s3: S3,
+        backup: BACKUP,
+        restore: { from: 's3://bucket/backups/one', ...accountOf('restore') },
+        migrations: { beforeUpgrade: true },
+      },
+    },
+    passed: {
+      'Deployment passed-ingest-api': { ...ofIngest, ...OF_TRACING },
+      'Deployment passed-writer': { ...ofWriter, ...OF_TRACING },
+      'Deployment passed-query-api': { ...ofQuery, ...OF_TRACING },
+      'Deployment passed-trench-api': { ...ofTrench, ...OF_TRACING },
+      'CronJob passed-backup': { ...ofJob, ...OF_S3 },
+      'Job passed-restore': {
+        ...{ ...ofJob, ...OF_S3 },
+        ...{ CLICKHOUSE_MIGRATE_USER: 'restore-user', CLICKHOUSE_MIGRATE_PASSWORD_FILE: keyOf('restore') },
+      },
+      'Job passed-migrations': ofJob,
+    },
+  };
+}
+
+function ofCertificates({ values, ofIngest, ofWriter, ofQuery, ofTrench }: Parts): PassedValues {
+  return {
+    name: 'certificates',
+    values: {
+      ...values,
+      jobs: { backup: BACKUP },
+      clickhouse: {
+        ...CLICKHOUSE,
+        writer: { user: 'writer-user', certificateSecret: 'writer-certificate' },
+        query: { user: 'query-user', certificateSecret: 'query-certificate' },
+        migrate: { user: '' },
+      },
+    },
+    passed: {
+      'Deployment passed-ingest-api': ofIngest,
+      'Deployment passed-trench-api': ofTrench,
+      'Deployment passed-writer': { ...ofWriter, ...ofCertificate('writer') },
+      'Deployment passed-query-api': { ...ofQuery, ...ofCertificate('query') },
+      'CronJob passed-backup': { ...ofWriter, ...ofCertificate('writer') },
+    },
+  };
+}
+
+function ofServers({ values, ofIngest, ofWriter, ofQuery, ofTrench }: Parts): PassedValues {
   const servers = ['s1', 's2'].map((name) => ({ name, url: `https://${name}.example.com:8443` }));
   const withoutUrl = ({ CLICKHOUSE_URL: _, REPLAY_URL: __, ...others }: Passed): Passed => ({
     ...others,
     CLICKHOUSE_SERVERS_FILE: 'passed-servers/servers.json',
   });
-  return [
-    {
-      name: 'passwords and tracing',
-      values: { ...common, clickhouse: { ...CLICKHOUSE, ...ACCOUNTS }, tracing: TRACING },
-      passed: {
-        'Deployment passed-ingest-api': { ...ofIngest, ...OF_TRACING },
-        'Deployment passed-writer': { ...ofWriter, ...OF_TRACING },
-        'Deployment passed-query-api': { ...ofQuery, ...OF_TRACING },
-      },
+  const ofJob = withoutUrl(ofWriter);
+  return {
+    name: 'several servers',
+    values: {
+      ...values,
+      clickhouse: { ...CLICKHOUSE, url: '', servers, ...ACCOUNTS },
+      ...{ ingestApi: stopped(values.ingestApi), writer: stopped(values.writer) },
+      jobs: { s3: S3, backup: BACKUP, growPartitions: { to: 24 }, migrations: { beforeUpgrade: true } },
     },
-    {
-      name: 'certificates',
-      values: {
-        ...common,
-        clickhouse: {
-          ...CLICKHOUSE,
-          writer: { user: 'writer-user', certificateSecret: 'writer-certificate' },
-          query: { user: 'query-user', certificateSecret: 'query-certificate' },
-          migrate: { user: '' },
-        },
+    passed: {
+      'Deployment passed-ingest-api': ofIngest,
+      'Deployment passed-writer-s1': { ...ofJob, CLICKHOUSE_SERVER: 's1' },
+      'Deployment passed-writer-s2': { ...ofJob, CLICKHOUSE_SERVER: 's2' },
+      'Deployment passed-query-api': {
+        ...withoutUrl(ofQuery),
+        WRITER_URL: 'http://passed-writer-s1:8080,http://passed-writer-s2:8080',
       },
-      passed: {
-        'Deployment passed-ingest-api': ofIngest,
-        'Deployment passed-writer': {
-          ...writer.passed,
-          ...OF_KAFKA,
-          ...OF_CLICKHOUSE,
-          ...ofCertificate('writer'),
-        },
-        'Deployment passed-query-api': {
-          ...query.passed,
-          ...OF_KEYS,
-          ...OF_CLICKHOUSE,
-          ...ofCertificate('query'),
-          ...{ WRITER_URL: ofQuery['WRITER_URL'] ?? '', REPLAY_URL: ofQuery['REPLAY_URL'] ?? '' },
-        },
-      },
+      'Deployment passed-trench-api': ofTrench,
+      'CronJob passed-compare': ofJob,
+      'CronJob passed-backup': { ...ofJob, ...OF_S3 },
+      'Job passed-grow-partitions': ofJob,
+      'Job passed-migrations': { ...ofJob, CLICKHOUSE_SERVERS_FILE: 'passed-migrations-servers/servers.json' },
     },
-    {
-      name: 'several servers',
-      values: { ...common, clickhouse: { ...CLICKHOUSE, url: '', servers, ...ACCOUNTS } },
-      passed: {
-        'Deployment passed-ingest-api': ofIngest,
-        'Deployment passed-writer-s1': { ...withoutUrl(ofWriter), CLICKHOUSE_SERVER: 's1' },
-        'Deployment passed-writer-s2': { ...withoutUrl(ofWriter), CLICKHOUSE_SERVER: 's2' },
-        'CronJob passed-compare': withoutUrl(ofWriter),
-        'Deployment passed-query-api': {
-          ...withoutUrl(ofQuery),
-          WRITER_URL: 'http://passed-writer-s1:8080,http://passed-writer-s2:8080',
-        },
-      },
-    },
-  ];
+  };
 }
 
 function ofCertificate(account: 'writer' | 'query'): Passed {
@@ -198,12 +257,10 @@ function ofCertificate(account: 'writer' | 'query'): Passed {
 
 /** Returns what containers do not get of the values, or get otherwise. */
 export function passedErrors(objects: readonly KubernetesObject[], passed: PassedValues['passed']): readonly string[] {
-  const pods = new Map<string, PodSpec>([
-    ...objectsOf(objects, 'Deployment').map(({ name, spec }) => [`Deployment ${name}`, spec.template.spec] as const),
-    ...objectsOf(objects, 'CronJob').map(
-      ({ name, spec }) => [`CronJob ${name}`, spec.jobTemplate.spec.template.spec] as const,
-    ),
-  ]);
+  // Each Job that runs once has a name of its own.
+  const pods = new Map<string, PodSpec>(
+    podsOf(objects).map(({ title, spec }) => [title.replace(/^(Job .*)-[0-9a-f]{8}$/, '$1'), spec]),
+  );
   const others = [...pods.keys()].filter((title) => !(title in passed));
   return [
     ...others.map((title) => `${title}: nobody says what it gets`),

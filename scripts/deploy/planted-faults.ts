@@ -79,7 +79,7 @@ export const PLANTED_OBJECT_FAULTS: readonly PlantedObjectFault[] = [
     'PodDisruptionBudget events-writer',
     ['spec', 'selector', 'matchLabels'],
     {},
-    'selects the pods of 3',
+    'selects the pods of 6',
   ),
   fault(
     'a name of a port that is too long',
@@ -233,6 +233,34 @@ export const PLANTED_OBJECT_FAULTS: readonly PlantedObjectFault[] = [
   ),
   fault('a name with capital letters', 'Service events-writer', ['metadata', 'name'], 'Writer', 'not a DNS label'),
   fault('two objects of one name', 'Service events-writer', ['metadata', 'name'], 'events-query-api', 'exists twice'),
+  fault(
+    'a policy that keeps a Job from Kafka',
+    'NetworkPolicy events-backup',
+    ['spec', 'egress', '1', 'ports', '1', 'port'],
+    8443,
+    'NetworkPolicy events-backup: its pods cannot connect to 9093/TCP',
+  ),
+  fault(
+    'a policy that keeps trench-api from the services',
+    'NetworkPolicy events-trench-api',
+    ['spec', 'egress'],
+    [{ ports: [{ port: 53 }, { port: 53, protocol: 'UDP' }] }],
+    'NetworkPolicy events-trench-api: its pods cannot connect to 8080/TCP',
+  ),
+  fault(
+    'a variable that a backup does not know',
+    'CronJob events-backup',
+    ['spec', 'jobTemplate', ...CONTAINER, 'env', '0', 'name'],
+    'BACKUP_S3_KEY',
+    'does not know the variable BACKUP_S3_KEY',
+  ),
+  fault(
+    'a restart of a Job that never ends',
+    'Job events-migrations',
+    [...POD, 'restartPolicy'],
+    'Always',
+    'a Job restarts its pod itself',
+  ),
   ...[
     fault(
       'a file of servers that is not valid',
@@ -277,6 +305,26 @@ export const PLANTED_OBJECT_FAULTS: readonly PlantedObjectFault[] = [
       'does not know the variable CLICKHOUSE',
     ),
   ].map((planted) => ({ ...planted, file: 'mirrors.yaml' })),
+  {
+    ...fault(
+      'an autoscaler that keeps its minimum of writers',
+      'ScaledObject check-sluice-writer-a1',
+      ['metadata', 'annotations'],
+      undefined,
+      'check-sluice-writer-a1 may run meanwhile',
+    ),
+    file: 'restore.yaml',
+  },
+  {
+    ...fault(
+      'ingest-api beside more partitions',
+      'Deployment check-sluice-ingest-api',
+      ['spec', 'replicas'],
+      2,
+      'check-sluice-ingest-api may run meanwhile',
+    ),
+    file: 'grow-partitions.yaml',
+  },
 ];
 
 /** Faults in what containers get of the values; `file` is the name of a set of them. */
@@ -308,6 +356,13 @@ export const PLANTED_PASSED_FAULTS: readonly PlantedObjectFault[] = [
     [...POD, 'volumes', '0', 'projected', 'sources', '0', 'secret', 'name'],
     'writer',
     'API_KEYS_FILE is writer/keys-key',
+  ),
+  fault(
+    'an alert with another address of its runbook',
+    'PrometheusRule passed',
+    ['spec', 'groups', '0', 'rules', '20', 'annotations', 'runbook_url'],
+    'docs/operate/alerts.md',
+    'PrometheusRule: it has {"alert"',
   ),
 ].map((planted) => ({ ...planted, file: 'passwords and tracing' }));
 

@@ -61,6 +61,28 @@ export const PLANTED_VALUE_FAULTS: readonly PlantedValueFault[] = [
     'tracing.enabled=true,tracing.endpoint=http://c,writer.extraEnv[0].name=NODE_OPTIONS,writer.extraEnv[0].value=x',
     'writer.extraEnv: tracing sets NODE_OPTIONS',
   ),
+  setting('an alert that does not exist', 'metrics.prometheusRule.leaveOut={SluiceNothing}', 'no alert SluiceNothing'),
+  setting(
+    'an address of runbooks without its last character',
+    'metrics.prometheusRule.runbookBaseUrl=https://git.example.com',
+    '/metrics/prometheusRule/runbookBaseUrl',
+  ),
+  setting('keys that are changed in a secret', 'queryApi.env.API_KEYS_CHANGEABLE=true', "'API_KEYS_CHANGEABLE' not"),
+  setting('backups without a place', 'jobs.backup.schedule=0 3 * * *', 'jobs.backup.to: say where'),
+  setting('a key of S3 without its secret', 'jobs.s3.accessKeyId=a', 'jobs.s3: give accessKeyId and'),
+  setting('a restore beside writers', 'jobs.restore.from=s3://a/b', 'jobs.restore: writers must not run'),
+  setting('a confirmation of nothing', 'jobs.restore.confirmed=true', 'jobs.restore.confirmed: remove it'),
+  setting(
+    'more partitions beside ingest-api',
+    'writer.stopped=true,jobs.growPartitions.to=96',
+    'neither ingest-api nor',
+  ),
+  setting(
+    'no more partitions than there are',
+    'ingestApi.stopped=true,writer.stopped=true,jobs.growPartitions.to=48',
+    'more than kafka.partitions (48)',
+  ),
+  setting('a server that does not exist', 'jobs.server=a3', 'clickhouse.servers has no a3'),
   setting('an Ingress without a host', 'ingestApi.ingress.enabled=true', 'ingestApi.ingress.host'),
   setting('a route without a Gateway', 'queryApi.httpRoute.enabled=true', 'queryApi.httpRoute.parentRefs'),
 ];

@@ -1,18 +1,35 @@
+import { backupConfig } from '@sluice/cli/backup/config';
 import { ConfigError, loadConfig } from '@sluice/shared/config';
 import { serverDefaults, withServer } from '@sluice/shared/servers/server-config';
 import { parseServersFile, ServersFileError } from '@sluice/shared/servers/servers-file';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { configSchema as ingestSchema } from '../../services/ingest-api/src/config.ts';
 import { configSchema as querySchema } from '../../services/query-api/src/config.ts';
+import { configSchema as trenchSchema } from '../../services/trench-api/src/config.ts';
 import { configSchema as writerSchema } from '../../services/writer/src/config.ts';
-import { type Container, configMapFile, type KubernetesObject, objectsOf, type PodSpec } from './kubernetes-object.ts';
+import {
+  type Container,
+  configMapFile,
+  type KubernetesObject,
+  objectsOf,
+  type PodSpec,
+  podsOf,
+} from './kubernetes-object.ts';
 
-/** The environment that each service reads, by the name of its container. */
+/** That of a writer, with what the commands for backups read besides. */
+const withBackups = z.object({ ...writerSchema.shape, ...backupConfig.shape });
+
+/** The environment that each service or command reads, by the name of its container. */
 const SCHEMAS: Readonly<Record<string, z.ZodObject>> = {
   'ingest-api': ingestSchema,
   'query-api': querySchema,
+  'trench-api': trenchSchema,
   writer: writerSchema,
   compare: writerSchema,
+  backup: withBackups,
+  restore: withBackups,
+  'grow-partitions': writerSchema,
+  migrations: writerSchema,
 };
 
 /** What the image sets. */
@@ -35,20 +52,19 @@ const CONTAINER_SECURITY = {
 /** Returns what is wrong with pods that their schema does not say: ports, volumes, environment, rights, time to stop. */
 export function podErrors(objects: readonly KubernetesObject[]): readonly string[] {
   const pods = [
-    ...objectsOf(objects, 'Deployment').map(({ name, spec }) => [`Deployment ${name}`, spec.template.spec] as const),
-    ...objectsOf(objects, 'CronJob').map(
-      ({ name, spec }) => [`CronJob ${name}`, spec.jobTemplate.spec.template.spec] as const,
-    ),
-    ...objectsOf(objects, 'Pod').map(({ name, spec }) => [`Pod ${name}`, spec] as const),
+    ...podsOf(objects).map(({ title, spec }) => ({ title, pod: spec })),
+    ...objectsOf(objects, 'Pod').map(({ name, spec }) => ({ title: `Pod ${name}`, pod: spec })),
   ];
-  return pods.flatMap(([title, pod]) => {
+  return pods.flatMap(({ title, pod }) => {
     const containers = pod.containers.flatMap((container) => [
       ...portErrors(container),
       ...volumeErrors(container, pod),
       ...environmentErrors(container, serversFile(container, pod, objects)),
       ...stopErrors(container, pod),
     ]);
-    return [...containers, ...rightsErrors(pod)].map((error) => `${title}: ${error}`);
+    const restart =
+      title.startsWith('Deployment') || pod.restartPolicy === 'Never' ? [] : ['a Job restarts its pod itself'];
+    return [...containers, ...rightsErrors(pod), ...restart].map((error) => `${title}: ${error}`);
   });
 }
 

@@ -7,8 +7,8 @@ import { expect, test } from 'vitest';
 import { createOutput } from './output.ts';
 import type { ShownLogs } from './settings.ts';
 
-const INFO = '{"level":30,"time":1,"name":"writer","msg":"ready"}';
-const WARNING = '{"level":40,"time":1,"name":"writer","msg":"slow"}';
+const INFO = '{"level":"info","time":1,"name":"writer","msg":"ready"}';
+const WARNING = '{"level":"warn","time":1,"name":"writer","msg":"slow"}';
 const PLAIN = 'Error: a stack trace of Node.js';
 
 /** What is shown of three lines of a writer, and what is in its file. */

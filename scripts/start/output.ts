@@ -6,7 +6,8 @@ import type { ShownLogs } from './settings.ts';
 
 /** Each service's log file begins anew at this size; the one before is kept as `<service>.log.1`. */
 const LOG_FILE_SIZE_MAX = '10M';
-const LEVEL_WARN = 40;
+/** Levels of lines that nobody has to look at. */
+const QUIET_LEVELS: readonly unknown[] = ['trace', 'debug', 'info'];
 
 export interface Output {
   /** Prints a line of `npm start` itself. */
@@ -48,7 +49,7 @@ export function createOutput(stream: NodeJS.WritableStream, options: OutputOptio
     serviceLine(service, line) {
       fileOf(service).write(`${line}\n`);
       if (logs === 'json') write(line);
-      else if (logs === 'text' || levelOf(line) >= LEVEL_WARN) {
+      else if (logs === 'text' || !isQuiet(line)) {
         const prefix = isTerminal ? styleText('cyan', service) : service;
         for (const part of format(line).trimEnd().split('\n')) write(`${prefix} ${part}`);
       }
@@ -62,12 +63,11 @@ function openLogFile(logDir: string, service: string): RotatingFileStream {
   return createStream(name, { path: logDir, size: LOG_FILE_SIZE_MAX, rotate: 1 });
 }
 
-/** The level of a JSON line. A line that is none is from Node.js itself: infinite. */
-function levelOf(line: string): number {
+/** Whether nobody has to look at a line. One that is no JSON is from Node.js itself, and is always worth a look. */
+function isQuiet(line: string): boolean {
   try {
-    const { level } = JSON.parse(line) as { level?: unknown };
-    return typeof level === 'number' ? level : Number.POSITIVE_INFINITY;
+    return QUIET_LEVELS.includes((JSON.parse(line) as { level?: unknown }).level);
   } catch {
-    return Number.POSITIVE_INFINITY;
+    return false;
   }
 }

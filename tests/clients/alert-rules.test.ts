@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { findPrometheus } from '../kit/prometheus-programs.ts';
-import { readRules } from '../kit/scaled-rules.ts';
+import { readAlertRules } from '../kit/scaled-rules.ts';
 
 const FOLDER = join(import.meta.dirname, '..', '..', 'deploy', 'prometheus');
 const RULES = join(FOLDER, 'sluice.rules.yml');
@@ -34,7 +34,7 @@ test('the tests of the rules have every alert fire, and not fire', async () => {
   }
   const namesOf = (found: readonly { readonly alertname: string }[]) =>
     [...new Set(found.map(({ alertname }) => alertname))].sort();
-  const names = [...new Set(readRules(await readFile(RULES, 'utf8')).map(({ alert }) => alert))].sort();
+  const names = [...new Set(readAlertRules(await readFile(RULES, 'utf8')).map(({ alert }) => alert))].sort();
   expect(namesOf(cases.filter(({ exp_alerts }) => exp_alerts.length > 0))).toEqual(names);
   expect(namesOf(cases.filter(({ exp_alerts }) => exp_alerts.length === 0))).toEqual(names);
 });

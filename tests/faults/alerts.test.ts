@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { explain, until } from '@sluice/shared/testing/until';
 import { afterAll, beforeAll, test } from 'vitest';
 import { AlertFaults } from '../kit/alert-faults.ts';
-import { expectAlerts, isOfABusyMachine } from '../kit/expect-alerts.ts';
+import { expectAlerts, isOfABusyMachine, isSymptom } from '../kit/expect-alerts.ts';
 import { type Load, startLoad } from '../kit/load.ts';
 import { alertsOver, type Scrape, scrape } from '../kit/rules-over-scrapes.ts';
 
@@ -53,7 +53,7 @@ async function untilFiring(alerts: readonly string[]): Promise<readonly string[]
       factor: FACTOR,
       states: ['firing'],
     });
-    const others = firing.filter((alert) => !alerts.includes(alert));
+    const others = firing.filter((alert) => !alerts.includes(alert) && !isSymptom(alert));
     return alerts.every((alert) => firing.includes(alert)) && !others.some(isOfABusyMachine);
   }).catch(explain(() => `What fires is ${firing.join(', ')}`));
   return firing;

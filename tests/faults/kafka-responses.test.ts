@@ -23,7 +23,7 @@ test('a group that the writer may not use: it ends, and says why', async () => {
   kafka.decide = (api) => (api === KAFKA_API.findCoordinator ? { errorCode: GROUP_AUTHORIZATION_FAILED } : 'deliver');
   try {
     const start = startPipeline({ kafkaBrokers: kafka.brokers, clickhouseUrl, name: 'forbidden' });
-    await expect(start).rejects.toThrow(/"level":60.*Not authorized to access group.*cannot go on/);
+    await expect(start).rejects.toThrow(/"level":"fatal".*Not authorized to access group.*cannot go on/);
   } finally {
     kafka.deliverAll();
   }

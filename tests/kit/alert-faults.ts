@@ -24,7 +24,7 @@ import { isOfServers } from './expressions.ts';
 import { submitEach } from './halted-partitions.ts';
 import { type Pipeline, startPipeline } from './pipeline.ts';
 import type { ScrapeTarget } from './prometheus.ts';
-import { readRules } from './scaled-rules.ts';
+import { readAlertRules } from './scaled-rules.ts';
 import { type Service, startService } from './service.ts';
 import { mountSmallDisk, type SmallDisk } from './small-disk.ts';
 
@@ -38,7 +38,7 @@ const HOUR_MS = 3_600_000;
 const KEPT_MS = 900_000;
 const READ_PAUSE_MS = 300;
 
-export const RULES = readRules(
+export const RULES = readAlertRules(
   await readFile(join(import.meta.dirname, '..', '..', 'deploy', 'prometheus', 'sluice.rules.yml'), 'utf8'),
 );
 
@@ -70,6 +70,7 @@ export class AlertFaults implements AsyncDisposable {
   readonly #keys: Buffer;
   readonly #receiver: Receiver;
   #webhook = '';
+  #alert = '';
 
   private constructor(
     owned: AsyncDisposableStack,
@@ -172,9 +173,7 @@ export class AlertFaults implements AsyncDisposable {
         what: 'the receiver of a webhook responds with 500',
         cause: async () => {
           this.#receiver.behaviour = (_, response) => response.writeHead(500).end();
-          const response = await this.#webhooks('POST', '', { url: this.#receiver.url });
-          expect(response.status).toBe(201);
-          this.#webhook = ((await response.json()) as { id: string }).id;
+          this.#webhook = await this.#create('/webhooks', { url: this.#receiver.url });
           await this.#submitTo(this.running.services['ingest-api']);
         },
       },
@@ -188,8 +187,29 @@ export class AlertFaults implements AsyncDisposable {
     ];
   }
 
+  /** An alert whose view is gone. It stays until {@link deleteWebhook}. */
+  ofAnAlert(): AlertFault {
+    return {
+      alerts: ['SluiceAlertsFailing'],
+      what: 'the view of an alert is deleted',
+      cause: async () => {
+        // While a receiver fails, the alert is not judged.
+        this.#receiver.behaviour = (_, response) => response.writeHead(204).end();
+        const view = { name: 'Count', report: 'series', parameters: { interval: 'none' } };
+        const id = await this.#create('/views', view);
+        const alert = { name: 'Alert', view: id, window: '1h', condition: { is: 'absent' }, url: this.#receiver.url };
+        this.#alert = await this.#create('/alerts', alert);
+        await this.#manage('DELETE', `/views/${id}`);
+        // Whatever changes the condition has it judged anew.
+        await this.#manage('PATCH', `/alerts/${this.#alert}`, { condition: { is: 'below', threshold: 1 } });
+      },
+    };
+  }
+
+  /** Deletes the webhook and the alert. */
   async deleteWebhook(): Promise<void> {
-    await this.#webhooks('DELETE', `/${this.#webhook}`);
+    await this.#manage('DELETE', `/webhooks/${this.#webhook}`);
+    await this.#manage('DELETE', `/alerts/${this.#alert}`);
   }
 
   /** Faults of processes, of a clock, of rows, of ClickHouse and of what was forgotten, at the same time. */
@@ -270,7 +290,10 @@ export class AlertFaults implements AsyncDisposable {
   /** It hides dead letters: nothing is stored any more. */
   ofTheDisk(): AlertFault {
     return {
-      alerts: ['SluiceClickHouseDiskFilling', 'SluiceBatchesFailing', 'SluiceLagging', 'SluiceStuck'],
+      alerts: [
+        ...['SluiceClickHouseDiskFilling', 'SluiceBatchesFailing', 'SluiceLagging', 'SluiceStuck'],
+        'SluiceObjectiveAtRisk',
+      ],
       what: "ClickHouse's disk is full",
       cause: async () => {
         await this.#disk.resize(FULL_DISK.mebibytes);
@@ -290,7 +313,7 @@ export class AlertFaults implements AsyncDisposable {
 
   ofKafkaDown(): AlertFault {
     return {
-      alerts: ['SluiceNotAccepting', 'SluiceRefusing'],
+      alerts: ['SluiceNotAccepting', 'SluiceRefusing', 'SluiceObjectiveAtRisk'],
       what: 'Kafka is killed under load',
       cause: () => this.#kafkaProcess.kill9(),
     };
@@ -333,8 +356,15 @@ export class AlertFaults implements AsyncDisposable {
     await this.#owned.disposeAsync();
   }
 
-  async #webhooks(method: string, path: string, body?: object): Promise<Response> {
-    return await fetch(`${this.running.services['query-api'].url}/webhooks${path}`, {
+  /** Returns the id of what a request to query-api creates. */
+  async #create(path: string, body: object): Promise<string> {
+    const response = await this.#manage('POST', path, body);
+    expect(response.status).toBe(201);
+    return ((await response.json()) as { id: string }).id;
+  }
+
+  async #manage(method: string, path: string, body?: object): Promise<Response> {
+    return await fetch(`${this.running.services['query-api'].url}${path}`, {
       method,
       headers: { authorization: `Bearer ${this.running.key}`, 'content-type': 'application/json' },
       body: body === undefined ? null : JSON.stringify(body),

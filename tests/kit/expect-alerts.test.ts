@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { TooLate } from '@sluice/shared/testing/until';
 import { expect, test } from 'vitest';
 import { expectAlerts, isOfABusyMachine } from './expect-alerts.ts';
-import { readRules } from './scaled-rules.ts';
+import { readAlertRules } from './scaled-rules.ts';
 
 const errorOf = (seen: readonly string[], expected: readonly string[]): unknown => {
   try {
@@ -17,6 +17,12 @@ const errorOf = (seen: readonly string[], expected: readonly string[]): unknown 
 test('exactly what is expected passes, in any order and however often', () => {
   expect(errorOf([], [])).toBeUndefined();
   expect(errorOf(['SluiceStuck', 'SluiceLagging', 'SluiceStuck'], ['SluiceLagging', 'SluiceStuck'])).toBeUndefined();
+});
+
+test('a symptom beside the alert of its fault passes, and alone is late', () => {
+  expect(errorOf(['SluiceStuck', 'SluiceObjectiveAtRisk'], ['SluiceStuck'])).toBeUndefined();
+  expect(errorOf(['SluiceObjectiveAtRisk'], [])).toBeInstanceOf(TooLate);
+  expect(errorOf(['SluiceStuck'], ['SluiceStuck', 'SluiceObjectiveAtRisk'])).toBeInstanceOf(Error);
 });
 
 test('what only a busy machine causes, and is too many, is late and no fault', () => {
@@ -39,9 +45,11 @@ test.each([
 });
 
 test('few of the alerts are those of a busy machine', async () => {
-  const rules = readRules(
+  const rules = readAlertRules(
     await readFile(join(import.meta.dirname, '../../deploy/prometheus/sluice.rules.yml'), 'utf8'),
   );
   const ofBusy = new Set(rules.map(({ alert }) => alert).filter(isOfABusyMachine));
-  expect([...ofBusy].sort()).toEqual(['SluiceBatchesFailing', 'SluiceLagging', 'SluiceServiceDown']);
+  expect([...ofBusy].sort()).toEqual([
+    ...['SluiceBatchesFailing', 'SluiceLagging', 'SluiceObjectiveAtRisk', 'SluiceServiceDown'],
+  ]);
 });

@@ -1,6 +1,9 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { withProcessMetrics } from '@sluice/shared/service/process-metrics';
 import { Registry } from 'prom-client';
 import { listMetrics } from './metrics/metric-list.ts';
+import { readRules } from './scaled-rules.ts';
 
 /** The labels that Prometheus gives every series; `namespace` in Kubernetes only. */
 const OF_TARGETS: readonly string[] = ['job', 'instance', 'namespace'];
@@ -8,9 +11,13 @@ const OF_TARGETS: readonly string[] = ['job', 'instance', 'namespace'];
 /** With a file of servers, all series of a writer have the name of its server. */
 const OF_WRITERS: readonly string[] = ['server'];
 
-const KEYWORDS: readonly string[] = ['or', 'and', 'unless', 'offset'];
+const KEYWORDS: readonly string[] = ['or', 'and', 'unless', 'offset', 'bool'];
 
-/** The series that the services have, with their labels. */
+const RULES = readRules(
+  readFileSync(join(import.meta.dirname, '..', '..', 'deploy', 'prometheus', 'sluice.rules.yml'), 'utf8'),
+);
+
+/** The series that the services have, and those that Prometheus records of them, with their labels. */
 const SERIES = new Map<string, readonly string[]>([
   ['up', []],
   ...withProcessMetrics(new Registry())
@@ -26,6 +33,7 @@ const SERIES = new Map<string, readonly string[]>([
         ]
       : [[name, labels]];
   }),
+  ...RULES.flatMap((rule): [string, readonly string[]][] => ('record' in rule ? [[rule.record, ['slo']]] : [])),
 ]);
 
 const OF_SERVERS = listMetrics().filter(({ isOfServers }) => isOfServers);
@@ -52,7 +60,7 @@ export function errorsOf(expression: string, template = ''): string[] {
   const shown = [...template.matchAll(/\{\{(?:[^}]*\$labels\.)?(\w+) ?\}\}/g)].map(([, label = '']) => label);
   const bare = code.replaceAll(/\{[^}]*\}|\b(?:by|on) \([^)]*\)/g, '');
   // What stands before a bracket is a function or an aggregation.
-  const names = [...bare.matchAll(/\b[a-z_]\w*\b(?!\s*\()/g)].map(([name]) => name);
+  const names = [...bare.matchAll(/\b[a-z_][\w:]*\b(?!\s*\()/g)].map(([name]) => name);
   const metrics = names.filter((name) => !KEYWORDS.includes(name));
   const known = [...OF_TARGETS, ...metrics.flatMap((name) => SERIES.get(name) ?? [])];
   return [

@@ -9,7 +9,7 @@ import { ensureInstalled } from '../../scripts/installation.mjs';
 
 const ACCOUNT = { ...ADMINISTRATOR, CLICKHOUSE_MIGRATE_USER: '', CLICKHOUSE_MIGRATE_PASSWORD: '' };
 
-/** The services of an installation without the three accounts, which another version may not know. */
+/** The services of an installation without the four accounts, which another version may not know. */
 export const ONE_ACCOUNT = { writer: ACCOUNT, 'query-api': ACCOUNT };
 
 const run = promisify(execFile);

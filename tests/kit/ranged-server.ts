@@ -14,7 +14,10 @@ export interface RangedServer extends AsyncDisposable {
 export async function startRangedServer(options: Partial<LocalClickHouseOptions> = {}): Promise<RangedServer> {
   await using cleanup = new AsyncDisposableStack();
   // docs/operate/secure.md names these rights.
-  const added = { sluice_query: ['GRANT READ ON REMOTE', 'GRANT CREATE TEMPORARY TABLE ON *.*'] };
+  const added = {
+    ...TEST_ACCOUNTS.added,
+    sluice_query: ['GRANT READ ON REMOTE', 'GRANT CREATE TEMPORARY TABLE ON *.*'],
+  };
   const engine = cleanup.use(await ownClickHouse({ accounts: { ...TEST_ACCOUNTS, added }, ...options }));
   const relay = await startNativeRelay(engine.tcpPort);
   cleanup.defer(() => relay.stop());

@@ -1,12 +1,21 @@
 import { parse, stringify } from 'yaml';
 
 /** A rule of `deploy/prometheus/sluice.rules.yml`. */
+export type Rule = AlertRule | RecordingRule;
+
 export interface AlertRule {
   readonly alert: string;
   readonly expr: string;
   readonly for?: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
+}
+
+export interface RecordingRule {
+  /** The name of the series. */
+  readonly record: string;
+  readonly expr: string;
+  readonly labels?: Readonly<Record<string, string>>;
 }
 
 const MS_PER_UNIT = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
@@ -18,16 +27,21 @@ const DURATION = /(?<=\[|\[\w+:|offset )\d+(?:ms|[smhd])\b/g;
 const PRODUCT = /\b\d+ \* (?:60|3600)\b/g;
 
 /** Returns the rules of a file. */
-export function readRules(text: string): readonly AlertRule[] {
-  const { groups } = parse(text) as { groups: readonly { rules: readonly AlertRule[] }[] };
+export function readRules(text: string): readonly Rule[] {
+  const { groups } = parse(text) as { groups: readonly { rules: readonly Rule[] }[] };
   return groups.flatMap(({ rules }) => rules);
+}
+
+/** Returns those that fire. */
+export function readAlertRules(text: string): readonly AlertRule[] {
+  return readRules(text).filter((rule) => 'alert' in rule);
 }
 
 /** Returns a file of rules with every time divided by a factor: how long, over what range, and against what limit. */
 export function scaleRules(text: string, factor: number): string {
   const rules = readRules(text).map((rule) => ({
     ...rule,
-    ...(rule.for !== undefined && { for: scaleDuration(rule.for, factor) }),
+    ...('for' in rule && rule.for !== undefined && { for: scaleDuration(rule.for, factor) }),
     expr: rule.expr
       .replaceAll(DURATION, (duration) => scaleDuration(duration, factor))
       .replaceAll(PRODUCT, (product) => `(${product} / ${factor})`),

@@ -51,14 +51,14 @@ test('over a healthy load no alert fires', async () => {
   );
 });
 
-test('a webhook whose receiver fails lags, and one whose receiver is gone is paused', async () => {
-  for (const fault of system.ofWebhooks()) {
+test('a webhook whose receiver fails lags, one whose receiver is gone is paused, and an alert whose view is gone fails', async () => {
+  for (const fault of [...system.ofWebhooks(), system.ofAnAlert()]) {
     await cause(fault);
     await firing(...fault.alerts);
   }
   await system.deleteWebhook();
   await until('the alerts to end', async () =>
-    (await alertsSince(new Date())).every(({ alert }) => !alert.startsWith('SluiceWebhook')),
+    (await alertsSince(new Date())).every(({ alert }) => !/^Sluice(Webhook|Alerts)/.test(alert)),
   );
 });
 

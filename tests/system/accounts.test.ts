@@ -155,7 +155,9 @@ describe('in one database', () => {
   let one: TestDatabase;
 
   beforeAll(async () => {
-    const engine = started.use(await ownClickHouse({ accounts: { ...TEST_ACCOUNTS, databases: name } }));
+    const engine = started.use(
+      await ownClickHouse({ accounts: { passwords: TEST_ACCOUNTS.passwords, databases: name } }),
+    );
     one = await createDatabase(engine.url, name);
   });
   afterAll(() => started.disposeAsync());
@@ -193,6 +195,13 @@ describe('in one database', () => {
         expect.stringMatching(/ACCESS_DENIED|QUERY_IS_PROHIBITED/),
       ]);
     }
+  });
+
+  test('sluice_migrate reads no other server before it gets the right for several', async () => {
+    const CLICKHOUSE_PASSWORD = TEST_ACCOUNTS.passwords.sluice_migrate;
+    const client = connect({ ...one.config, CLICKHOUSE_USER: 'sluice_migrate', CLICKHOUSE_PASSWORD });
+    const query = "SELECT * FROM remote('127.0.0.1:1', 'default', 't')";
+    await expect(client.command({ query })).rejects.toMatchObject({ type: 'ACCESS_DENIED' });
   });
 
   test('a table that an account may not see is not lost, also while the tables are created, and a lost one is found', async () => {

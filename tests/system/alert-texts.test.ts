@@ -3,12 +3,13 @@ import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { readSettings } from '../../scripts/start/settings.ts';
 import { errorsOf } from '../kit/expressions.ts';
-import { readRules } from '../kit/scaled-rules.ts';
+import { readAlertRules, readRules } from '../kit/scaled-rules.ts';
 
 const ROOT = new URL('../../', import.meta.url);
 const read = (path: string) => readFile(new URL(path, ROOT), 'utf8');
 
-const rules = readRules(await read('deploy/prometheus/sluice.rules.yml'));
+const text = await read('deploy/prometheus/sluice.rules.yml');
+const rules = readAlertRules(text);
 const names = [...new Set(rules.map(({ alert }) => alert))];
 
 test('every alert has a severity, texts, and a runbook; the document has no other runbooks', async () => {
@@ -24,9 +25,11 @@ test('every alert has a severity, texts, and a runbook; the document has no othe
   expect(headings).toEqual(names);
 });
 
-test('alerts use metrics and labels that the services have', () => {
-  const errors = rules.flatMap(({ alert, expr, annotations }) =>
-    errorsOf(expr, annotations['description']).map((error) => `${alert}: ${error}`),
+test('rules use metrics and labels that the services have', () => {
+  const errors = readRules(text).flatMap((rule) =>
+    'alert' in rule
+      ? errorsOf(rule.expr, rule.annotations['description']).map((error) => `${rule.alert}: ${error}`)
+      : errorsOf(rule.expr).map((error) => `${rule.record}: ${error}`),
   );
   expect(errors).toEqual([]);
   expect(errorsOf('max by (topic, table) (sluice_nothing{colour="red"}) > 1', '{{ $labels.code }}')).toEqual([

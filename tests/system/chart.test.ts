@@ -1,11 +1,14 @@
 import { readdir, readFile, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
+import { backupConfig } from '@sluice/cli/backup/config';
 import { configSchema as ingestSchema } from '@sluice/ingest-api/config';
 import { ingestDocument } from '@sluice/ingest-api/openapi';
 import { configSchema as querySchema } from '@sluice/query-api/config';
 import { readDocument } from '@sluice/query-api/testing/document';
 import { loadConfig } from '@sluice/shared/config';
 import { submissionSchemas } from '@sluice/submissions/reading/submission';
+import { configSchema as trenchSchema } from '@sluice/trench-api/config';
+import { trenchDocument } from '@sluice/trench-api/openapi';
 import { configSchema as writerSchema } from '@sluice/writer/config';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
@@ -23,15 +26,19 @@ interface ObjectSchema {
 const SERVICES = {
   'ingest-api': { schema: ingestSchema, section: 'ingestApi' },
   'query-api': { schema: querySchema, section: 'queryApi' },
+  'trench-api': { schema: trenchSchema, section: 'trenchApi' },
   writer: { schema: writerSchema, section: 'writer' },
 } as const;
 const NAMES = Object.keys(SERVICES) as (keyof typeof SERVICES)[];
 
-/** Variables that have no place in a pod: the chart has secrets as files, and standard input is no concern of its. */
+/**
+ * Variables that have no place in a pod: the chart has secrets as files, the keys file is one of them and cannot be changed, and
+ * standard input is no concern of its.
+ */
 const LEFT_OUT = [
   ...['EXIT_ON_STDIN_END', 'PORT', 'TLS_CERT_FILE', 'TLS_KEY_FILE'],
   ...['KAFKA_SASL_PASSWORD', 'CLICKHOUSE_PASSWORD', 'CLICKHOUSE_MIGRATE_PASSWORD', 'CLICKHOUSE_SQL_PASSWORD'],
-  'CLICKHOUSE_WEBHOOKS_PASSWORD',
+  ...['CLICKHOUSE_WEBHOOKS_PASSWORD', 'API_KEYS_CHANGEABLE', 'TRENCH_ADMIN_KEY', 'TRENCH_ADMIN_KEY_FILE'],
 ];
 
 const schema = JSON.parse(await readFile(join(CHART, 'values.schema.json'), 'utf8'));
@@ -89,7 +96,9 @@ describe('values.schema.json', () => {
 
 describe('variables of the environment', () => {
   test('each variable that the chart sets is one that a service reads', () => {
-    const known = NAMES.flatMap((name) => Object.keys(SERVICES[name].schema.shape));
+    const known = [...NAMES.map((name) => SERVICES[name].schema), backupConfig].flatMap(({ shape }) =>
+      Object.keys(shape),
+    );
     expect(set.filter((name) => !known.includes(name))).toEqual([]);
   });
 
@@ -123,12 +132,13 @@ test('the chart has the version of the services', async () => {
 
 test('Ingress and HTTPRoute pass on every path of the APIs, and none of those for operators', async () => {
   const names = await readFile(join(CHART, 'templates', '_names.tpl'), 'utf8');
-  const [ingestPaths = [], queryPaths = []] = [...names.matchAll(/^\["\/.*\]$/gm)].map(
+  const [ingestPaths = [], trenchPaths = [], queryPaths = []] = [...names.matchAll(/^\["\/.*\]$/gm)].map(
     ([list]) => JSON.parse(list) as string[],
   );
   const ingestConfig = loadConfig(ingestSchema, { KAFKA_BROKERS: 'kafka:9092', API_KEYS_FILE: 'keys.json' });
   const documents = [
     [ingestPaths, ingestDocument(ingestConfig, submissionSchemas({ eventsMax: 1, propertiesMax: 1, now: Date.now }))],
+    [trenchPaths, trenchDocument(loadConfig(trenchSchema, { INGEST_URL: 'http://i', QUERY_URL: 'http://q' }))],
     [queryPaths, await readDocument()],
   ] as const;
   for (const [prefixes, document] of documents) {

@@ -49,7 +49,7 @@ test('npm start brings up a system that works as its welcome says, and leaves no
     ].toSorted(),
   );
   for (const name of ['ingest-api', 'query-api', 'trench-api', 'writer']) {
-    expect(await readFile(join(logDir, `${name}.log`), 'utf8')).toMatch(/^\{"level":30,.*\}\n/);
+    expect(await readFile(join(logDir, `${name}.log`), 'utf8')).toMatch(/^\{"level":"info",.*\}\n/);
   }
   const docs = first.output().match(/http:\/\/\S+\/docs/g) ?? [];
   expect(docs).toHaveLength(2);

@@ -128,6 +128,6 @@ export const OPERATOR_ADVICE: Readonly<Record<string, string>> = {
   sluice_alert_evaluations_total:
     'Look into `late` when it grows: the pipeline is behind, or no writer records how far it is. `failed`: as below.',
   sluice_alerts_failing:
-    'Tell the owner of the alert or digest: `GET /alerts` and `GET /digests` of the workspace have the reason. Its view may be deleted or too expensive.',
+    'Above 0 for long, [see what the reason asks for](alerts.md#sluicealertsfailing): the view may be deleted or too expensive.',
   sluice_stream_moves_total: 'Where it grows, a server is away or lags: its log and the lag of its writers say why.',
 };

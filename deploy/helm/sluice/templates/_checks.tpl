@@ -77,7 +77,7 @@
 {{- $errors = append $errors "writer.keda.prometheusAddress: give the address of Prometheus" -}}
 {{- end -}}
 {{- end -}}
-{{- range $name := list "ingestApi" "queryApi" -}}
+{{- range $name := list "ingestApi" "queryApi" "trenchApi" -}}
 {{- with get $values $name -}}
 {{- if and .autoscaling.enabled (gt (int64 .autoscaling.minReplicas) (int64 .autoscaling.maxReplicas)) -}}
 {{- $errors = append $errors (printf "%s.autoscaling.minReplicas: at most maxReplicas" $name) -}}
@@ -93,11 +93,76 @@
 {{- if and $values.tracing.enabled (not $values.tracing.endpoint) -}}
 {{- $errors = append $errors "tracing.endpoint: give the address of a collector" -}}
 {{- end -}}
-{{- range $name := list "ingestApi" "writer" "queryApi" -}}
+{{- range $name := list "ingestApi" "writer" "queryApi" "trenchApi" -}}
 {{- range (get $values $name).extraEnv -}}
 {{- if and $values.tracing.enabled (has .name (list "NODE_OPTIONS" "OTEL_EXPORTER_OTLP_ENDPOINT" "OTEL_TRACES_SAMPLER" "OTEL_TRACES_SAMPLER_ARG")) -}}
 {{- $errors = append $errors (printf "%s.extraEnv: tracing sets %s" $name .name) -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $servers := list -}}
+{{- $hasRanges := false -}}
+{{- range $values.clickhouse.servers -}}
+{{- $servers = append $servers .name -}}
+{{- $hasRanges = or $hasRanges (hasKey . "partitions") -}}
+{{- end -}}
+{{- with $values.clickhouse -}}
+{{- if and $hasRanges .sql.user -}}
+{{- $errors = append $errors "clickhouse.sql: there is no SQL where clickhouse.servers have ranges of partitions; remove user" -}}
+{{- end -}}
+{{- if and $hasRanges .query.certificateSecret -}}
+{{- $errors = append $errors "clickhouse.query: an account with a certificate cannot read clickhouse.servers with ranges of partitions" -}}
+{{- end -}}
+{{- if and .webhooks.user (gt (len $servers) 1) (not $values.queryApi.env.CLICKHOUSE_WEBHOOKS_URL) -}}
+{{- $errors = append $errors "clickhouse.webhooks: of several servers, say which one keeps them: queryApi.env.CLICKHOUSE_WEBHOOKS_URL" -}}
+{{- end -}}
+{{- end -}}
+{{- $alerts := list -}}
+{{- range ($.Files.Get "files/sluice.rules.yml" | fromYaml).groups -}}
+{{- range .rules -}}
+{{- $alerts = append $alerts .alert -}}
+{{- end -}}
+{{- end -}}
+{{- range $values.metrics.prometheusRule.leaveOut -}}
+{{- if not (has . $alerts) -}}
+{{- $errors = append $errors (printf "metrics.prometheusRule.leaveOut: there is no alert %s" .) -}}
+{{- end -}}
+{{- end -}}
+{{- with $values.jobs -}}
+{{- if and .server (not (has .server $servers)) -}}
+{{- $errors = append $errors (printf "jobs.server: clickhouse.servers has no %s" .server) -}}
+{{- end -}}
+{{- if ne (empty .s3.accessKeyId) (empty .s3.secretKey.name) -}}
+{{- $errors = append $errors "jobs.s3: give accessKeyId and secretKey.name, or neither" -}}
+{{- end -}}
+{{- if and .backup.schedule (not .backup.to) -}}
+{{- $errors = append $errors "jobs.backup.to: say where backups go, for example s3://my-bucket/sluice" -}}
+{{- end -}}
+{{- if and .restore.from (not $values.writer.stopped) -}}
+{{- $errors = append $errors "jobs.restore: writers must not run; set writer.stopped" -}}
+{{- end -}}
+{{- if and .restore.confirmed (not .restore.from) -}}
+{{- $errors = append $errors "jobs.restore.confirmed: remove it, or name the backup (from)" -}}
+{{- end -}}
+{{- if and (not .restore.user) .restore.passwordSecret.name -}}
+{{- $errors = append $errors "jobs.restore: passwordSecret needs a user" -}}
+{{- end -}}
+{{- if and $values.clickhouse.writer.certificateSecret .restore.passwordSecret.name -}}
+{{- $errors = append $errors "jobs.restore: the certificate of the writer logs in this account as well; remove passwordSecret" -}}
+{{- end -}}
+{{- with .growPartitions.to -}}
+{{- if not (and $values.ingestApi.stopped $values.writer.stopped) -}}
+{{- $errors = append $errors "jobs.growPartitions: neither ingest-api nor writers may run; set ingestApi.stopped and writer.stopped" -}}
+{{- end -}}
+{{- if le (int64 .) (int64 $values.kafka.partitions) -}}
+{{- $errors = append $errors (printf "jobs.growPartitions.to: more than kafka.partitions (%d); remove it once they are grown" (int64 $values.kafka.partitions)) -}}
+{{- end -}}
+{{- if $hasRanges -}}
+{{- $errors = append $errors "jobs.growPartitions: it cannot be done where clickhouse.servers have ranges of partitions" -}}
+{{- end -}}
+{{- end -}}
+{{- if and .restore.from .growPartitions.to -}}
+{{- $errors = append $errors "jobs: restore and growPartitions are done one after the other" -}}
 {{- end -}}
 {{- end -}}
 {{- if $errors -}}

@@ -11,7 +11,12 @@
 
 {{/* The services, each with the name of its section of the values, as JSON. */}}
 {{- define "sluice.services" -}}
-{"ingest-api": "ingestApi", "query-api": "queryApi", "writer": "writer"}
+{"ingest-api": "ingestApi", "query-api": "queryApi", {{ if .Values.trenchApi.enabled }}"trench-api": "trenchApi", {{ end }}"writer": "writer"}
+{{- end -}}
+
+{{/* Those with an HTTP interface for others, as JSON. */}}
+{{- define "sluice.openServices" -}}
+{{- omit (include "sluice.services" . | fromJson) "writer" | toJson -}}
 {{- end -}}
 
 {{/*
@@ -78,10 +83,16 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- $ports | toJson -}}
 {{- end -}}
 
-{{/*
-The servers that store the same, as a JSON object of pairs: each with the first one of its partitions. Kubernetes lets the name
-of a CronJob have 52 characters.
-*/}}
+{{/* The ports of the brokers, each once, as JSON. */}}
+{{- define "sluice.kafkaPorts" -}}
+{{- $ports := list -}}
+{{- range .Values.kafka.brokers -}}
+{{- $ports = append $ports (regexFind "[0-9]+$" . | int) | uniq -}}
+{{- end -}}
+{{- $ports | toJson -}}
+{{- end -}}
+
+{{/* The servers that store the same, as a JSON object of pairs: each with the first one of its partitions. */}}
 {{- define "sluice.mirrors" -}}
 {{- $first := dict -}}
 {{- $pairs := list -}}
@@ -96,8 +107,9 @@ of a CronJob have 52 characters.
 {{- dict "pairs" $pairs | toJson -}}
 {{- end -}}
 
-{{- define "sluice.compareName" -}}
-{{ include "sluice.fullname" . | trunc 44 | trimSuffix "-" }}-compare
+{{/* The name of a Job; Kubernetes lets that of a CronJob have 52 characters. Takes (dict "root" $ "service" NAME). */}}
+{{- define "sluice.jobName" -}}
+{{ include "sluice.fullname" .root | trunc (sub 51 (len .service) | int) | trimSuffix "-" }}-{{ .service }}
 {{- end -}}
 
 {{/* The port of an http:// or https:// address. */}}
@@ -110,6 +122,8 @@ of a CronJob have 52 characters.
 {{- define "sluice.paths" -}}
 {{- if eq .service "ingest-api" -}}
 ["/v1", "/beacon", "/sourceConfig", "/batch", "/capture", "/e", "/i", "/flags", "/decide", "/array", "/static", "/s", "/api", "/projects", "/m", "/rsaMetrics", "/docs", "/openapi.json"]
+{{- else if eq .service "trench-api" -}}
+["/events", "/queries", "/webhooks", "/workspaces", "/docs", "/openapi.json"]
 {{- else -}}
 ["/events", "/overview", "/users", "/organizations", "/segments", "/names", "/search", "/queries", "/views", "/dashboards", "/webhooks", "/alerts", "/digests", "/keys", "/dead-letters", "/example-data", "/pipeline", "/console", "/docs", "/openapi.json"]
 {{- end -}}

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
+import { createLogger } from './log.ts';
 
 const SCRIPT = `
 import { createLogger } from './log.ts';
@@ -25,4 +26,16 @@ test('a process that cannot go on ends, also when nobody reads its log any more'
   const [, signal] = await once(child, 'exit');
   clearTimeout(timer);
   expect(signal).toBeNull();
+});
+
+test('a line has the name of its level, and no credentials', () => {
+  const lines: string[] = [];
+  const logger = createLogger('test', 'debug', { write: (line) => void lines.push(line) });
+  logger.debug('quiet');
+  logger.warn({ password: 'secret', req: { headers: { authorization: 'Bearer secret' } } }, 'loud');
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { level: 'debug', name: 'test', msg: 'quiet' },
+    { level: 'warn', name: 'test', msg: 'loud' },
+  ]);
+  expect(lines.join('')).not.toContain('secret');
 });

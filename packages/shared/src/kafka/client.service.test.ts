@@ -9,12 +9,13 @@ import { createKafka } from './client.ts';
 import { ensureTopics, withAdmin } from './topics.ts';
 
 interface LogLine {
-  readonly level: number;
+  readonly level: string;
   readonly msg: string;
   readonly error?: string;
 }
 
-const WARN = 40;
+/** Nobody has to look at these. */
+const QUIET: readonly string[] = ['debug', 'info'];
 
 function collectLog(): { readonly lines: LogLine[]; readonly destination: Writable } {
   const lines: LogLine[] = [];
@@ -44,7 +45,7 @@ test('a first start warns of nothing: topics are missing, two services create th
   await Promise.all(kafkas.map((kafka) => ensureTopics(kafka, config)));
   kafkas[0]?.producer();
 
-  expect(lines.filter(({ level }) => level >= WARN)).toEqual([]);
+  expect(lines.filter(({ level }) => !QUIET.includes(level))).toEqual([]);
   expect(lines.map(({ error }) => error)).toContain('This server does not host this topic-partition');
   expect(lines.map(({ error }) => error)).toContain('Topic creation errors');
   expect(lines.map(({ msg }) => msg)).toContainEqual(expect.stringContaining('partitioner'));
@@ -59,9 +60,9 @@ test('an error that no first start explains is a warning', async () => {
     withAdmin(kafka, (admin) => admin.fetchTopicMetadata({ topics: ['not a valid name'] })),
   ).rejects.toThrow();
   await expect(withAdmin(kafka, (admin) => admin.createTopics({ topics }))).rejects.toThrow();
-  expect(lines.filter(({ level }) => level >= WARN).map(({ msg, error }) => [msg.split('(')[0], error])).toContainEqual(
-    ['Response Metadata', 'The request attempted to perform an operation on an invalid topic'],
-  );
+  expect(
+    lines.filter(({ level }) => !QUIET.includes(level)).map(({ msg, error }) => [msg.split('(')[0], error]),
+  ).toContainEqual(['Response Metadata', 'The request attempted to perform an operation on an invalid topic']);
 });
 
 test('a client that has nothing to do sets no timer again and again', async () => {
@@ -80,7 +81,7 @@ test('a broker that cannot be reached is a warning', async () => {
   const { lines, destination } = collectLog();
   const kafka = createKafka(configOf(['127.0.0.1:1'], ''), 'test', createLogger('test', 'debug', destination));
   await expect(kafka.admin({ retry: { retries: 0 } }).connect()).rejects.toThrow();
-  expect(lines.filter(({ level }) => level === WARN).map(({ msg }) => msg)).toContainEqual(
+  expect(lines.filter(({ level }) => level === 'warn').map(({ msg }) => msg)).toContainEqual(
     expect.stringContaining('ECONNREFUSED'),
   );
 });

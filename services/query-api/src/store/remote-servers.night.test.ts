@@ -48,7 +48,7 @@ beforeAll(async () => {
   dataDir = await mkdtemp(join(tmpdir(), 'sluice-servers-'));
   started.defer(() => rm(dataDir, { recursive: true, force: true }));
   const start = async (name: string, rights: readonly string[], profile: Readonly<Record<string, string>>) => {
-    const accounts = { ...TEST_ACCOUNTS, added: { sluice_query: rights } };
+    const accounts = { ...TEST_ACCOUNTS, added: { ...TEST_ACCOUNTS.added, sluice_query: rights } };
     const usersFiles = { 'more.xml': moreUsers() };
     const options = { dataDir: join(dataDir, name), name, accounts, usersFiles, profile, queryLog: true };
     const server = await startClickHouse({ ...options, memoryBytesMax: 2 * 1_024 ** 3 });

@@ -56,7 +56,7 @@ export async function startShards(
   const starts = Object.entries(ranges).map(async ([name, partitions]): Promise<Shard> => {
     // docs/operate/secure.md names these rights.
     const rights = ['GRANT READ ON REMOTE', 'GRANT CREATE TEMPORARY TABLE ON *.*'];
-    const accounts = { ...TEST_ACCOUNTS, added: { sluice_query: rights } };
+    const accounts = { ...TEST_ACCOUNTS, added: { ...TEST_ACCOUNTS.added, sluice_query: rights } };
     const dataDir = join(folder, name);
     const server = await startClickHouse({ dataDir, name, profile, accounts, memoryBytesMax: 2 * 1_024 ** 3 });
     started.defer(() => server.kill9());

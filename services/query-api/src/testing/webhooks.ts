@@ -181,4 +181,4 @@ export async function subscribe(
 
 /** The line that says in the log that a webhook is paused. */
 export const pauseIn = ({ log }: WebhookService, path: string) =>
-  log.find(({ level, webhook }) => level === 50 && path.endsWith(String(webhook)));
+  log.find(({ level, webhook }) => level === 'error' && path.endsWith(String(webhook)));

@@ -49,7 +49,7 @@ test('a webhook whose receiver fails for too long is paused, says so, and goes o
 
 test('without its account in ClickHouse, the log of the service says what to do', async () => {
   await using query = await startWebhooks(database, { CLICKHOUSE_WEBHOOKS_USER: 'nobody' });
-  await eventually(() => query.log.filter(({ level }) => level === 50)).toMatchObject([
+  await eventually(() => query.log.filter(({ level }) => level === 'error')).toMatchObject([
     { msg: 'cannot read or claim webhooks', remedy: expect.stringContaining('deploy/clickhouse/accounts.sql') },
   ]);
   expect(await manage(query, 'GET', '/webhooks')).toMatchObject({ status: 503, body: { code: 'store_unavailable' } });

@@ -9,8 +9,12 @@ const PASSWORDS = {
   sluice_webhooks: 'webhooks of tests',
 } as const;
 
-/** What the engines of tests are started with. */
-export const TEST_ACCOUNTS = { databases: TEST_DATABASES, passwords: PASSWORDS } as const;
+/** What the engines of tests are started with. They may be filled from each other, as several servers are. */
+export const TEST_ACCOUNTS = {
+  databases: TEST_DATABASES,
+  passwords: PASSWORDS,
+  added: { sluice_migrate: ['GRANT READ ON REMOTE'] },
+} as const;
 
 /** With which services create tables. */
 export const MIGRATE_ACCOUNT = {

@@ -1,0 +1,116 @@
+{{/*
+The pod of a Job, which runs a command of "sluice" as a writer would. Takes (dict "root" $ "service" NAME "command" LIST).
+*/}}
+{{- define "sluice.jobPod" -}}
+{{- $writer := dict "root" .root "service" "writer" "job" .service -}}
+{{- $files := (include "sluice.files" $writer | fromJson).files -}}
+metadata:
+  labels:
+    {{- include "sluice.selectorLabels" . | nindent 4 }}
+    {{- with .root.Values.jobs.podLabels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- with .root.Values.jobs.podAnnotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  restartPolicy: Never
+  serviceAccountName: {{ include "sluice.fullname" .root }}
+  automountServiceAccountToken: false
+  enableServiceLinks: false
+  {{- with .root.Values.image.pullSecrets }}
+  imagePullSecrets: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  securityContext: {{- include "sluice.podSecurityContext" .root | nindent 4 }}
+  {{- with .root.Values.writer }}
+  {{- with .priorityClassName }}
+  priorityClassName: {{ . }}
+  {{- end }}
+  {{- with .nodeSelector }}
+  nodeSelector: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .tolerations }}
+  tolerations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .affinity }}
+  affinity: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- end }}
+  containers:
+    - name: {{ .service }}
+      image: {{ include "sluice.image" $writer }}
+      imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+      command: {{- toYaml .command | nindent 8 }}
+      env: {{- include "sluice.environment" $writer | trim | nindent 8 }}
+      resources: {{- toYaml .root.Values.jobs.resources | nindent 8 }}
+      securityContext: {{- include "sluice.containerSecurityContext" . | nindent 8 }}
+      {{- if $files }}
+      volumeMounts:
+        - { name: secrets, mountPath: /etc/sluice, readOnly: true }
+      {{- end }}
+  {{- if $files }}
+  volumes:
+    {{- include "sluice.secretsVolume" $writer | nindent 4 }}
+  {{- end }}
+{{- end -}}
+
+{{/* A Job that runs once. Whatever changes its pod is another Job: Kubernetes changes no Job. Takes the same. */}}
+{{- define "sluice.job" -}}
+{{- $pod := include "sluice.jobPod" . -}}
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {{ include "sluice.jobName" . }}-{{ $pod | sha256sum | trunc 8 }}
+  labels: {{- include "sluice.labels" . | nindent 4 }}
+spec:
+  backoffLimit: 0
+  template: {{- $pod | nindent 4 }}
+{{- end -}}
+
+{{/* A Job that runs again and again. Takes the same, and "schedule". While writers are stopped for some work, it waits. */}}
+{{- define "sluice.cronJob" -}}
+apiVersion: batch/v1
+kind: CronJob
+metadata:
+  name: {{ include "sluice.jobName" . }}
+  labels: {{- include "sluice.labels" . | nindent 4 }}
+spec:
+  schedule: {{ .schedule | quote }}
+  concurrencyPolicy: Forbid
+  suspend: {{ .root.Values.writer.stopped }}
+  jobTemplate:
+    spec:
+      backoffLimit: 0
+      template: {{- include "sluice.jobPod" . | nindent 8 }}
+{{- end -}}
+
+{{/* Where the pod of a Job may connect to. Takes the same. */}}
+{{- define "sluice.jobPolicy" -}}
+{{- if .root.Values.networkPolicy.enabled }}
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata:
+  name: {{ include "sluice.jobName" . }}
+  labels: {{- include "sluice.labels" . | nindent 4 }}
+spec:
+  podSelector:
+    matchLabels: {{- include "sluice.selectorLabels" . | nindent 6 }}
+  policyTypes: [Ingress, Egress]
+  egress:
+    - ports:
+        - { port: 53, protocol: UDP }
+        - { port: 53, protocol: TCP }
+    - ports:
+        {{- range concat (include "sluice.clickHousePorts" .root | fromJsonArray) (include "sluice.kafkaPorts" .root | fromJsonArray) | uniq }}
+        - { port: {{ . }} }
+        {{- end }}
+    {{- if .root.Values.tracing.enabled }}
+    - ports:
+        - { port: {{ include "sluice.portOf" .root.Values.tracing.endpoint }} }
+    {{- end }}
+    {{- with .root.Values.networkPolicy.extraEgress }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+{{- end }}
+{{- end -}}
