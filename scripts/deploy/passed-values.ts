@@ -26,7 +26,11 @@ const KAFKA = {
   partitions: 12,
   replicationFactor: 5,
   tls: { enabled: true, caSecret: secretOf('kafka-ca'), certificateSecret: 'kafka-certificate' },
-  sasl: { mechanism: 'scram-sha-256', username: 'kafka-user', passwordSecret: secretOf('kafka-password') },
+  sasl: {
+    ...{ mechanism: 'oauthbearer', username: 'kafka-user', passwordSecret: secretOf('kafka-password') },
+    ...{ tokenUrl: 'https://tokens.example.com/token', scope: 'kafka-scope', extensions: 'pool=pool-1' },
+    awsRegion: 'region-1',
+  },
 };
 
 const OF_KAFKA: Passed = {
@@ -38,7 +42,11 @@ const OF_KAFKA: Passed = {
   KAFKA_SSL_CA_FILE: keyOf('kafka-ca'),
   KAFKA_SSL_CERT_FILE: 'kafka-certificate/tls.crt',
   KAFKA_SSL_KEY_FILE: 'kafka-certificate/tls.key',
-  KAFKA_SASL_MECHANISM: 'scram-sha-256',
+  KAFKA_SASL_MECHANISM: 'oauthbearer',
+  KAFKA_SASL_TOKEN_URL: 'https://tokens.example.com/token',
+  KAFKA_SASL_SCOPE: 'kafka-scope',
+  KAFKA_SASL_EXTENSIONS: 'pool=pool-1',
+  AWS_REGION: 'region-1',
   KAFKA_SASL_USERNAME: 'kafka-user',
   KAFKA_SASL_PASSWORD_FILE: keyOf('kafka-password'),
 };

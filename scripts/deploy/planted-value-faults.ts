@@ -43,6 +43,13 @@ export const PLANTED_VALUE_FAULTS: readonly PlantedValueFault[] = [
   ),
   setting('a certificate without TLS', 'kafka.tls.certificateSecret=client', 'kafka.tls: certificates need'),
   setting('SASL without a password', 'kafka.sasl.mechanism=plain', 'kafka.sasl: a mechanism needs'),
+  setting(
+    'tokens without their server',
+    'kafka.sasl.mechanism=oauthbearer,kafka.sasl.username=u,kafka.sasl.passwordSecret.name=a',
+    'oauthbearer needs tokenUrl',
+  ),
+  setting('a login of AWS without a region', 'kafka.sasl.mechanism=aws-msk-iam', 'aws-msk-iam needs awsRegion'),
+  setting('a scope without tokens', 'kafka.sasl.scope=s', 'need the mechanism oauthbearer'),
   setting('a password without SASL', 'kafka.sasl.passwordSecret.name=account', 'need a mechanism'),
   setting('a certificate of ClickHouse without https', 'clickhouse.caSecret.name=ca', 'certificates need https'),
   setting(

@@ -28,6 +28,24 @@ export const SWITCHES: readonly Switch[] = [
     name: 'SASL',
     values: { kafka: { sasl: { mechanism: 'plain', username: 'u', passwordSecret: secret('sasl') } } },
   },
+  {
+    name: 'tokens',
+    values: {
+      kafka: {
+        sasl: {
+          ...{ mechanism: 'oauthbearer', username: 'u', passwordSecret: secret('sasl') },
+          tokenUrl: 'https://tokens.example.com:8444/token',
+        },
+      },
+    },
+  },
+  {
+    name: 'a role of AWS',
+    values: {
+      kafka: { tls: { enabled: true }, sasl: { mechanism: 'aws-msk-iam', awsRegion: 'eu-central-1' } },
+      serviceAccount: { annotations: { 'eks.amazonaws.com/role-arn': 'arn:aws:iam::123456789012:role/sluice' } },
+    },
+  },
   { name: "the brokers' number of replicas", values: { kafka: { replicationFactor: null } } },
   { name: 'several servers', values: { clickhouse: { url: '', servers: [server('a1'), server('a2')] } } },
   {
@@ -107,6 +125,8 @@ export const CONTRADICTIONS: readonly Contradiction[] = [
   },
   { switches: ['passwords of ClickHouse', "query-api's certificate"], found: 'clickhouse.query: give passwordSecret' },
   { switches: ['passwords of ClickHouse', 'no account for migrations'], found: 'passwordSecret needs a user' },
+  { switches: ['SASL', 'a role of AWS'], found: 'and has no username' },
+  { switches: ['tokens', 'a role of AWS'], found: 'and has no username' },
   { switches: ['servers with ranges', "query-api's certificate"], found: 'cannot read clickhouse.servers with ranges' },
   { switches: ['servers with ranges', 'SQL'], found: 'there is no SQL where' },
   { switches: ['servers with ranges', 'more partitions'], found: 'it cannot be done where' },

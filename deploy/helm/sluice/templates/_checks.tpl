@@ -15,10 +15,19 @@
 {{- if and (not .tls.enabled) (or .tls.caSecret.name .tls.certificateSecret) -}}
 {{- $errors = append $errors "kafka.tls: certificates need enabled: true" -}}
 {{- end -}}
-{{- if and .sasl.mechanism (not (and .sasl.username .sasl.passwordSecret.name)) -}}
+{{- if eq .sasl.mechanism "aws-msk-iam" -}}
+{{- if or .sasl.username .sasl.passwordSecret.name (not .sasl.awsRegion) (not .tls.enabled) -}}
+{{- $errors = append $errors "kafka.sasl: aws-msk-iam needs awsRegion and tls.enabled, and has no username and passwordSecret" -}}
+{{- end -}}
+{{- else if and .sasl.mechanism (not (and .sasl.username .sasl.passwordSecret.name)) -}}
 {{- $errors = append $errors "kafka.sasl: a mechanism needs username and passwordSecret.name" -}}
+{{- else if and (eq .sasl.mechanism "oauthbearer") (not .sasl.tokenUrl) -}}
+{{- $errors = append $errors "kafka.sasl: oauthbearer needs tokenUrl" -}}
 {{- else if and (not .sasl.mechanism) (or .sasl.username .sasl.passwordSecret.name) -}}
 {{- $errors = append $errors "kafka.sasl: username and passwordSecret need a mechanism" -}}
+{{- end -}}
+{{- if and (ne .sasl.mechanism "oauthbearer") (or .sasl.tokenUrl .sasl.scope .sasl.extensions) -}}
+{{- $errors = append $errors "kafka.sasl: tokenUrl, scope and extensions need the mechanism oauthbearer" -}}
 {{- end -}}
 {{- end -}}
 {{- with $values.clickhouse -}}

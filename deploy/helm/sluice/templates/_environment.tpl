@@ -107,7 +107,14 @@ below /etc/sluice, and the secret with its key, or the ConfigMap. A Job reads th
 {{- $_ := set $env "KAFKA_SSL" .tls.enabled -}}
 {{- if .sasl.mechanism -}}
 {{- $_ := set $env "KAFKA_SASL_MECHANISM" .sasl.mechanism -}}
-{{- $_ := set $env "KAFKA_SASL_USERNAME" .sasl.username -}}
+{{- with .sasl.username -}}
+{{- $_ := set $env "KAFKA_SASL_USERNAME" . -}}
+{{- end -}}
+{{- range $variable, $value := dict "KAFKA_SASL_TOKEN_URL" .sasl.tokenUrl "KAFKA_SASL_SCOPE" .sasl.scope "KAFKA_SASL_EXTENSIONS" .sasl.extensions "AWS_REGION" .sasl.awsRegion -}}
+{{- if $value -}}
+{{- $_ := set $env $variable $value -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -109,7 +109,7 @@ export class ClickHouseChecks {
       check(
         'tables',
         'Services use the tables of their version, and their settings keep what was stored.',
-        ['rights'],
+        ['server', 'rights'],
         () => this.#checkTables(),
       ),
     ];
