@@ -157,6 +157,8 @@ test('the range says Custom exactly while days count', async () => {
   await page.keyboard.press('Enter');
   await eventually(() => parametersOf(page)).toEqual({ startDate: '2026-02-01', endDate: '2026-02-28' });
   await eventually(() => range.inputValue()).toBe('custom');
+  // Back, before the page has heard of its own address, would be no change to it.
+  await page.evaluate('new Promise((heard) => setTimeout(heard))');
   // What was changed in between may be entries, too. One step after the other: two would leave the first page.
   while (parametersOf(page)['range'] !== '7d') {
     const before = page.url();

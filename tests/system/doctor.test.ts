@@ -1,3 +1,4 @@
+import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, test } from 'vitest';
 import { diagnose } from '../kit/doctor.ts';
 import { takeTenant } from '../kit/shared-pipeline.ts';
@@ -18,7 +19,7 @@ test('services that run are ready, and serve an event that they accepted; its us
     ['delivery', 'ok'],
   ]);
   expect(text).not.toContain(key);
-  await expect.poll(async () => (await get('/events?limit=1')).body).toMatchObject({ results: [] });
+  await eventually(async () => (await get('/events?limit=1')).body).toMatchObject({ results: [] });
   const { results: refused } = await diagnose([], { ...env, SLUICE_API_KEY: 'sk_unknown' });
   expect(refused.at(-1)).toMatchObject({ name: 'delivery', state: 'note', found: expect.stringContaining('401') });
 });

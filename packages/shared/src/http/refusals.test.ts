@@ -34,16 +34,16 @@ test('503s are warnings without a stack, one for each code; a 500 is an error wi
     expect((await app.inject('/away')).statusCode).toBe(503);
   }
   expect(lines.map(({ level, code, reason }) => [level, code, reason])).toEqual([
-    [40, 'overloaded', 'busy'],
-    [40, 'event_log_unavailable', 'the broker is away'],
+    ['warn', 'overloaded', 'busy'],
+    ['warn', 'event_log_unavailable', 'the broker is away'],
   ]);
   expect(JSON.stringify(lines)).not.toContain('stack');
   await app.inject('/broken');
   await app.inject('/broken');
   const errors = lines.slice(2);
   expect(errors.map(({ level, code }) => [level, code])).toEqual([
-    [50, 'internal'],
-    [50, 'internal'],
+    ['error', 'internal'],
+    ['error', 'internal'],
   ]);
   for (const { err } of errors) expect((err as { stack: string }).stack).toContain('TypeError: a bug');
 });
