@@ -1,13 +1,9 @@
+import { aheadOf, type ClockReading } from '@sluice/shared/base/clock-comparison';
 import { type Check, note, ok, wrong } from './check.ts';
 
-/** A reading of another clock. Times are in milliseconds since 1970. */
-export interface Reading {
+export interface Reading extends ClockReading {
   /** Whose clock it is. */
   readonly of: string;
-  /** When it was asked, by the clock of this machine. */
-  readonly beforeMs: number;
-  readonly tookMs: number;
-  readonly theirMs: number;
 }
 
 /** Compares the clock of this machine with those that other checks have read. */
@@ -39,12 +35,6 @@ export class Clocks {
       },
     };
   }
-}
-
-/** Returns by how much this clock is ahead at least, in milliseconds. */
-function aheadOf({ beforeMs, tookMs, theirMs }: Omit<Reading, 'of'>): number {
-  const afterMs = Math.ceil(beforeMs + tookMs);
-  return theirMs < beforeMs ? beforeMs - theirMs : theirMs > afterMs ? afterMs - theirMs : 0;
 }
 
 function describe(aheadMs: number): string {

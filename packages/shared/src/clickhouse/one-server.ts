@@ -53,8 +53,8 @@ function onlyOneOf(found: readonly ServerAnswer[]): string {
       `several servers answer at the address of ClickHouse (${[...servers.values()].sort().join(', ')}), such as behind a load balancer; give the address of one, or a file of servers`,
     );
   }
-  const { address = '', engine = '' } = found[0] ?? {};
-  if (REPLICATED.includes(engine ?? '')) {
+  const { address = '', engine } = found[0] ?? {};
+  if (engine && REPLICATED.includes(engine)) {
     throw new NotOneServer(
       `the database has the engine ${engine}, whose servers copy it to one another; create it with ENGINE = Atomic, each server its own`,
     );

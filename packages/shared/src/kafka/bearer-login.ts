@@ -1,6 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import kafkajs, { type Mechanism } from 'kafkajs';
 import type { Logger } from '../base/log.ts';
+import { unlessAborted } from '../base/unless-aborted.ts';
 import type { KafkaConfig } from '../config/config.ts';
 
 // Logins by SASL's OAUTHBEARER: a server of tokens gives this client one for its secret, or AWS for the role of the machine, and
@@ -188,13 +188,10 @@ function objectIn(text: string): Readonly<Record<string, unknown>> {
 export async function tokenOfAws(region: string): Promise<BearerToken> {
   // It loads a part of AWS's SDK, which nobody else needs.
   const { generateAuthToken } = await import('aws-msk-iam-sasl-signer-js');
-  const late = new TokenError('AWS gives no credentials in time');
-  const signed = generateAuthToken({ region }).catch((error: Error) => {
-    throw new TokenError(`AWS gives no credentials (${error.name})`);
-  });
-  const { token, expiryTime } = await Promise.race([
-    signed,
-    delay(TOKEN_MS_MAX, undefined, { ref: false }).then(() => Promise.reject(late)),
-  ]);
-  return { value: token, lifetimeMs: expiryTime - Date.now() };
+  try {
+    const { token, expiryTime } = await unlessAborted(AbortSignal.timeout(TOKEN_MS_MAX), generateAuthToken({ region }));
+    return { value: token, lifetimeMs: expiryTime - Date.now() };
+  } catch (error) {
+    throw new TokenError(`AWS gives no credentials (${(error as Error).name})`);
+  }
 }

@@ -1,3 +1,4 @@
+import { aheadOf } from '@sluice/shared/base/clock-comparison';
 import type { Logger } from '@sluice/shared/base/log';
 import { atMost, retry, sleep } from '@sluice/shared/base/retry';
 import { CLOCK_INTERVAL_MS, clockTopicName, ensureTopics } from '@sluice/shared/kafka/topics';
@@ -165,10 +166,7 @@ export class BrokerClock implements Component {
     const brokerMs = Number(record?.logAppendTime ?? -1);
     if (brokerMs < 0) throw new Error(`topic ${this.#topic} must have message.timestamp.type=LogAppendTime`);
     if (tookMs > this.#options.config.CLOCK_SKEW_MS_MAX) throw new Error(`the response took ${tookMs.toFixed(0)} ms`);
-    const before = Math.floor(startedAtMs + offsetMs);
-    const after = Math.ceil(before + tookMs);
-    // The broker read its clock at some time between `before` and `after`: within that span the clocks agree.
-    this.#aheadMs = brokerMs < before ? before - brokerMs : brokerMs > after ? after - brokerMs : 0;
+    this.#aheadMs = aheadOf({ beforeMs: Math.floor(startedAtMs + offsetMs), tookMs, theirMs: brokerMs });
     this.#offsetMs = offsetMs;
     this.#comparedAtMs = startedAtMs;
     this.#record(this.#aheadMs);

@@ -130,7 +130,7 @@ export function memberFilterCondition(source: OwnerSource, owner: Owner, { segme
 export const SEGMENT_SIZE_SETTINGS: QuerySettings = { max_block_size: '65409' };
 
 /** Tells identifiers apart where they are counted, as in a series of distinct users. */
-const HASH = (identifier: string) => `sipHash64(${identifier})`;
+const hashOf = (identifier: string) => `sipHash64(${identifier})`;
 
 /**
  * Returns the query for how many are in a segment. Who did something is counted by the events alone: whoever has one is stored
@@ -140,14 +140,14 @@ export function segmentSizeQuery(source: OwnerSource, segment: Segment): Sql {
   const { of, properties, times, behaviour } = segment;
   const [did] = behaviour;
   if (did && did.times > 0 && behaviour.length + properties.length + times.length === 1) {
-    const { sql, params } = actorsQuery(source, of, did, 'g', HASH);
+    const { sql, params } = actorsQuery(source, of, did, 'g', hashOf);
     return { sql: `SELECT count() FROM (${sql})`, params };
   }
   const isUser = of === 'user';
   const members = memberCondition(source, segment, 'g', 'id');
   return {
     sql: `${isUser ? `WITH ${lastDeletionOf(source.tables, 'id', 'true')} AS deleted` : ''}
-SELECT uniqExact(${HASH('id')})
+SELECT uniqExact(${hashOf('id')})
 FROM ${source.tables.entities}
 WHERE kind = '${of}'${isUser ? ' AND (deleted = 0 OR version > deleted)' : ''} AND (${members.sql})`,
     params: members.params,
