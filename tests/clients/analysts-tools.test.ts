@@ -1,8 +1,6 @@
 import { execFile } from 'node:child_process';
-import { once } from 'node:events';
 import { readFile, stat } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
@@ -19,6 +17,7 @@ import {
   startTools,
   type ToolsWorld,
 } from '../kit/clients/analysts-tools.ts';
+import { listening } from '../kit/http-server.ts';
 import { DATABASE, isOfAccounts, type PrintedAccount } from '../kit/sql-account.ts';
 
 // The account of docs/guide/bi.md, by the drivers of the tools and by whoever has its password.
@@ -456,16 +455,7 @@ async function startKeeper() {
     outgoing.writeHead(response.status, code === null ? {} : { 'x-clickhouse-exception-code': code });
     outgoing.end(isAboutAccounts && response.ok ? '' : await response.text());
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    statements,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
-    },
-  };
+  return { ...(await listening(server)), statements };
 }
 
 test('sluice sql-account lists, creates and removes accounts, and says where a ClickHouse keeps none', async () => {

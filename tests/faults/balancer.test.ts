@@ -1,33 +1,9 @@
-import { once } from 'node:events';
-import { type AddressInfo, connect, createServer } from 'node:net';
 import { MIGRATE_ACCOUNT, QUERY_ACCOUNT, WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { ownClickHouse } from '../kit/engines.ts';
+import { startHttpRouter } from '../kit/http-router.ts';
 import { startService } from '../kit/service.ts';
-
-/**
- * Gives each connection to the next of the servers, as a load balancer does.
- *
- * @param change what becomes of a piece of a response
- */
-async function startBalancer(urls: readonly string[], change = (piece: Buffer) => piece): Promise<string> {
-  let turn = 0;
-  const server = createServer((client) => {
-    const { hostname, port } = new URL(urls[turn++ % urls.length] ?? '');
-    const upstream = connect(Number(port), hostname);
-    for (const socket of [client, upstream]) {
-      socket.on('error', () => undefined);
-      socket.on('close', () => [client, upstream].map((one) => one.destroy()));
-    }
-    client.pipe(upstream);
-    upstream.on('data', (piece: Buffer) => client.write(change(piece)));
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => void server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
 
 /** Starts a writer and query-api over an address of ClickHouse. */
 function startServices(CLICKHOUSE_URL: string) {
@@ -42,7 +18,9 @@ function startServices(CLICKHOUSE_URL: string) {
 test('a writer ends over a load balancer before two servers, query-api is not ready, and both say why', async () => {
   await using first = await ownClickHouse();
   await using second = await ownClickHouse();
-  const { writer, queryApi } = startServices(await startBalancer([first.url, second.url]));
+  let turn = 0;
+  await using balancer = await startHttpRouter(() => (turn++ % 2 === 0 ? first : second).url);
+  const { writer, queryApi } = startServices(balancer.url);
   expect(await writer.endsItself()).not.toBe(0);
   expect(writer.log()).toContain('several servers answer at the address of ClickHouse');
   await eventually(() => queryApi.log()).toContain('several servers answer at the address of ClickHouse');
@@ -53,7 +31,8 @@ test('the same holds for a database that servers copy to one another', async () 
   // The engines of these names are as long, and the local engine has only the first.
   const asShared = (piece: Buffer) =>
     Buffer.from(piece.toString('latin1').replaceAll('"Atomic"', '"Shared"'), 'latin1');
-  const { writer, queryApi } = startServices(await startBalancer([clickhouse.url], asShared));
+  await using server = await startHttpRouter(() => clickhouse.url, asShared);
+  const { writer, queryApi } = startServices(server.url);
   expect(await writer.endsItself()).not.toBe(0);
   expect(writer.log()).toContain('the database has the engine Shared');
   await eventually(() => queryApi.log()).toContain('the database has the engine Shared');

@@ -1,9 +1,8 @@
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
+import { type ListeningServer, listening } from './http-server.ts';
 
 /**
  * What happens to a request.
@@ -30,8 +29,7 @@ export interface SeenRequest {
   endedAt: number | undefined;
 }
 
-export interface HttpProxy extends AsyncDisposable {
-  readonly url: string;
+export interface HttpProxy extends ListeningServer {
   readonly requests: readonly SeenRequest[];
 }
 
@@ -91,15 +89,5 @@ export async function startHttpProxy(
     else response.writeHead(answer.status, Object.fromEntries(answer.headers)).end(text);
   }
 
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    requests,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
-  };
+  return { ...(await listening(server)), requests };
 }

@@ -1,18 +1,17 @@
-import { once } from 'node:events';
 import { Agent, createServer, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
-
-export interface HttpRouter extends AsyncDisposable {
-  readonly url: string;
-}
+import { type ListeningServer, listening } from './http-server.ts';
 
 /**
  * Starts a proxy that passes each request on to a server of its own, as a load balancer does.
  *
  * @param choose returns the address of the server for a request with this body
+ * @param change what becomes of a piece of a response. Default: nothing
  */
-export async function startHttpRouter(choose: (body: string) => string): Promise<HttpRouter> {
+export async function startHttpRouter(
+  choose: (body: string) => string,
+  change = (piece: Buffer) => piece,
+): Promise<ListeningServer> {
   const agent = new Agent();
   const server = createServer(async (incoming, outgoing) => {
     const body = await buffer(incoming);
@@ -21,19 +20,16 @@ export async function startHttpRouter(choose: (body: string) => string): Promise
     upstream.on('error', () => outgoing.destroy());
     upstream.on('response', (response) => {
       outgoing.writeHead(response.statusCode ?? 502, response.headers);
-      response.pipe(outgoing);
+      response.on('data', (piece) => outgoing.write(change(piece))).on('end', () => outgoing.end());
     });
     upstream.end(body);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const listener = await listening(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: listener.url,
     async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
       agent.destroy();
-      await once(server, 'close');
+      await listener[Symbol.asyncDispose]();
     },
   };
 }

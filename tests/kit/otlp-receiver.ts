@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
+import { listening } from './http-server.ts';
 
 /** A span as it was exported; its attributes by name. */
 export interface ReceivedSpan {
@@ -77,17 +77,8 @@ export async function startOtlpReceiver(manner: Manner = 'accepting'): Promise<O
     if (manner === 'refusing') response.writeHead(401).end(JSON.stringify(request.headers));
     if (manner === 'accepting') response.setHeader('content-type', 'application/json').end('{}');
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  return {
-    env: { ...TRACING, OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` },
-    spans,
-    received,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
+  const { url, ...listener } = await listening(server);
+  return { ...listener, env: { ...TRACING, OTEL_EXPORTER_OTLP_ENDPOINT: url }, spans, received };
 }
 
 /** Switches tracing on, as docs/operate/tracing.md says. */

@@ -1,16 +1,13 @@
-import { once } from 'node:events';
 import { Agent, createServer, type IncomingMessage, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream';
+import { type ListeningServer, listening } from './http-server.ts';
 
 /** When `onStatement` is called: before ClickHouse gets the statement, or when its response begins. */
 export type Moment = 'before' | 'after';
 
 /** A proxy in front of ClickHouse that knows the statements of a writer, and of `sluice servers copy` and
  * `servers compare --mend`, by their names. */
-export interface StatementProxy extends AsyncDisposable {
-  readonly url: string;
-}
+export type StatementProxy = ListeningServer;
 
 /**
  * Starts a proxy in front of ClickHouse. `onStatement` is called at both moments of each statement that has a name, and
@@ -48,16 +45,12 @@ export async function startStatementProxy(
       response.pipe(outgoing);
     });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  const listener = await listening(server);
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: listener.url,
     async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
       agent.destroy();
-      await once(server, 'close');
+      await listener[Symbol.asyncDispose]();
       if (errors.length > 0) throw errors[0];
     },
   };

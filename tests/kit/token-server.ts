@@ -1,9 +1,8 @@
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type ListeningServer, listening } from './http-server.ts';
 
 /** Issues tokens for Kafka, as a server of OAuth does. Its tokens have no signature: Kafka takes such, where it is told to. */
-export interface TokenServer extends AsyncDisposable {
-  readonly url: string;
+export interface TokenServer extends ListeningServer {
   /** The forms that were posted. */
   readonly requests: readonly URLSearchParams[];
   /** How the next requests are answered. Default: a token of an hour for the client of {@link TOKEN_CLIENT}. */
@@ -33,15 +32,7 @@ export async function startTokenServer(): Promise<TokenServer> {
     const granted = JSON.stringify({ access_token: token, token_type: 'Bearer', expires_in: seconds });
     response.writeHead(status, { 'content-type': 'application/json' }).end(tokens.answer.body ?? granted);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const tokens: TokenServer = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/token`,
-    requests,
-    answer: {},
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
+  const listener = await listening(server);
+  const tokens: TokenServer = { ...listener, url: `${listener.url}/token`, requests, answer: {} };
   return tokens;
 }

@@ -1,9 +1,10 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, request as sendRequest } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
+import { type ListeningServer, listening } from '../http-server.ts';
 
 const FOLDER = join(import.meta.dirname, 'recorded');
 
@@ -13,8 +14,7 @@ const HOST = 'localhost:4000';
 const END_OF_CHUNKS = '\r\n0\r\n\r\n';
 
 /** A proxy in front of ingest-api that keeps each request. */
-export interface Recorder extends AsyncDisposable {
-  readonly url: string;
+export interface Recorder extends ListeningServer {
   /** Writes the requests into the folder of the client, in the place of those that were there. */
   save(name: string): Promise<void>;
 }
@@ -36,11 +36,8 @@ export async function startRecorder(targetUrl: string): Promise<Recorder> {
     forwarded.on('error', () => outgoing.destroy());
     forwarded.end(body);
   });
-  const { promise, resolve } = Promise.withResolvers<void>();
-  server.listen(0, '127.0.0.1', resolve);
-  await promise;
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    ...(await listening(server)),
     async save(name) {
       const folder = join(FOLDER, name);
       await rm(folder, { recursive: true, force: true });
@@ -48,10 +45,6 @@ export async function startRecorder(targetUrl: string): Promise<Recorder> {
       for (const [index, bytes] of requests.entries()) {
         await writeFile(join(folder, `${String(index + 1).padStart(2, '0')}.http`), bytes);
       }
-    },
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((done) => server.close(done));
     },
   };
 }

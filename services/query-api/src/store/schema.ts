@@ -43,9 +43,9 @@ export class SchemaComponent implements Component {
   async #migrateUntilDone(): Promise<void> {
     let logged = '';
     const createTables = async () => {
+      await requireOneServer(this.#config).catch(rejectSeveral);
       // isMigrated fails while there is no database.
-      if (await isMigrated(this.#client).catch(() => false)) await requireOneServer(this.#config);
-      else await migrate(this.#config, this.#logger);
+      if (!(await isMigrated(this.#client).catch(() => false))) await migrate(this.#config, this.#logger);
     };
     const onFailure = (error: unknown) => {
       const { message: reason, code = '' } = error as Error & { readonly code?: string };
@@ -58,6 +58,11 @@ export class SchemaComponent implements Component {
     };
     await retry(createTables, { firstMs: 500, maxMs: 10_000, signal: this.#stopped.signal, onFailure });
   }
+}
+
+/** Other errors, such as that there is no database yet, are those of the migrations. */
+function rejectSeveral(error: unknown): void {
+  if (error instanceof NotOneServer) throw error;
 }
 
 /** How long a probe may take, in milliseconds. */
