@@ -13,6 +13,7 @@ import { type Authority, createAuthority } from '@sluice/shared/tls/testing/cert
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { allMechanisms, clientAuthority, keystore, secureKafka, TOKENS } from '../kit/secure-kafka.ts';
+import { startTcpProxy } from '../kit/tcp-proxy.ts';
 import { startTokenServer, TOKEN_CLIENT, type TokenServer } from '../kit/token-server.ts';
 
 const LOGIN = { user: 'sluice', password: 'secret-of-sluice' };
@@ -38,6 +39,7 @@ beforeAll(async () => {
         settings: { ...good, ...allMechanisms(LOGIN), 'sasl.enabled.mechanisms': 'PLAIN' },
       },
       TOKENS: { protocol: 'SASL_SSL', settings: { ...good, ...TOKENS } },
+      OPENTOKENS: { protocol: 'SASL_PLAINTEXT', settings: TOKENS },
       MUTUAL: { protocol: 'SSL', settings: { ...good, ...(await clientAuthority(folder, 'mutual', authority.cert)) } },
       EXPIRED: { protocol: 'SSL', settings: await store('expired', { days: -1 }) },
       ELSEWHERE: { protocol: 'SSL', settings: await store('elsewhere', { host: elsewhere }) },
@@ -111,9 +113,22 @@ const byTokens = () => ({
 
 test('a login by a token, with the scope and the extensions that are set', async () => {
   tokenServer.answer = {};
-  const env = { ...byTokens(), KAFKA_SASL_SCOPE: 'kafka', KAFKA_SASL_EXTENSIONS: 'logicalCluster=lkc-1,pool=p=2' };
-  const { error, log } = await connect('TOKENS', env);
+  const [host = '', port = ''] = kafka.listeners['OPENTOKENS']?.[0]?.split(':') ?? [];
+  let sent = '';
+  await using proxy = await startTcpProxy({ host, port: Number(port) }, (client, upstream) => {
+    client.on('data', (piece: Buffer) => {
+      sent += piece.toString('latin1');
+      upstream.write(piece);
+    });
+    upstream.pipe(client);
+  });
+  const { error, log } = await connect('OPENTOKENS', {
+    ...{ ...byTokens(), KAFKA_SSL: '', KAFKA_SSL_CA_FILE: '' },
+    ...{ KAFKA_BROKERS: `127.0.0.1:${proxy.port}` },
+    ...{ KAFKA_SASL_SCOPE: 'kafka', KAFKA_SASL_EXTENSIONS: 'logicalCluster=lkc-1,pool=p=2' },
+  });
   expect(error).toBeUndefined();
+  expect(sent).toContain('n,,\u0001logicalCluster=lkc-1\u0001pool=p=2\u0001auth=Bearer ');
   expect(log).not.toContain(TOKEN_CLIENT.secret);
   expect(Object.fromEntries(tokenServer.requests.at(-1) ?? [])).toEqual({
     grant_type: 'client_credentials',

@@ -1,5 +1,8 @@
-import { expect, test, vi } from 'vitest';
-import { type BearerToken, BearerTokens, tokenOfAws } from './bearer-login.ts';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { type BearerToken, BearerTokens, tokenOfAws, tokenOfServer } from './bearer-login.ts';
 
 const MINUTE_MS = 60_000;
 
@@ -33,6 +36,28 @@ test('a token that cannot be renewed is used until shortly before its end, with 
   expect(warn).toHaveBeenCalledOnce();
   clock.nowMs = 10 * MINUTE_MS - 20_000;
   await expect(tokens.current()).rejects.toThrow('down');
+  // The next login asks again.
+  request.mockResolvedValue({ value: 'token of then', lifetimeMs: 10 * MINUTE_MS });
+  expect(await tokens.current()).toBe('token of then');
+});
+
+test.each([
+  ['does not answer', () => undefined],
+  [
+    'begins an answer and does not end it',
+    (response: { write(text: string): void }) => response.write('{"access_token":"a'),
+  ],
+])('a server of tokens that %s is given up, and named', async (_what, answer) => {
+  const server = createServer((_, response) => void answer(response)).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const KAFKA_SASL_TOKEN_URL = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  await expect(tokenOfServer({ KAFKA_SASL_TOKEN_URL } as Parameters<typeof tokenOfServer>[0], 200)).rejects.toThrow(
+    /the token server cannot be reached \(.*timeout/i,
+  );
 });
 
 test('a token that Kafka has refused is not used again, and one that says nothing of its time is used once', async () => {

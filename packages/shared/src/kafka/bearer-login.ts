@@ -21,6 +21,12 @@ const TOKEN_MS_MAX = 5_000;
  */
 const LAST_MS = 20_000;
 
+/** What a server of tokens is asked with. */
+type TokenConfig = Pick<
+  KafkaConfig,
+  'KAFKA_SASL_USERNAME' | 'KAFKA_SASL_PASSWORD' | 'KAFKA_SASL_TOKEN_URL' | 'KAFKA_SASL_SCOPE'
+>;
+
 /** Why there is no token. Its message names what to check, and has no secret. */
 export class TokenError extends Error {
   override readonly name = 'TokenError';
@@ -142,11 +148,19 @@ const RESPONSE = {
   parse: (data: Buffer) => data.toString(),
 };
 
-async function tokenOfServer(config: KafkaConfig): Promise<BearerToken> {
+/**
+ * Returns a token of the server of tokens.
+ *
+ * @param waitMs how long to wait for it, in milliseconds
+ * @throws {TokenError} when there is none
+ */
+export async function tokenOfServer(config: TokenConfig, waitMs = TOKEN_MS_MAX): Promise<BearerToken> {
   const { KAFKA_SASL_USERNAME: id = '', KAFKA_SASL_PASSWORD: secret = '', KAFKA_SASL_SCOPE: scope } = config;
   const form = (text: string) => new URLSearchParams({ '': text }).toString().slice(1);
   const [status, text] = await responseOf(config.KAFKA_SASL_TOKEN_URL ?? '', {
     method: 'POST',
+    redirect: 'error',
+    signal: AbortSignal.timeout(waitMs),
     headers: {
       accept: 'application/json',
       authorization: `Basic ${Buffer.from(`${form(id)}:${form(secret)}`).toString('base64')}`,
@@ -167,7 +181,7 @@ async function tokenOfServer(config: KafkaConfig): Promise<BearerToken> {
 
 async function responseOf(url: string, init: RequestInit): Promise<readonly [status: number, text: string]> {
   try {
-    const response = await fetch(url, { ...init, redirect: 'error', signal: AbortSignal.timeout(TOKEN_MS_MAX) });
+    const response = await fetch(url, init);
     return [response.status, await response.text()];
   } catch (error) {
     const { message, cause } = error as Error & { cause?: { readonly code?: string; readonly message?: string } };
