@@ -10,8 +10,9 @@ import { inherited } from '@sluice/shared/testing/inherited';
 import { programFile } from '@sluice/shared/testing/program-file';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
-  DRIVERS,
+  type Driver,
   type DriverResult,
+  driversToRun,
   runDriver,
   SECRET,
   startTools,
@@ -147,7 +148,7 @@ const REACHING: ReadonlySet<string> = new Set([
   'statements that are no SELECT',
 ]);
 
-describe.each(Object.keys(DRIVERS) as (keyof typeof DRIVERS)[])('%s', (driver) => {
+describe.each(driversToRun())('%s', (driver) => {
   let result: DriverResult;
   let outcomes: DriverResult['statements'];
 
@@ -234,7 +235,7 @@ const ALL_ROWS = `SELECT (SELECT count() FROM events), (SELECT count() FROM enti
   (SELECT count() FROM pending_deletions)`;
 
 /** JDBC: the rows of a statement that is limited to three of them, which the older one does not heed. clickhouse-connect: a count by SQLAlchemy. */
-const OWN: Readonly<Record<keyof typeof DRIVERS, unknown>> = {
+const OWN: Readonly<Record<Driver, unknown>> = {
   JDBC: 3,
   'JDBC of Metabase': 1_000,
   'clickhouse-connect': 1,

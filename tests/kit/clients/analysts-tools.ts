@@ -31,7 +31,7 @@ const OWNER_OF_NEW = `<clickhouse><users><sluice_views_new>
 
 /** @param many how many events of `acme` have the name `many` */
 export async function startTools(many: number): Promise<ToolsWorld> {
-  await Promise.all([installClients([PYTHON]), installJavaClients([JDBC, JDBC_OF_METABASE])]);
+  await Promise.all([installClients([PYTHON]), installJavaClients(areAllRun ? [JDBC, JDBC_OF_METABASE] : [JDBC])]);
   await using started = new AsyncDisposableStack();
   const clickhouse = started.use(await clickHouseForTools(['acme', 'o.ther'], { 'new.xml': OWNER_OF_NEW }));
   await createNewest({ CLICKHOUSE_URL: clickhouse.url, CLICKHOUSE_DATABASE: DATABASE, ...ADMINISTRATOR });
@@ -117,21 +117,34 @@ export interface DriverResult {
   readonly statements: readonly StatementOutcome[];
 }
 
+const jdbc = (jars: string) => ({
+  command: [...javaOf(jars), join(PROGRAMS, 'ClickHouseJdbc.java')],
+  address: /^jdbc:clickhouse:.*$/m,
+});
+
 /** How the programs of the drivers are started, with what docs/guide/bi.md has for each. */
-export const DRIVERS = {
-  JDBC: {
-    command: [...javaOf(JDBC), join(PROGRAMS, 'ClickHouseJdbc.java')],
-    address: /^jdbc:clickhouse:.*$/m,
-  },
-  'JDBC of Metabase': {
-    command: [...javaOf(JDBC_OF_METABASE), join(PROGRAMS, 'ClickHouseJdbc.java')],
-    address: /^jdbc:clickhouse:.*$/m,
-  },
+const DRIVERS = {
+  JDBC: jdbc(JDBC),
+  'JDBC of Metabase': jdbc(JDBC_OF_METABASE),
   'clickhouse-connect': {
     command: [pythonOf(PYTHON), join(PROGRAMS, 'clickhouse_tools.py')],
     address: /^clickhousedb:.*$/m,
   },
 } as const;
+
+export type Driver = keyof typeof DRIVERS;
+
+let areAllRun = false;
+
+/** Has tests run each version of a driver from now on, and not the newest one alone. */
+export function runAllDrivers(): void {
+  areAllRun = true;
+}
+
+/** Returns the drivers that tests run. */
+export function driversToRun(): readonly Driver[] {
+  return areAllRun ? ['JDBC', 'JDBC of Metabase', 'clickhouse-connect'] : ['JDBC', 'clickhouse-connect'];
+}
 
 /**
  * Runs the program of a driver as the account of `acme`.
@@ -139,7 +152,7 @@ export const DRIVERS = {
  * @param guide the text of docs/guide/bi.md, which has the address that a tool gets
  */
 export async function runDriver(
-  driver: keyof typeof DRIVERS,
+  driver: Driver,
   { clickhouse, acme }: ToolsWorld,
   guide: string,
   statements: readonly string[],
