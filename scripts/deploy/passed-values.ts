@@ -20,6 +20,9 @@ const secretOf = (name: string) => ({ name, key: `${name}-key` });
 const accountOf = (name: string) => ({ user: `${name}-user`, passwordSecret: secretOf(name) });
 const keyOf = (name: string) => `${name}/${name}-key`;
 
+/** The annotations of the account of pods. */
+const ANNOTATIONS: Passed = { 'example.com/role': 'role-of-pods' };
+
 const KAFKA = {
   brokers: ['kafka-1.example.com:9001', 'kafka-2.example.com:9002'],
   topicPrefix: 'prefix.',
@@ -124,6 +127,7 @@ function partsOf(variables: EnvVariables) {
     image: { repository: 'registry.example.com/sluice' },
     keys: { secret: 'keys', key: 'keys-key' },
     kafka: KAFKA,
+    serviceAccount: { annotations: ANNOTATIONS },
     ...{ ingestApi: ingest.values, writer: writer.values, queryApi: query.values },
     trenchApi: { enabled: true, ...trench.values },
     metrics: { prometheusRule: PASSED_RULES },
@@ -263,15 +267,17 @@ function ofCertificate(account: 'writer' | 'query'): Passed {
   };
 }
 
-/** Returns what containers do not get of the values, or get otherwise. */
+/** Returns what containers, and the account of pods, do not get of the values, or get otherwise. */
 export function passedErrors(objects: readonly KubernetesObject[], passed: PassedValues['passed']): readonly string[] {
   // Each Job that runs once has a name of its own.
   const pods = new Map<string, PodSpec>(
     podsOf(objects).map(({ title, spec }) => [title.replace(/^(Job .*)-[0-9a-f]{8}$/, '$1'), spec]),
   );
+  const account = objects.find(({ kind }) => kind === 'ServiceAccount');
   const others = [...pods.keys()].filter((title) => !(title in passed));
   return [
     ...others.map((title) => `${title}: nobody says what it gets`),
+    ...differences(ANNOTATIONS, account?.metadata.annotations ?? {}).map((error) => `ServiceAccount: ${error}`),
     ...Object.entries(passed).flatMap(([title, wanted]) => {
       const pod = pods.get(title);
       return pod ? differences(wanted, gottenBy(pod)).map((error) => `${title}: ${error}`) : [`${title} is missing`];

@@ -358,6 +358,13 @@ export const PLANTED_PASSED_FAULTS: readonly PlantedObjectFault[] = [
     'API_KEYS_FILE is writer/keys-key',
   ),
   fault(
+    'an account of pods without its annotations',
+    'ServiceAccount passed',
+    ['metadata', 'annotations'],
+    undefined,
+    'ServiceAccount: example.com/role is not set',
+  ),
+  fault(
     'an alert with another address of its runbook',
     'PrometheusRule passed',
     ['spec', 'groups', '0', 'rules', '20', 'annotations', 'runbook_url'],
