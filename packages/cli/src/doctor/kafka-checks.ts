@@ -5,7 +5,7 @@ import type { KafkaConfig } from '@sluice/shared/config';
 import { createKafka, recentHint } from '@sluice/shared/kafka/client';
 import { readReplicas, shortcomings } from '@sluice/shared/kafka/topic-durability';
 import { clockTopicName, topicNames, wantedTopics } from '@sluice/shared/kafka/topics';
-import { readLag } from '@sluice/storage/kafka/lag';
+import { readLag, totalLag } from '@sluice/storage/kafka/lag';
 import { leaderEpochOf } from '@sluice/storage/protocol/position';
 import kafkajs, { type Admin, type Kafka, type KafkaMessage, type PartitionMetadata } from 'kafkajs';
 import { type Check, type Finding, note, ok, reasonOf, wrong } from './check.ts';
@@ -497,8 +497,8 @@ export class KafkaChecks implements AsyncDisposable {
 
   async #checkLag(): Promise<Finding> {
     const lags = await readLag(this.#kafka, this.#config, this.#config.KAFKA_GROUP_ID, undefined);
-    const messages = lags.reduce((sum, lag) => sum + lag.messages, 0);
-    const seconds = Math.round(Math.max(0, ...lags.map((lag) => lag.seconds)));
+    const { messages, ...total } = totalLag(lags);
+    const seconds = Math.round(total.seconds);
     const found =
       messages === 0 ? 'everything is stored' : `${messages} messages are not stored, the oldest for ${seconds} s`;
     if (seconds * 1_000 < BEHIND_MS) return ok(found);

@@ -5,7 +5,7 @@ import { createLogger } from '@sluice/shared/base/log';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { printable } from '@sluice/shared/text/printable';
-import { readLag } from '@sluice/storage/kafka/lag';
+import { readLag, totalLag } from '@sluice/storage/kafka/lag';
 import type { Kafka } from 'kafkajs';
 import { inColumns } from '../command/terminal.ts';
 
@@ -125,8 +125,7 @@ async function readWriters(kafka: Kafka, { server, config }: ConfiguredServer): 
   const lags = await readLag(kafka, config, groupId, range);
   return {
     members: groups.flatMap(({ members }) => members).length,
-    messages: lags.reduce((sum, { messages }) => sum + messages, 0),
-    seconds: Math.max(0, ...lags.map((lag) => lag.seconds)),
+    ...totalLag(lags),
   };
 }
 

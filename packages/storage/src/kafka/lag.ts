@@ -151,6 +151,14 @@ export class LagReader implements Component {
   }
 }
 
+/** Returns how many messages of partitions are not committed in all, and the age of the oldest of them, in seconds. */
+export function totalLag(lags: readonly PartitionLag[]): { readonly messages: number; readonly seconds: number } {
+  return {
+    messages: lags.reduce((sum, { messages }) => sum + messages, 0),
+    seconds: Math.max(0, ...lags.map(({ seconds }) => seconds)),
+  };
+}
+
 /** Returns the lag of a group. @throws {Error} while Kafka cannot be reached, or lacks the topics */
 export async function readLag(
   kafka: Kafka,
