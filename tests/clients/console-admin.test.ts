@@ -273,7 +273,10 @@ test('a webhook is created and deleted by keyboard; its secret is shown once', a
   await page.keyboard.press('Escape');
   await tabTo(page, page.getByRole('button', { name: 'Add a filter' }));
   await page.keyboard.press('Enter');
-  const [property, value] = [page.getByLabel('Property or field'), page.getByLabel('Value')];
+  const [property, value] = [
+    page.getByLabel('Property or field', { exact: true }),
+    page.getByLabel('Value', { exact: true }),
+  ];
   await tabTo(page, property);
   await page.keyboard.type('a.b.c.d.e.f.g.h.i');
   await page.keyboard.press('Escape');

@@ -237,7 +237,7 @@ test('older events of a user are loaded on demand, and its events are searched b
   await eventually(() => timeline.locator('.session').allTextContents()).toEqual([
     expect.stringMatching(/: 130 events, 2.* hours$/),
   ]);
-  await timeline.getByLabel('Event name contains').focus();
+  await timeline.getByLabel('Event name contains', { exact: true }).focus();
   await page.keyboard.type('signed');
   await page.keyboard.press('Enter');
   await shown(timeline.getByText('All 13 events.'));
@@ -287,7 +287,7 @@ test('a segment is made from a list, filters reports and lists, is changed, and 
   );
   const filters = page.getByRole('form', { name: 'Filters' });
   await filters.getByRole('button', { name: 'Add a filter' }).click();
-  await filters.getByLabel('Property or field').fill('Segm');
+  await filters.getByLabel('Property or field', { exact: true }).fill('Segm');
   await page.getByRole('option', { name: 'Segment', exact: true }).click();
   await filters.getByRole('combobox', { name: 'Value', exact: true }).click();
   await page.getByRole('option', { name: 'gold organizations' }).click();
@@ -303,7 +303,7 @@ test('a segment is made from a list, filters reports and lists, is changed, and 
   const changed = page.getByRole('form', { name: 'What gold is' });
   await changed.getByRole('button', { name: 'Add what they did' }).click();
   await changed.getByLabel('Whether they did it').selectOption('Did not do');
-  await changed.getByLabel('Event that they did').fill('signed_in');
+  await changed.getByLabel('Event that they did', { exact: true }).fill('signed_in');
   await changed.getByLabel('days').fill('14');
   await changed.getByRole('button', { name: 'Save the segment' }).click();
   await shown(page.getByText('Organization: tier is gold, did not do “signed_in” within 14 days: 0 organizations'));

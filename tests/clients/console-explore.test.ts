@@ -101,7 +101,7 @@ test('a chart applies by itself: one entry for a word, no request for half a for
   const form = page.getByRole('form', { name: 'Filters' });
   await shown(form.getByText('Choose a number property.'));
   await page.getByRole('button', { name: 'Add a filter' }).click();
-  await page.getByLabel('Property or field').fill('plan');
+  await page.getByLabel('Property or field', { exact: true }).fill('plan');
   await shown(form.getByText('Choose a number property. Choose a value of plan.'));
   await page.keyboard.press('Enter');
   await page.getByRole('button', { name: 'Remove the filter' }).click();
@@ -220,7 +220,7 @@ test('a funnel is built, reordered and broken down by keyboard alone; a step ope
   await tabTo(page, page.getByRole('button', { name: 'Move step 2 up' }));
   await page.keyboard.press('Enter');
   await eventually(() => page.getByLabel('Step 1', { exact: true }).inputValue()).toBe('signed_up');
-  await tabTo(page, page.getByLabel('Break down by'));
+  await tabTo(page, page.getByLabel('Break down by', { exact: true }));
   await page.keyboard.type('plan');
   await page.keyboard.press('Enter');
   // The funnel before has the same sum.
@@ -320,7 +320,7 @@ test('every fault of an address of people is said', async () => {
 
 test('a chart is broken down by a property through the menus; a number of a day opens exactly its events', async () => {
   const { page, faults } = await open(`#/explore?event=signed_up&${MONTHS}&interval=week`, { zone: 'UTC' });
-  await page.getByLabel('Break down by').fill('pl');
+  await page.getByLabel('Break down by', { exact: true }).fill('pl');
   await page.getByRole('option', { name: /^plan/ }).click();
   await eventually(() => parametersOf(page)['groupBy']).toBe('properties.plan');
   await shown(page.getByRole('table', { name: 'Totals of Events by plan' }).getByRole('link', { name: 'pro' }));
@@ -349,7 +349,7 @@ test('features by plan, sign-ups by country and retention of organizations by pl
   await choose('Event', /^feature_used /);
   // What is shown before that is faint meanwhile.
   await shown(page.getByText('Total 4.'));
-  await click(page.getByLabel('Break down by'));
+  await click(page.getByLabel('Break down by', { exact: true }));
   await shown(page.getByRole('group', { name: 'User properties' }).getByRole('option', { name: /^User: country / }));
   await expectAccessible(page, 'explore-owners-menu');
   await take(/^Organization: plan /);
@@ -370,7 +370,7 @@ test('features by plan, sign-ups by country and retention of organizations by pl
   await page.getByRole('status').getByRole('link', { name: 'Views' }).click();
   await page.getByRole('link', { name: 'Features on free', exact: true }).click();
   await shown(page.getByText('Total 1.'));
-  await eventually(() => page.getByLabel('Property or field').inputValue()).toBe('Organization: plan');
+  await eventually(() => page.getByLabel('Property or field', { exact: true }).inputValue()).toBe('Organization: plan');
   await page.getByRole('link', { name: 'These events' }).click();
   await shown(page.getByText('1 of 1 event.'));
 
@@ -419,9 +419,9 @@ test('features by plan, sign-ups by country and retention of organizations by pl
 test('a filter is completed from names and values; what is typed stays when there is none', async () => {
   const { page, faults } = await open('#/events');
   await page.getByRole('button', { name: 'Add a filter' }).click();
-  await page.getByLabel('Property or field').fill('größe');
+  await page.getByLabel('Property or field', { exact: true }).fill('größe');
   await page.getByRole('option', { name: /größe, cm/ }).click();
-  await page.getByLabel('Value').fill('3');
+  await page.getByLabel('Value', { exact: true }).fill('3');
   await shown(page.getByRole('option', { name: /^3/ }));
   await takePicture(page, 'explore-suggestions');
   await page.keyboard.press('Escape');

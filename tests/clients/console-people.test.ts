@@ -135,6 +135,12 @@ test('one search has people, events, what is saved, pages and actions, by keyboa
   await eventually(() => dialogOf(page).count()).toBe(0);
   expect(await page.locator(':focus').getAttribute('aria-label')).toBe('Search');
   await page.keyboard.press('Enter');
+  // Once more before the browser has told that the dialog is closed: it is open all the same.
+  await shown(dialogOf(page));
+  await page.evaluate(
+    `document.querySelector('dialog.search').close(); document.querySelector('button[aria-label="Search"]').click()`,
+  );
+  await shown(dialogOf(page));
   await page.keyboard.type('payment');
   await dialogOf(page)
     .getByRole('option', { name: /payment_failed/ })

@@ -153,7 +153,7 @@ const PAGES: Readonly<Record<string, LookedAt>> = {
   'chart-menu': {
     hash: reportOf(() => ({ groupBy: 'event' })),
     parts: ['.suggestions [role="option"]'],
-    open: (page) => page.getByLabel('Break down by').click(),
+    open: (page) => page.getByLabel('Break down by', { exact: true }).click(),
   },
   'chart-save': {
     hash: reportOf(() => ({ groupBy: 'event' })),

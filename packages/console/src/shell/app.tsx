@@ -100,8 +100,11 @@ export function App() {
 /** The navigation and the page that the address names, or the form for a key. */
 function Console() {
   const main = useRef<HTMLElement>(null);
-  const [isSearching, setIsSearching] = useState(false);
-  const search = useCallback(() => setIsSearching(true), []);
+  // Each opening of the search has its own number: the next one can come before a browser tells that the last one is closed.
+  const [searches, setSearches] = useState({ last: 0, isOpen: false });
+  const search = useCallback(() => setSearches(({ last }) => ({ last: last + 1, isOpen: true })), []);
+  const closeSearch = (closed: number) =>
+    setSearches((current) => (current.last === closed ? { ...current, isOpen: false } : current));
   const isOpen = access.value === 'open';
   const { title, content } = isOpen ? pageOf(route.value) : { title: 'Sign in', content: <SignIn /> };
   useEffect(() => {
@@ -138,8 +141,13 @@ function Console() {
         )}
       </main>
       {isOpen && <Shortcuts onSearch={search} />}
-      {isOpen && isSearching && (
-        <SearchDialog pages={PAGES} actions={actions()} onClose={() => setIsSearching(false)} />
+      {isOpen && searches.isOpen && (
+        <SearchDialog
+          key={searches.last}
+          pages={PAGES}
+          actions={actions()}
+          onClose={() => closeSearch(searches.last)}
+        />
       )}
     </>
   );
