@@ -1,8 +1,6 @@
 // npm run schema: the tables after all migrations. `npm run schema -- --help` tells more.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createClickHouse } from '@sluice/shared/clickhouse/client';
-import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { parseArguments, runCommand } from '@sluice/shared/config/command-line';
 import { readSchema } from '../tests/kit/current-schema.ts';
 import { ownClickHouse } from '../tests/kit/engines.ts';
@@ -37,7 +35,5 @@ async function main(): Promise<number> {
 
 async function currentSchema(): Promise<string> {
   await using clickhouse = await ownClickHouse();
-  const { config } = await createDatabase(clickhouse.url);
-  await using client = createClickHouse(config, { application: 'schema', requestTimeoutMs: 60_000, connectionsMax: 1 });
-  return await readSchema(client);
+  return await readSchema(clickhouse.url);
 }
