@@ -359,16 +359,17 @@ export class AlertFaults implements AsyncDisposable {
   /** Returns the id of what a request to query-api creates. */
   async #create(path: string, body: object): Promise<string> {
     const response = await this.#manage('POST', path, body);
-    expect(response.status).toBe(201);
     return ((await response.json()) as { id: string }).id;
   }
 
   async #manage(method: string, path: string, body?: object): Promise<Response> {
-    return await fetch(`${this.running.services['query-api'].url}${path}`, {
+    const response = await fetch(`${this.running.services['query-api'].url}${path}`, {
       method,
       headers: { authorization: `Bearer ${this.running.key}`, 'content-type': 'application/json' },
       body: body === undefined ? null : JSON.stringify(body),
     });
+    expect([method, path, response.ok]).toEqual([method, path, true]);
+    return response;
   }
 
   async #sql(statement: string): Promise<void> {

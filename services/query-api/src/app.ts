@@ -1,6 +1,7 @@
 import type { Logger } from '@sluice/shared/base/log';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { allowOrigins } from '@sluice/shared/http/cors';
+import { acceptJsonBodies } from '@sluice/shared/http/json-body';
 import { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
 import { ownTls } from '@sluice/shared/http/own-tls';
@@ -9,6 +10,7 @@ import { RateLimiter } from '@sluice/shared/http/rate-limiter';
 import { registerReference } from '@sluice/shared/http/reference';
 import { createHttpServer } from '@sluice/shared/http/server';
 import type { KeyRing } from '@sluice/shared/keys/key-ring';
+import { parseJson } from '@sluice/shared/text/json';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Registry } from 'prom-client';
 import { AlertMetrics, numberSources, registerAlerts, registerDigests } from './alerts/alerts.ts';
@@ -120,6 +122,8 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   app.register(async (routes) => {
     admitReaders(routes, gate, new RequestMemory(budget, config), stores);
     slots.register(routes);
+    // Rooms with bodies replace it by their own.
+    acceptJsonBodies(routes, parseJson);
     replaceSegments(routes, segments);
     const isAllowed = (request: FastifyRequest) => allowsWorkspace(request, keys, anonymousWorkspace);
     const addresses = new AllowedAddresses(config.WEBHOOK_ALLOW_NETWORKS);

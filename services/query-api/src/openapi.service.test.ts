@@ -252,3 +252,21 @@ test('the response with 405 is as documented on every path', async () => {
     expect(checker.errorsOfResponse(`${operation} ${path}`, response)).toBeUndefined();
   }
 });
+
+test('a request without a body is the same with a content type and without, on every path', async () => {
+  const changes = [...checker.operations.keys()].filter((operation) => !operation.startsWith('GET '));
+  expect(changes.length).toBeGreaterThan(20);
+  for (const operation of changes) {
+    const [method = '', path = ''] = operation.split(' ');
+    const request = { method: method as 'POST', url: path.replaceAll(/\{\w+\}/g, 'x') };
+    const authorization = 'Bearer all-a';
+    const plain = await query.app.inject({ ...request, headers: { authorization } });
+    // Many clients send the type with every request.
+    const typed = await query.app.inject({
+      ...request,
+      headers: { authorization, 'content-type': 'application/json' },
+    });
+    expect([operation, typed.statusCode, typed.json().code]).toEqual([operation, plain.statusCode, plain.json().code]);
+    expect(typed.json().code).not.toBe('missing_scope');
+  }
+});

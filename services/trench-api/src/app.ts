@@ -48,7 +48,7 @@ export function buildApp(config: TrenchConfig, { logger, registry, now }: Trench
     tls: ownTls(config, logger),
   });
   // A DELETE has the type of JSON, too, where a client sets it always.
-  acceptJsonBodies(app, { parse: parseExactJson, mayBeEmpty: true });
+  acceptJsonBodies(app, parseExactJson);
   // A beacon is sent with credentials, and a browser asks first whether it may where the beacon is JSON. No cookie counts.
   allowOrigins(app, config.CORS_ORIGINS, { methods: ['GET', 'POST', 'PUT', 'DELETE'], credentials: true });
   app.get('/', async (_request, reply) => await reply.type('text/plain; charset=utf-8').send(RUNNING));

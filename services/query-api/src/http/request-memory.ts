@@ -49,7 +49,7 @@ export function reserve(memory: Reservation | undefined, bytes: number): void {
  * @param bytesMax the largest body; one that does not announce its size counts as so large. Without either header there is none
  */
 export function acceptJson(routes: FastifyInstance, bytesMax: number): void {
-  acceptJsonBodies(routes, { parse: parseJson });
+  acceptJsonBodies(routes, parseJson);
   routes.addHook('preParsing', async ({ headers, memory }) => {
     const announced = Number(headers['content-length'] ?? (headers['transfer-encoding'] === undefined ? 0 : bytesMax));
     reserve(memory, MEMORY_PER_BODY * Math.min(announced, bytesMax));

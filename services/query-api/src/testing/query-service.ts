@@ -8,7 +8,7 @@ import { ADMINISTRATOR, QUERY_ACCOUNT } from '@sluice/shared/clickhouse/testing/
 import { type TestDatabase, takeDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { type ClickHouseConfig, loadConfig } from '@sluice/shared/config';
 import { FileKeyRing } from '@sluice/shared/keys/key-ring';
-import { hashKey, type KeyEntry, writeKeysFile } from '@sluice/shared/keys/keys-file';
+import { hashKey, type KeyEntry, SCOPES, writeKeysFile } from '@sluice/shared/keys/keys-file';
 import { parseJson } from '@sluice/shared/text/json';
 import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
@@ -130,6 +130,7 @@ async function writeTestKeys(): Promise<TestKeys> {
     key('ingest-only', 'a', ['ingest', 'delete']),
     key('sender-a', 'a', ['query', 'admin', 'ingest']),
     key('analyst-a', 'a', ['query', 'sql', 'admin']),
+    key('all-a', 'a', [...SCOPES]),
     { ...key('limited', 'a', ['query']), rateLimit: 1 },
   ]);
   return { path, remove: () => rm(folder, { recursive: true }) };
@@ -142,7 +143,7 @@ export interface TestApp extends Pick<QueryService, 'app' | 'config' | 'get'> {
 
 /**
  * Starts the app. Each of the workspaces `a` to `h` has a key of its name; workspace `a` also has the key `ingest-only`,
- * which may not query, `sender-a`, which manages and sends, `analyst-a`, which manages, queries and sends SQL, and `limited`, with a
+ * which may not query, `sender-a`, which manages and sends, `analyst-a`, which manages, queries and sends SQL, `all-a` with all scopes, and `limited`, with a
  * rate limit of one request a second. The keys `sql-a` to `sql-h` may send SQL,
  * `webhooks-a` to `webhooks-h` manage webhooks, `admin-a` to `admin-h` query, and manage keys, dead letters and links.
  *
