@@ -1,13 +1,14 @@
-import { OLDER_KAFKA_VERSION } from '@sluice/local-stack/kafka-libs';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { test } from 'vitest';
-import { ownClickHouse, ownKafka } from '../kit/engines.ts';
+import { ownClickHouse, ownKafka, TESTED_KAFKAS } from '../kit/engines.ts';
 import { startLoad } from '../kit/load.ts';
 import { startPipeline } from '../kit/pipeline.ts';
 import { expectExactlyOnce } from '../kit/verify-delivery.ts';
 
-test(`Kafka ${OLDER_KAFKA_VERSION}: what was accepted is stored once while brokers and a writer are killed`, async () => {
-  await using kafka = await ownKafka({ version: OLDER_KAFKA_VERSION, brokers: 3 });
+const { name, version } = TESTED_KAFKAS.older;
+
+test(`${name}: what was accepted is stored once while brokers and a writer are killed`, async () => {
+  await using kafka = await ownKafka({ version, brokers: 3 });
   await using clickhouse = await ownClickHouse();
   await using pipeline = await startPipeline({
     kafkaBrokers: kafka.brokers,
