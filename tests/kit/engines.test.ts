@@ -24,7 +24,8 @@ test('the page of engines says "tested" of those that tests start, and of no oth
 
 test('their names are those of their versions, and of what doctor compares with', () => {
   const { newest, older } = TESTED_KAFKAS;
-  for (const { name, version } of [newest, older]) expect(`${name}.`).toBe(`Apache Kafka ${version}`.replace(/\d+$/, ''));
+  for (const { name, version } of [newest, older])
+    expect(`${name}.`).toBe(`Apache Kafka ${version}`.replace(/\d+$/, ''));
   expect([older, newest].map(({ name }) => name)).toEqual(RELEASES_TESTED.map((release) => `Apache Kafka ${release}`));
   for (const { name } of Object.values(TESTED_CLICKHOUSES)) {
     expect(name).toMatch(new RegExp(`, ${CLICKHOUSE_VERSION_TESTED.join('.')}$`));

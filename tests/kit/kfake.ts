@@ -41,8 +41,6 @@ export interface Kfake extends AsyncDisposable {
   readonly brokers: readonly string[];
   /** Closes the connections to the first broker. */
   cut(): void;
-  /** What it has logged since its start, where it lies. */
-  readonly logFile: string;
 }
 
 /** Builds kfake, where that is not built yet, and starts a cluster on 127.0.0.1. @throws {Error} where there is no Go */
@@ -52,7 +50,6 @@ export async function startKfake({ brokers = 1, lacks = [], version }: KfakeOpti
   const folder = started.use(await makeTempDir()).path;
   const ports = await findFreePorts(brokers);
   const addresses = ports.map((port) => `127.0.0.1:${port}`);
-  const logFile = join(folder, 'kfake.log');
   const kfake = await startEngineProcess({
     name: TESTED_KAFKAS.kfake.name,
     command: join(BUILT, 'kfake'),
@@ -62,7 +59,7 @@ export async function startKfake({ brokers = 1, lacks = [], version }: KfakeOpti
       ...(version === undefined ? [] : [`-version=${version}`]),
     ],
     cwd: folder,
-    logFile,
+    logFile: join(folder, 'kfake.log'),
     probe: async () => void (await withAdmin(kafkaClient(addresses), (admin) => admin.describeCluster())),
     stopTimeoutMs: 10_000,
   });
@@ -70,7 +67,6 @@ export async function startKfake({ brokers = 1, lacks = [], version }: KfakeOpti
   const running = started.move();
   return {
     brokers: addresses,
-    logFile,
     cut: () => void process.kill(kfake.pid, 'SIGUSR1'),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };

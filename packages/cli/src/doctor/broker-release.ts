@@ -34,7 +34,11 @@ export async function checkReleases(
 ): Promise<Finding> {
   const logger = createLogger('sluice-doctor', 'silent');
   const levels = await Promise.all(
-    brokers.map(({ host, port }) => readMetadataLevel(openConnection(config, host, port, logger), signal)),
+    brokers.map(async ({ host, port }) => {
+      const level = readMetadataLevel(openConnection(config, host, port, logger), signal);
+      // Others may end the connection of a request that they do not know.
+      return await level.catch(() => undefined);
+    }),
   );
   const known = levels.filter((level) => level !== undefined).map(releaseOf);
   const releases = [...new Set(known.map(({ release }) => release))].join(', ');

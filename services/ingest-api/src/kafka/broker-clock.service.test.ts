@@ -2,7 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { createLogger } from '@sluice/shared/base/log';
 import { loadConfig } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
+import { createTopics } from '@sluice/shared/kafka/testing/create-topics';
+import { clockTopicName, withAdmin, withoutAppendTime } from '@sluice/shared/kafka/topics';
 import { eventually } from '@sluice/shared/testing/eventually';
+import kafkajs from 'kafkajs';
 import { Registry } from 'prom-client';
 import { afterEach, expect, inject, test } from 'vitest';
 import { configSchema } from '../config.ts';
@@ -16,16 +19,22 @@ let clock: BrokerClock;
 
 afterEach(() => clock.stop());
 
-/** Starts to compare these clocks with those of a real Kafka. */
-async function start(clocks: Clocks): Promise<void> {
+function setUp() {
   const config = loadConfig(configSchema, {
     KAFKA_BROKERS: inject('kafkaBrokers').join(','),
     KAFKA_TOPIC_PREFIX: `clock-${randomUUID()}.`,
     KAFKA_PARTITIONS: '1',
     API_KEYS_FILE: 'unused',
   });
-  const logger = createLogger('test', 'silent');
-  const kafka = createKafka(config, 'test', logger);
+  return { config, kafka: createKafka(config, 'test', createLogger('test', 'silent')) };
+}
+
+/** Starts to compare these clocks with those of a real Kafka. */
+async function start(
+  clocks: Clocks,
+  { config, kafka } = setUp(),
+  logger = createLogger('test', 'silent'),
+): Promise<void> {
   clock = new BrokerClock({ kafka, config, logger, clocks, metrics: createIngestMetrics(new Registry()) });
   await clock.start();
 }
@@ -75,5 +84,24 @@ test('a clock that is set does not change the time of requests that were admitte
   await eventually(() => clock.problem()).toMatch(/ahead of/);
   expect(Math.abs(clock.nowMs() - Date.now())).toBeLessThan(MINUTE_MS);
   aheadMs = 0;
+  await eventually(() => clock.problem()).toBeUndefined();
+});
+
+test('a Kafka that acknowledges without its time is named once, with what to do, until it does', async () => {
+  const made = setUp();
+  const topic = clockTopicName(made.config);
+  await createTopics(made.kafka, [{ topic, numPartitions: 1 }]);
+  const lines: string[] = [];
+  const logger = createLogger('test', 'error', { write: (line) => void lines.push(JSON.parse(line).msg) });
+  await start({ wallMs: () => Date.now(), monotonicMs: () => performance.now() }, made, logger);
+  const sentence = withoutAppendTime(topic);
+  await eventually(() => clock.problem()).toBe(sentence);
+  await withAdmin(made.kafka, async (admin) => {
+    await eventually(async () => Number((await admin.fetchTopicOffsets(topic))[0]?.high)).toBeGreaterThan(2);
+    expect(lines).toEqual([sentence]);
+    const configEntries = [{ name: 'message.timestamp.type', value: 'LogAppendTime' }];
+    const resources = [{ type: kafkajs.ConfigResourceTypes.TOPIC, name: topic, configEntries }];
+    await admin.alterConfigs({ validateOnly: false, resources });
+  });
   await eventually(() => clock.problem()).toBeUndefined();
 });
