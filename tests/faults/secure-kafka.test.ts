@@ -13,9 +13,9 @@ import { type Authority, createAuthority } from '@sluice/shared/tls/testing/cert
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { diagnose } from '../kit/doctor.ts';
-import { TESTED_KAFKAS } from '../kit/engines.ts';
 import { allMechanisms, clientAuthority, keystore, secureKafka, TOKENS } from '../kit/secure-kafka.ts';
 import { startTcpProxy } from '../kit/tcp-proxy.ts';
+import { TESTED_KAFKAS } from '../kit/tested-engines.ts';
 import { startTokenServer, TOKEN_CLIENT, type TokenServer } from '../kit/token-server.ts';
 
 const LOGIN = { user: 'sluice', password: 'secret-of-sluice' };

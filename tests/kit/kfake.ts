@@ -8,9 +8,9 @@ import { cacheDir } from '@sluice/local-stack/maven-libs';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { withAdmin } from '@sluice/shared/kafka/topics';
-import { TESTED_KAFKAS } from './engines.ts';
 import { findOnPath } from './find-on-path.ts';
 import { kafkaClient } from './kafka-client.ts';
+import { TESTED_KAFKAS } from './tested-engines.ts';
 
 const SOURCES = join(import.meta.dirname, 'kfake');
 const FILES = ['go.mod', 'go.sum', 'main.go', 'edits.go'];

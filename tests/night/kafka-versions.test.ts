@@ -1,8 +1,10 @@
 import { eventually } from '@sluice/shared/testing/eventually';
-import { test } from 'vitest';
-import { ownClickHouse, ownKafka, TESTED_KAFKAS } from '../kit/engines.ts';
+import { expect, test } from 'vitest';
+import { diagnose } from '../kit/doctor.ts';
+import { ownClickHouse, ownKafka } from '../kit/engines.ts';
 import { startLoad } from '../kit/load.ts';
 import { startPipeline } from '../kit/pipeline.ts';
+import { TESTED_KAFKAS } from '../kit/tested-engines.ts';
 import { expectExactlyOnce } from '../kit/verify-delivery.ts';
 
 const { name, version } = TESTED_KAFKAS.older;
@@ -10,6 +12,8 @@ const { name, version } = TESTED_KAFKAS.older;
 test(`${name}: what was accepted is stored once while brokers and a writer are killed`, async () => {
   await using kafka = await ownKafka({ version, brokers: 3 });
   await using clickhouse = await ownClickHouse();
+  const { results } = await diagnose(['ingest-api'], { KAFKA_BROKERS: kafka.brokers.join() });
+  expect(results.find((check) => check.name === 'kafka.version')?.found).toContain(`${name}; `);
   await using pipeline = await startPipeline({
     kafkaBrokers: kafka.brokers,
     clickhouseUrl: clickhouse.url,

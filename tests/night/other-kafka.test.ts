@@ -2,13 +2,13 @@ import { ensureTopics, withAdmin } from '@sluice/shared/kafka/topics';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, test } from 'vitest';
 import { diagnose, type Environment } from '../kit/doctor.ts';
-import { TESTED_KAFKAS } from '../kit/engines.ts';
 import { startIngestAlone } from '../kit/ingest-alone.ts';
 import { kafkaClient } from '../kit/kafka-client.ts';
 import { type KafkaLack, startKfake } from '../kit/kfake.ts';
 import { startLoad } from '../kit/load.ts';
 import { startPipeline } from '../kit/pipeline.ts';
 import type { Service } from '../kit/service.ts';
+import { TESTED_KAFKAS } from '../kit/tested-engines.ts';
 import { expectExactlyOnce } from '../kit/verify-delivery.ts';
 
 // Another implementation of Kafka's protocol, which is built with Go: what works with it does not depend on how Apache Kafka

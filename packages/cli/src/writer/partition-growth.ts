@@ -1,7 +1,13 @@
 import { atServer } from '@sluice/servers/state/connected-server';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { KafkaConfig } from '@sluice/shared/config';
-import { CLOCK_INTERVAL_MS, clockTopicName, topicNames, withAdmin, withoutAppendTime } from '@sluice/shared/kafka/topics';
+import {
+  CLOCK_INTERVAL_MS,
+  clockTopicName,
+  topicNames,
+  withAdmin,
+  withoutAppendTime,
+} from '@sluice/shared/kafka/topics';
 import { type PartitionCount, readPartitionCounts, recordGrowth } from '@sluice/storage/clickhouse/partition-count';
 import { nameOf } from '@sluice/storage/protocol/position';
 import type { Admin, Kafka } from 'kafkajs';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { RELEASES_TESTED } from '@sluice/cli/doctor/broker-release';
 import { CLICKHOUSE_VERSION_TESTED } from '@sluice/cli/doctor/clickhouse-checks';
 import { expect, test } from 'vitest';
-import { TESTED_CLICKHOUSES, TESTED_KAFKAS } from './engines.ts';
+import { TESTED_CLICKHOUSES, TESTED_KAFKAS } from './tested-engines.ts';
 
 const PAGE = join(import.meta.dirname, '../../docs/operate/engines.md');
 
