@@ -77,7 +77,7 @@ async function build(): Promise<void> {
   const files = FILES.map((name) => join(SOURCES, name));
   await installOnce(BUILT, files, async () => {
     for (const name of FILES) await copyFile(join(SOURCES, name), join(BUILT, name));
-    await promisify(execFile)(go, ['build', '-o', 'kfake', '.'], { cwd: BUILT }).catch((cause) => {
+    await promisify(execFile)(go, ['build', '-buildvcs=false', '-o', 'kfake', '.'], { cwd: BUILT }).catch((cause) => {
       throw new Error(`${REMEDY} kfake could not be built.`, { cause });
     });
   });

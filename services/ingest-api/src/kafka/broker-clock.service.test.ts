@@ -7,7 +7,7 @@ import { clockTopicName, withAdmin, withoutAppendTime } from '@sluice/shared/kaf
 import { eventually } from '@sluice/shared/testing/eventually';
 import kafkajs from 'kafkajs';
 import { Registry } from 'prom-client';
-import { afterEach, expect, inject, test } from 'vitest';
+import { afterEach, expect, inject, onTestFinished, test } from 'vitest';
 import { configSchema } from '../config.ts';
 import { createIngestMetrics } from '../metrics.ts';
 import { BrokerClock, type Clocks } from './broker-clock.ts';
@@ -87,21 +87,39 @@ test('a clock that is set does not change the time of requests that were admitte
   await eventually(() => clock.problem()).toBeUndefined();
 });
 
-test('a Kafka that acknowledges without its time is named once, with what to do, until it does', async () => {
+test('a Kafka that acknowledges without its time is named once, and a comparison from before holds for minutes', async () => {
   const made = setUp();
   const topic = clockTopicName(made.config);
   await createTopics(made.kafka, [{ topic, numPartitions: 1 }]);
+  const sentence = withoutAppendTime(topic);
   const lines: string[] = [];
   const logger = createLogger('test', 'error', { write: (line) => void lines.push(JSON.parse(line).msg) });
-  await start({ wallMs: () => Date.now(), monotonicMs: () => performance.now() }, made, logger);
-  const sentence = withoutAppendTime(topic);
+  let passedMs = 0;
+  const clocks = { wallMs: () => Date.now() + passedMs, monotonicMs: () => performance.now() + passedMs };
+  await start(clocks, made, logger);
   await eventually(() => clock.problem()).toBe(sentence);
   await withAdmin(made.kafka, async (admin) => {
-    await eventually(async () => Number((await admin.fetchTopicOffsets(topic))[0]?.high)).toBeGreaterThan(2);
+    const attempts = async () => Number((await admin.fetchTopicOffsets(topic))[0]?.high);
+    await eventually(attempts).toBeGreaterThan(2);
     expect(lines).toEqual([sentence]);
-    const configEntries = [{ name: 'message.timestamp.type', value: 'LogAppendTime' }];
-    const resources = [{ type: kafkajs.ConfigResourceTypes.TOPIC, name: topic, configEntries }];
-    await admin.alterConfigs({ validateOnly: false, resources });
+    const stampedBy = async (value: string) => {
+      const configEntries = [{ name: 'message.timestamp.type', value }];
+      const resources = [{ type: kafkajs.ConfigResourceTypes.TOPIC, name: topic, configEntries }];
+      await admin.alterConfigs({ validateOnly: false, resources });
+    };
+    await stampedBy('LogAppendTime');
+    await eventually(() => clock.problem()).toBeUndefined();
+
+    await stampedBy('CreateTime');
+    const producer = made.kafka.producer({ allowAutoTopicCreation: false });
+    await producer.connect();
+    onTestFinished(() => producer.disconnect());
+    const ownTime = async () => (await producer.send({ topic, messages: [{ value: '' }] }))[0]?.logAppendTime;
+    await eventually(ownTime).toBe('-1');
   });
-  await eventually(() => clock.problem()).toBeUndefined();
+  passedMs = MINUTE_MS;
+  await eventually(() => lines).toEqual([sentence, sentence]);
+  expect(clock.problem()).toBeUndefined();
+  passedMs += 5 * MINUTE_MS;
+  expect(clock.problem()).toBe(sentence);
 });

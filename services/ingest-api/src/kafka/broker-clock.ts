@@ -95,7 +95,8 @@ export class BrokerClock implements Component {
 
   /** Returns why versions from this clock would be wrong; `undefined` when they are right. */
   problem(): string | undefined {
-    if (this.#lack !== undefined) return this.#lack;
+    // A comparison holds for minutes, also when later ones fail.
+    if (this.#lack !== undefined && !this.isCompared) return this.#lack;
     if (this.#aheadMs === undefined) return "the clock has not been compared with Kafka's yet";
     if (!this.isCompared)
       return `the clock has not been compared with Kafka's for ${COMPARISON_AGE_MS_MAX / 60_000} minutes`;
