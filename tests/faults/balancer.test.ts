@@ -1,6 +1,7 @@
 import { MIGRATE_ACCOUNT, QUERY_ACCOUNT, WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, onTestFinished, test } from 'vitest';
+import { readClickHouse } from '../kit/clickhouse.ts';
 import { ownClickHouse } from '../kit/engines.ts';
 import { startHttpRouter } from '../kit/http-router.ts';
 import { startService } from '../kit/service.ts';
@@ -24,6 +25,18 @@ test('a writer ends over a load balancer before two servers, query-api is not re
   expect(await writer.endsItself()).not.toBe(0);
   expect(writer.log()).toContain('several servers answer at the address of ClickHouse');
   await eventually(() => queryApi.log()).toContain('several servers answer at the address of ClickHouse');
+});
+
+test('the same holds for a version that is too old', async () => {
+  await using clickhouse = await ownClickHouse();
+  const version = await readClickHouse(clickhouse.url, 'SELECT version()');
+  const asOlder = (piece: Buffer) =>
+    Buffer.from(piece.toString('latin1').replaceAll(version, version.replace(/^\d+\.\d/, '24.8')), 'latin1');
+  await using server = await startHttpRouter(() => clickhouse.url, asOlder);
+  const { writer, queryApi } = startServices(server.url);
+  expect(await writer.endsItself()).not.toBe(0);
+  expect(writer.log()).toMatch(/ClickHouse 24\.8\.[\d.]+ is too old: 25\.4 or newer is needed/);
+  await eventually(() => queryApi.log()).toMatch(/ClickHouse 24\.8\.[\d.]+ is too old/);
 });
 
 test('the same holds for a database that servers copy to one another', async () => {

@@ -225,6 +225,21 @@ describe.concurrent('one thing that is lacking is named, and nothing else', () =
     ]);
   });
 
+  test('a ClickHouse that is too old', async () => {
+    const version = await readClickHouse(clickhouse.url, 'SELECT version()');
+    const older = version.replace(/^\d+\.\d/, '24.8');
+    const asOlder = (piece: Buffer) => Buffer.from(piece.toString('latin1').replaceAll(version, older), 'latin1');
+    await using server = await startHttpRouter(() => clickhouse.url, asOlder);
+    const { wrong } = await diagnose(['writer'], { ...sound, CLICKHOUSE_URL: server.url });
+    expect(wrong).toEqual([
+      expect.objectContaining({
+        name: 'clickhouse.version',
+        found: `${older}, and 25.4 or newer is needed`,
+        todo: expect.stringContaining('Upgrade ClickHouse'),
+      }),
+    ]);
+  });
+
   test('a clock that is ahead', async () => {
     const clock = join(import.meta.dirname, '../kit/shifted-clock.mjs');
     const { code, stdout } = await startDoctor(['--json'], { ...sound, CLOCK_SHIFT_MS: '60000' }, ['--import', clock])
@@ -241,11 +256,25 @@ describe.concurrent('one thing that is lacking is named, and nothing else', () =
 });
 
 test('on a new Kafka nothing is wrong, and no topic is created', async () => {
-  const { wrong, notes } = await diagnose(['ingest-api'], { ...sound, KAFKA_TOPIC_PREFIX: 'new.' });
+  const env = { ...sound, KAFKA_TOPIC_PREFIX: 'new.' };
+  const { wrong, notes } = await diagnose(['ingest-api'], env);
   expect(wrong).toEqual([]);
   expect(notes[0]).toMatchObject({
     name: 'kafka.topics',
     found: expect.stringContaining('may be created: new.events'),
+  });
+  // What they would have, only an account sees that may read the settings of the brokers.
+  const ofReplicas = (results: readonly { readonly name: string }[]) =>
+    results.find(({ name }) => name === 'kafka.replicas');
+  expect(ofReplicas(notes)).toMatchObject({ found: expect.stringMatching(/DescribeConfigs on the cluster/) });
+  const withoutLogin = { KAFKA_SASL_MECHANISM: '', KAFKA_SASL_USERNAME: '', KAFKA_SASL_PASSWORD: '' };
+  const { results } = await diagnose(['ingest-api'], {
+    ...{ ...env, ...withoutLogin },
+    KAFKA_BROKERS: kafka.brokers.join(),
+  });
+  expect(ofReplicas(results)).toMatchObject({
+    state: 'ok',
+    found: expect.stringMatching(/^new topics would have: new\.events 1, of which 1 in sync/),
   });
   const topics = await withAdmin(admin, (client) => client.listTopics());
   expect(topics.filter((topic) => topic.startsWith('new.'))).toEqual([]);

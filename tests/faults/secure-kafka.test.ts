@@ -12,8 +12,10 @@ import { withAdmin } from '@sluice/shared/kafka/topics';
 import { type Authority, createAuthority } from '@sluice/shared/tls/testing/certificates';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
+import { diagnose } from '../kit/doctor.ts';
 import { allMechanisms, clientAuthority, keystore, secureKafka, TOKENS } from '../kit/secure-kafka.ts';
 import { startTcpProxy } from '../kit/tcp-proxy.ts';
+import { TESTED_KAFKAS } from '../kit/tested-engines.ts';
 import { startTokenServer, TOKEN_CLIENT, type TokenServer } from '../kit/token-server.ts';
 
 const LOGIN = { user: 'sluice', password: 'secret-of-sluice' };
@@ -93,6 +95,16 @@ test.each(['plain', 'scram-sha-256', 'scram-sha-512'])('a login by %s over TLS',
   const { error, log } = await connect('LOGIN', { ...tls(), ...login(mechanism) });
   expect(error).toBeUndefined();
   expect(log).not.toContain(LOGIN.password);
+});
+
+test('doctor asks a broker for its release over TLS', async () => {
+  const env = { KAFKA_BROKERS: (kafka.listeners['LOGIN'] ?? []).join(), ...tls(), ...login('plain') };
+  const { results } = await diagnose(['ingest-api'], env);
+  const { name } = TESTED_KAFKAS.newest;
+  expect(results.find((check) => check.name === 'kafka.version')).toMatchObject({
+    state: 'ok',
+    found: expect.stringContaining(`${name}; `),
+  });
 });
 
 test('a login with a password from a file', async () => {

@@ -2,6 +2,7 @@ import { type LocalClickHouse, type LocalClickHouseOptions, startClickHouse } fr
 import { type LocalKafka, type LocalKafkaOptions, startKafka } from '@sluice/local-stack/kafka';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
+import { TESTED_KAFKAS } from './tested-engines.ts';
 
 /**
  * Starts a Kafka that one test file has for itself and may kill. `await using` ends it, and removes its data unless
@@ -9,7 +10,7 @@ import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
  */
 export async function ownKafka(options: Partial<LocalKafkaOptions> = {}): Promise<LocalKafka & AsyncDisposable> {
   return await own(
-    (dataDir) => startKafka({ dataDir, ...options }),
+    (dataDir) => startKafka({ dataDir, version: TESTED_KAFKAS.newest.version, ...options }),
     async (kafka) => {
       await Promise.all(kafka.pids.map((_, broker) => kafka.kill9(broker)));
     },

@@ -1,14 +1,19 @@
-import { OLDER_KAFKA_VERSION } from '@sluice/local-stack/kafka-libs';
 import { eventually } from '@sluice/shared/testing/eventually';
-import { test } from 'vitest';
+import { expect, test } from 'vitest';
+import { diagnose } from '../kit/doctor.ts';
 import { ownClickHouse, ownKafka } from '../kit/engines.ts';
 import { startLoad } from '../kit/load.ts';
 import { startPipeline } from '../kit/pipeline.ts';
+import { TESTED_KAFKAS } from '../kit/tested-engines.ts';
 import { expectExactlyOnce } from '../kit/verify-delivery.ts';
 
-test(`Kafka ${OLDER_KAFKA_VERSION}: what was accepted is stored once while brokers and a writer are killed`, async () => {
-  await using kafka = await ownKafka({ version: OLDER_KAFKA_VERSION, brokers: 3 });
+const { name, version } = TESTED_KAFKAS.older;
+
+test(`${name}: what was accepted is stored once while brokers and a writer are killed`, async () => {
+  await using kafka = await ownKafka({ version, brokers: 3 });
   await using clickhouse = await ownClickHouse();
+  const { results } = await diagnose(['ingest-api'], { KAFKA_BROKERS: kafka.brokers.join() });
+  expect(results.find((check) => check.name === 'kafka.version')?.found).toContain(`${name}; `);
   await using pipeline = await startPipeline({
     kafkaBrokers: kafka.brokers,
     clickhouseUrl: clickhouse.url,

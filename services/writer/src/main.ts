@@ -78,7 +78,8 @@ const writer = createWriter(config, {
   fail: (error) => service.fail(error),
 });
 const app = createHttpServer({
-  ...{ logger, registry, readiness: () => writer.missing(), warnings: () => durability.warnings },
+  ...{ logger, registry, readiness: () => writer.missing() },
+  warnings: () => [...durability.warnings, ...writer.warnings],
   allowedHosts: config.ALLOWED_HOSTS,
   tls: ownTls(config, logger),
 });

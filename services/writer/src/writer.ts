@@ -3,7 +3,7 @@ import type { Logger } from '@sluice/shared/base/log';
 import { retry } from '@sluice/shared/base/retry';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { MigrationMismatch, SchemaTooNew, TablesLost } from '@sluice/shared/clickhouse/migrate';
-import { NotOneServer } from '@sluice/shared/clickhouse/one-server';
+import { UnusableServer } from '@sluice/shared/clickhouse/one-server';
 import { ALL_OTHERS } from '@sluice/shared/config/retention-days';
 import { recentHint } from '@sluice/shared/kafka/client';
 import { ensureTopics, topicNames } from '@sluice/shared/kafka/topics';
@@ -28,6 +28,7 @@ import { ExpiredEvents } from './erasure/expired-events.ts';
 import { BatchIntake } from './group/batch-intake.ts';
 import { BatchLoop } from './group/batch-loop.ts';
 import { BatchPace } from './group/batch-pace.ts';
+import { BrokerLacks } from './group/broker-lacks.ts';
 import { DeadLetterAlarm } from './group/dead-letter-alarm.ts';
 import { ForeignCommits } from './group/foreign-commits.ts';
 import { GroupConsumer, isMemberOf } from './group/group-consumer.ts';
@@ -67,7 +68,7 @@ const PROGRESS_MS_OF_SEVERAL = 2_000;
 
 /** What trying again does not resolve: the writer ends, and its error says what to do. */
 const NEEDS_OPERATOR = [
-  ...[MigrationMismatch, SchemaTooNew, TablesLost, NotOneServer],
+  ...[MigrationMismatch, SchemaTooNew, TablesLost, UnusableServer],
   ...[GroupMismatch, DatabaseMismatch, PartitionCountMismatch],
 ];
 
@@ -94,9 +95,10 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   });
   const isOwn = (id: string) => database.isOwn(id);
   const foreignCommits = new ForeignCommits({ kafka, groupId, topics: Object.values(topicNames(config)), isOwn });
+  const lacks = new BrokerLacks(logger);
   const keeper = new PartitionKeeper({
     ...{ kafka, groupId, ownership, positions, halts, readKnown, logger, metrics },
-    ...{ database, foreignCommits, range: server?.partitions },
+    ...{ database, foreignCommits, lacks, range: server?.partitions },
   });
   const alarm = new DeadLetterAlarm({
     onChange(raised) {
@@ -109,7 +111,7 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   const pace = new BatchPace({ ageMs: config.BATCH_AGE_MS, bytesMax });
   const batches = new BatchLoop({ store, positions, groupId, bytesMax, pace, alarm, metrics, logger });
   const intake = new BatchIntake({
-    ...{ kafka, keeper, batches, metrics, logger },
+    ...{ kafka, keeper, batches, lacks, metrics, logger },
     partitionCount: config.KAFKA_PARTITIONS,
   });
   const erasures = [Erasure, ExpiredEvents].map(
@@ -144,7 +146,7 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     commitMetadata: () => database.id,
     fail,
   });
-  return new Writer(config, deps, { database, group, keeper, alarm, ofOneWriter, watchdog });
+  return new Writer(config, deps, { database, group, keeper, alarm, lacks, ofOneWriter, watchdog });
 }
 
 interface WriterComponents {
@@ -152,6 +154,7 @@ interface WriterComponents {
   readonly group: GroupConsumer;
   readonly keeper: PartitionKeeper;
   readonly alarm: DeadLetterAlarm;
+  readonly lacks: BrokerLacks;
   /** What one writer of the group does in the background: the one that owns the first partition of the events. */
   readonly ofOneWriter: readonly (Erasure | ExpiredEvents | StoringProgress)[];
   readonly watchdog: Watchdog;
@@ -203,6 +206,11 @@ export class Writer implements Component {
     const { keeper, alarm } = this.#components;
     const phrases = [await this.#probe.check(), this.#missingOwnership(), ...keeper.missing(), alarm.raised()];
     return phrases.filter((phrase) => phrase !== undefined);
+  }
+
+  /** What the brokers lack, and what does not hold then: a sentence for each. */
+  get warnings(): readonly string[] {
+    return this.#components.lacks.warnings;
   }
 
   #missingOwnership(): string | undefined {

@@ -4,7 +4,7 @@ import { readDatabaseState } from '@sluice/servers/state/database-state';
 import { connectionHint } from '@sluice/shared/base/connection-hints';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { migrateAccount } from '@sluice/shared/clickhouse/migrate';
-import { NotOneServer, requireOneServer } from '@sluice/shared/clickhouse/one-server';
+import { CLICKHOUSE_VERSION_MIN, isTooOld, NotOneServer, requireOneServer } from '@sluice/shared/clickhouse/one-server';
 import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
 import type { ClickHouseConfig } from '@sluice/shared/config';
 import { type Check, type Finding, note, ok, reasonOf, wrong } from './check.ts';
@@ -12,9 +12,8 @@ import { type Account, accountsOf, rightsOf } from './clickhouse-accounts.ts';
 import type { Clocks } from './clocks.ts';
 import type { DoctorConfig, ServiceName } from './config.ts';
 
-/** The oldest version that the migrations run on, and the one that the tests use. */
-const VERSION_MIN = [25, 4] as const;
-const VERSION_TESTED = [26, 7] as const;
+/** The version of ClickHouse that the tests use. */
+export const CLICKHOUSE_VERSION_TESTED = [26, 7] as const;
 
 /** How long a statement may take, in milliseconds. A check ends it before. */
 const REQUEST_MS_MAX = 30_000;
@@ -354,15 +353,13 @@ const SCRATCH_TABLE = `CREATE TABLE events (
 
 /** Returns what a version means for Sluice. */
 export function versionFinding(version: string): Finding {
-  const [major = 0, minor = 0] = version.split('.').map(Number);
-  const compare = ([otherMajor, otherMinor]: readonly [number, number]) => major - otherMajor || minor - otherMinor;
-  const tested = VERSION_TESTED.join('.');
-  if (compare(VERSION_MIN) < 0)
+  const tested = CLICKHOUSE_VERSION_TESTED.join('.');
+  if (isTooOld(version))
     return wrong(
-      `${version}, and ${VERSION_MIN.join('.')} or newer is needed`,
+      `${version}, and ${CLICKHOUSE_VERSION_MIN.join('.')} or newer is needed`,
       `Upgrade ClickHouse; tests use ${tested}.`,
     );
-  if (compare(VERSION_TESTED) === 0) return ok(version);
+  if (version.startsWith(`${tested}.`)) return ok(version);
   return note(`${version}; tests use ${tested}`, `It is expected to work. Prefer ${tested} where you can choose.`);
 }
 

@@ -3,11 +3,12 @@ import { createLogger } from '@sluice/shared/base/log';
 import { unlessAborted } from '@sluice/shared/base/unless-aborted';
 import type { KafkaConfig } from '@sluice/shared/config';
 import { createKafka, recentHint } from '@sluice/shared/kafka/client';
-import { readReplicas, shortcomings } from '@sluice/shared/kafka/topic-durability';
-import { clockTopicName, topicNames, wantedTopics } from '@sluice/shared/kafka/topics';
+import { type KafkaReplicas, readReplicas, shortcomings } from '@sluice/shared/kafka/topic-durability';
+import { clockTopicName, readNewTopic, topicNames, wantedTopics } from '@sluice/shared/kafka/topics';
 import { readLag, totalLag } from '@sluice/storage/kafka/lag';
 import { leaderEpochOf } from '@sluice/storage/protocol/position';
 import kafkajs, { type Admin, type Kafka, type KafkaMessage, type PartitionMetadata } from 'kafkajs';
+import { checkReleases } from './broker-release.ts';
 import { type Check, type Finding, note, ok, reasonOf, wrong } from './check.ts';
 import type { Clocks } from './clocks.ts';
 import type { DoctorConfig, ServiceName } from './config.ts';
@@ -23,6 +24,8 @@ const BEHIND_MS = 60_000;
 
 /** How many records are sent one after the other. */
 const RECORDS = 50;
+
+const SILENT = createLogger('sluice-doctor', 'silent');
 
 /** A partition that no topic has. */
 const NO_PARTITION = 1_000_000;
@@ -74,6 +77,12 @@ export class KafkaChecks implements AsyncDisposable {
         run: () => this.#reachBrokers(),
       },
       {
+        name: 'kafka.version',
+        why: 'Releases differ in what they keep and answer; tests use some of them.',
+        needs: ['kafka.brokers'],
+        run: async (signal) => checkReleases(this.#config, (await this.#admin.describeCluster()).brokers, signal),
+      },
+      {
         name: topics,
         why: 'Rows are spread over KAFKA_PARTITIONS partitions of two topics, and a third one compares the clocks.',
         needs: ['kafka.brokers'],
@@ -89,7 +98,7 @@ export class KafkaChecks implements AsyncDisposable {
         name: 'kafka.replicas',
         why: 'A 202 rests on the replicas that have the row.',
         needs: [settings],
-        run: this.#ofTopics(() => this.#checkReplicas()),
+        run: () => this.#checkReplicas(),
       },
       {
         name: 'kafka.timestamps',
@@ -152,7 +161,7 @@ export class KafkaChecks implements AsyncDisposable {
       },
       {
         name: 'kafka.fetched',
-        why: 'A log that lost its end is noticed by the epochs of its leaders, and found by time when it is read again.',
+        why: 'A log that lost its end is noticed by the epochs of its leaders, and the lag is measured by the time of records.',
         needs: ['kafka.read'],
         run: this.#ofTopics(() => this.#checkFetched()),
       },
@@ -248,7 +257,7 @@ export class KafkaChecks implements AsyncDisposable {
     const names = absent.map(({ topic }) => topic).join(', ');
     return note(
       `not there yet, and may be created: ${names}`,
-      'Run doctor again when a service has created them: what they promise can only be seen then.',
+      'Run doctor again when a service has created them: their settings can only be seen then.',
     );
   }
 
@@ -288,12 +297,31 @@ export class KafkaChecks implements AsyncDisposable {
 
   async #checkReplicas(): Promise<Finding> {
     const topics = this.#existing.map(({ name }) => name);
+    if (topics.length < this.#rowTopics.length) return await this.#foreseeReplicas();
     const replicas = await readReplicas(this.#admin, topics);
     const problems = shortcomings(replicas);
     if (problems.length > 0) return wrong(problems.join('; '), 'Change the topics: docs/operate/durability.md#kafka.');
-    const found = replicas.topics.map((one) => `${one.topic} ${one.replicas}, of which ${one.inSyncMin} in sync`);
-    const single = replicas.brokers === 1 ? ' on the only broker: a 202 rests on one machine' : '';
-    return ok(`${found.join('; ')}${single}`);
+    return ok(describeReplicas(replicas));
+  }
+
+  /** What topics of rows would get that are created now. */
+  async #foreseeReplicas(): Promise<Finding> {
+    const existing = this.#existing.map(({ name }) => name);
+    const absent = this.#rowTopics.filter((topic) => !existing.includes(topic));
+    const { brokers } = await this.#admin.describeCluster();
+    const { replicas, inSyncMin } = await readNewTopic(this.#admin, this.#config);
+    if (replicas === undefined)
+      return note(
+        `what ${absent.join(', ')} would have cannot be seen without the right DescribeConfigs on the cluster`,
+        'Set KAFKA_REPLICATION_FACTOR=3 where there are three brokers, and run doctor again when a service has created them.',
+      );
+    const foreseen = { brokers: brokers.length, topics: absent.map((topic) => ({ topic, replicas, inSyncMin })) };
+    const problems = shortcomings(foreseen, 'would have');
+    if (problems.length === 0) return ok(`new topics would have: ${describeReplicas(foreseen)}`);
+    return wrong(
+      problems.join('; '),
+      'Set KAFKA_REPLICATION_FACTOR=3 for all services before their first start: docs/operate/durability.md#kafka.',
+    );
   }
 
   #checkTimestamps(): Finding {
@@ -474,6 +502,7 @@ export class KafkaChecks implements AsyncDisposable {
     const found = await this.#newestRecord();
     if (!found) return note('no topic has a record yet', 'Run doctor again when something was sent.');
     const { topic, partition, record } = found;
+    let isFoundByTime = true;
     const problems = [
       ...(leaderEpochOf(record) >= 0 ? [] : ['a fetched batch has no leader epoch']),
       ...(Number(record.timestamp) > 0 ? [] : ['a fetched record has no time']),
@@ -482,16 +511,18 @@ export class KafkaChecks implements AsyncDisposable {
       const offsets = await this.#admin.fetchTopicOffsetsByTimestamp(topic, Number(record.timestamp));
       const offset = BigInt(offsets.find((one) => one.partition === partition)?.offset ?? -1);
       const at = offset < 0n ? null : await this.#admin.fetchRecord({ topic, partition, offset: String(offset) });
-      const isRight =
+      isFoundByTime =
         at !== null && offset <= BigInt(record.offset) && Number(at.timestamp) >= Number(record.timestamp);
-      if (!isRight)
-        problems.push('ListOffsets by time returns another offset than that of the first record since then');
     }
-    if (problems.length === 0)
-      return ok(`epoch ${leaderEpochOf(record)}, time and offsets by time of ${topic}/${partition}`);
-    return wrong(
-      problems.join('; '),
-      'Use another version of this broker: docs/design/guarantees.md says what rests on it.',
+    if (problems.length > 0)
+      return wrong(
+        problems.join('; '),
+        'Use another version of this broker: docs/operate/engines.md#kafka says what rests on it.',
+      );
+    if (isFoundByTime) return ok(`epoch ${leaderEpochOf(record)}, time and offsets by time of ${topic}/${partition}`);
+    return note(
+      'ListOffsets by time returns another offset than that of the first record since then',
+      'Sluice asks for no offset by time. Do not set offsets by time with other tools.',
     );
   }
 
@@ -529,8 +560,13 @@ export class KafkaChecks implements AsyncDisposable {
   }
 }
 
+function describeReplicas({ brokers, topics }: KafkaReplicas): string {
+  const found = topics.map(({ topic, replicas, inSyncMin }) => `${topic} ${replicas}, of which ${inSyncMin} in sync`);
+  return `${found.join('; ')}${brokers === 1 ? ' on the only broker: a 202 rests on one machine' : ''}`;
+}
+
 function clientOf(config: KafkaConfig): Kafka {
-  return createKafka(config, 'sluice-doctor', createLogger('sluice-doctor', 'silent'));
+  return createKafka(config, 'sluice-doctor', SILENT);
 }
 
 /** Returns Kafka's name of an error, also of one that kafkajs has wrapped. */

@@ -1,7 +1,13 @@
 import { atServer } from '@sluice/servers/state/connected-server';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { KafkaConfig } from '@sluice/shared/config';
-import { CLOCK_INTERVAL_MS, clockTopicName, topicNames, withAdmin } from '@sluice/shared/kafka/topics';
+import {
+  CLOCK_INTERVAL_MS,
+  clockTopicName,
+  topicNames,
+  withAdmin,
+  withoutAppendTime,
+} from '@sluice/shared/kafka/topics';
 import { type PartitionCount, readPartitionCounts, recordGrowth } from '@sluice/storage/clickhouse/partition-count';
 import { nameOf } from '@sluice/storage/protocol/position';
 import type { Admin, Kafka } from 'kafkajs';
@@ -138,7 +144,7 @@ export class PartitionGrowth {
       .send({ topic: this.#clockTopic, acks: -1, messages: [{ key: OWN_KEY, value: '' }] })
       .finally(() => producer.disconnect());
     const now = Number(sent?.logAppendTime ?? -1);
-    if (now < 0) throw new Error(`topic ${this.#clockTopic} must have message.timestamp.type=LogAppendTime`);
+    if (now < 0) throw new Error(withoutAppendTime(this.#clockTopic));
     const last = await withAdmin(this.#kafka, (admin) => this.#lastClockRecord(admin, BigInt(sent?.baseOffset ?? 0)));
     const silentMs = last === undefined ? Number.POSITIVE_INFINITY : now - last;
     if (silentMs > SILENCE_MS) return [];

@@ -4,7 +4,7 @@ import type { Logger } from '../base/log.ts';
 import type { ClickHouseConfig } from '../config/config.ts';
 import { type ClickHouseClient, createClickHouse } from './client.ts';
 import { createdTable, inWaves } from './migration-waves.ts';
-import { requireOneServer } from './one-server.ts';
+import { requireUsableServer } from './one-server.ts';
 
 const MIGRATIONS = new URL('./migrations/', import.meta.url);
 const CREATE_RECORDS = `CREATE TABLE IF NOT EXISTS schema_migrations
@@ -58,7 +58,7 @@ export async function readMigrations(folder: URL = MIGRATIONS): Promise<readonly
 /**
  * Brings the database to the newest schema: creates it if it is missing, and applies the migrations that are missing.
  * Migrations of different tables are one request, so that a new database takes 14 requests, and one that is up to date 6, of which
- * {@link requireOneServer} makes four at once.
+ * {@link requireUsableServer} makes four at once.
  *
  * Several services may call it at the same time. ClickHouse has no locks, so each migration is one statement that can be
  * repeated, and the records of it merge into one.
@@ -70,7 +70,7 @@ export async function readMigrations(folder: URL = MIGRATIONS): Promise<readonly
  * @throws {SchemaTooNew} when the database has a migration after which this version must not run
  * @throws {MigrationMismatch} when an applied migration's checksum differs
  * @throws {TablesLost} when a part of the tables is gone: new ones would be empty beside those that remain
- * @throws {NotOneServer} as {@link requireOneServer} does
+ * @throws {UnusableServer} as {@link requireUsableServer} does
  */
 export async function migrate(
   config: ClickHouseConfig,
@@ -94,7 +94,7 @@ export async function migrate(
     } else {
       await createDatabase(account);
     }
-    await requireOneServer(account);
+    await requireUsableServer(account);
     const applied: AppliedMigrations = recorded ?? new Map();
     const unknown = unknownNames(wanted, applied);
     if (unknown.length > 0)

@@ -1,10 +1,18 @@
 import type { ClickHouseConfig } from '../config/config.ts';
 import { createClickHouse } from './client.ts';
 
+/** Sluice cannot work with what answers at the address of ClickHouse. */
+export class UnusableServer extends Error {
+  override readonly name: string = 'UnusableServer';
+}
+
 /** What answers at the address of ClickHouse is not one server with a database of its own. */
-export class NotOneServer extends Error {
+export class NotOneServer extends UnusableServer {
   override readonly name = 'NotOneServer';
 }
+
+/** The oldest version of ClickHouse that the migrations run on. */
+export const CLICKHOUSE_VERSION_MIN = [25, 4] as const;
 
 /** How many connections are compared. A load balancer gives each to a server. */
 const CONNECTIONS = 4;
@@ -21,20 +29,48 @@ const REPLICATED = ['Replicated', 'Shared'];
  * @throws {NotOneServer} when several servers answer, or the database is a replicated one
  */
 export async function requireOneServer(config: ClickHouseConfig): Promise<string> {
+  return onlyOneOf(await askServers(config));
+}
+
+/**
+ * {@link requireOneServer}, of a version that the migrations run on.
+ *
+ * @throws {UnusableServer}
+ */
+export async function requireUsableServer(config: ClickHouseConfig): Promise<void> {
+  const answers = await askServers(config);
+  for (const { version } of answers) {
+    if (isTooOld(version))
+      throw new UnusableServer(
+        `ClickHouse ${version} is too old: ${CLICKHOUSE_VERSION_MIN.join('.')} or newer is needed (docs/operate/engines.md)`,
+      );
+  }
+  onlyOneOf(answers);
+}
+
+/** Whether the migrations do not run on this version of ClickHouse. */
+export function isTooOld(version: string): boolean {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  const [majorMin, minorMin] = CLICKHOUSE_VERSION_MIN;
+  return major < majorMin || (major === majorMin && minor < minorMin);
+}
+
+/** Returns what answers over several connections at once. */
+async function askServers(config: ClickHouseConfig): Promise<readonly ServerAnswer[]> {
   // The database may be there on one of several servers alone.
   const client = createClickHouse(
     { ...config, CLICKHOUSE_DATABASE: 'default' },
     { application: 'sluice-one-server', requestTimeoutMs: 10_000, connectionsMax: CONNECTIONS },
   );
   const query = `SELECT toString(serverUUID()) AS server, concat(hostName(), ':', toString(tcpPort())) AS address,
-    (SELECT any(engine) FROM system.databases WHERE name = {database:String}) AS engine`;
+    version() AS version, (SELECT any(engine) FROM system.databases WHERE name = {database:String}) AS engine`;
   const query_params = { database: config.CLICKHOUSE_DATABASE };
   try {
     const answers = Array.from({ length: CONNECTIONS }, async () => {
       const result = await client.query({ query, query_params, format: 'JSONEachRow' });
       return await result.json<ServerAnswer>();
     });
-    return onlyOneOf((await Promise.all(answers)).flat());
+    return (await Promise.all(answers)).flat();
   } finally {
     await client.close();
   }
@@ -43,6 +79,7 @@ export async function requireOneServer(config: ClickHouseConfig): Promise<string
 interface ServerAnswer {
   readonly server: string;
   readonly address: string;
+  readonly version: string;
   readonly engine: string | null;
 }
 

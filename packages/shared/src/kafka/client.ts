@@ -1,4 +1,4 @@
-import { isIP } from 'node:net';
+import { connect as connectPlain, isIP, type Socket } from 'node:net';
 import { connect } from 'node:tls';
 import { promisify } from 'node:util';
 import { zstdCompress, zstdDecompress } from 'node:zlib';
@@ -53,6 +53,17 @@ export function createKafka(config: KafkaConfig, clientId: string, logger: Logge
     logCreator: pinoLogCreator(own, onHint),
   });
   return kafka;
+}
+
+/**
+ * Opens a connection to a broker as that client does, without a login.
+ *
+ * @throws {TlsFilesError} when the files of TLS cannot be used
+ */
+export function openConnection(config: KafkaConfig, host: string, port: number, logger: Logger): Socket {
+  if (!config.KAFKA_SSL) return connectPlain({ host, port });
+  const onConnect = () => undefined;
+  return tlsSocketFactory(new TlsFiles(tlsPaths(config, 'KAFKA_SSL'), logger))({ host, port, onConnect, ssl: {} });
 }
 
 /** How long a connection is silent before TCP checks it, in milliseconds, as kafkajs's own sockets do. */

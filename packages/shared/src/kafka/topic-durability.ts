@@ -113,11 +113,15 @@ async function readInSyncMin(admin: Admin, topic: string): Promise<number | unde
   }
 }
 
-/** Returns what topics promise less than they should, and what to do: a sentence for each. */
-export function shortcomings({ brokers, topics }: KafkaReplicas): string[] {
+/**
+ * Returns what topics promise less than they should, and what to do: a sentence for each.
+ *
+ * @param verb `would have` for topics that are not created yet
+ */
+export function shortcomings({ brokers, topics }: KafkaReplicas, verb: 'has' | 'would have' = 'has'): string[] {
   return topics.flatMap(({ topic, replicas, inSyncMin }) => {
     if (brokers === 1 && replicas === 1) return [];
-    const has = `topic ${topic} has ${replicas} replica${replicas === 1 ? '' : 's'} of each partition`;
+    const has = `topic ${topic} ${verb} ${replicas} replica${replicas === 1 ? '' : 's'} of each partition`;
     const todo = 'docs/operate/durability.md#kafka says how';
     if (replicas < REPLICAS_MIN) {
       const both = `${REPLICAS_MIN} replicas and min.insync.replicas=${IN_SYNC_MIN}`;

@@ -17,6 +17,14 @@ export const CLOCK_INTERVAL_MS = 30_000;
 /** Brokers stamp records with their clock. The lag of the writers and the comparison of clocks depend on it. */
 const STAMPED_BY_BROKER = { name: 'message.timestamp.type', value: 'LogAppendTime' };
 
+/** Why nothing works with a topic whose records Kafka acknowledges without its own time, and what to do. */
+export function withoutAppendTime(topic: string): string {
+  return (
+    `Kafka acknowledges records of ${topic} without its own time: set message.timestamp.type=LogAppendTime for this topic; ` +
+    'where it is set, use a broker that answers with it (docs/operate/engines.md)'
+  );
+}
+
 const HOUR_MS = 3_600_000;
 
 /**
@@ -57,21 +65,35 @@ export async function ensureTopics(kafka: Kafka, config: KafkaConfig): Promise<v
     const missing: ITopicConfig[] = [];
     for (const topic of wanted) if (!(await exists(admin, topic.topic))) missing.push(topic);
     if (missing.length === 0) return;
-    const inSync = await inSyncEntries(admin, config);
+    const { entries } = await readNewTopic(admin, config);
     for (const topic of missing) {
-      if (ofRows.includes(topic.topic)) topic.configEntries = [...(topic.configEntries ?? []), ...inSync];
+      if (ofRows.includes(topic.topic)) topic.configEntries = [...(topic.configEntries ?? []), ...entries];
     }
     await admin.createTopics({ waitForLeaders: true, topics: missing });
   });
 }
 
-/** Returns the setting by which a new topic acknowledges what two replicas have; none where the brokers ask for as many or more. */
-async function inSyncEntries(admin: Admin, config: KafkaConfig): Promise<IResourceConfigEntry[]> {
+/** What a new topic of rows gets, by the defaults of the brokers and what {@link ensureTopics} adds. */
+export interface NewTopic {
+  /** `undefined` where neither `KAFKA_REPLICATION_FACTOR` nor the brokers say it: that takes the right `DescribeConfigs` on the cluster. */
+  readonly replicas: number | undefined;
+  readonly inSyncMin: number;
+  /** The settings that are added. */
+  readonly entries: readonly IResourceConfigEntry[];
+}
+
+/** Returns what a topic of rows gets that is created now. @throws kafkajs's errors */
+export async function readNewTopic(
+  admin: Admin,
+  config: Pick<KafkaConfig, 'KAFKA_REPLICATION_FACTOR'>,
+): Promise<NewTopic> {
   const defaults = await brokerDefaults(admin);
-  const replicas = config.KAFKA_REPLICATION_FACTOR ?? Number(defaults.get('default.replication.factor') ?? 1);
+  const byDefault = defaults.get('default.replication.factor');
+  const replicas = config.KAFKA_REPLICATION_FACTOR ?? (byDefault === undefined ? undefined : Number(byDefault));
   const inSyncMin = Number(defaults.get('min.insync.replicas') ?? 1);
-  if (replicas < REPLICAS_MIN || inSyncMin >= IN_SYNC_MIN) return [];
-  return [{ name: 'min.insync.replicas', value: String(IN_SYNC_MIN) }];
+  if ((replicas ?? 1) < REPLICAS_MIN || inSyncMin >= IN_SYNC_MIN) return { replicas, inSyncMin, entries: [] };
+  const entries = [{ name: 'min.insync.replicas', value: String(IN_SYNC_MIN) }];
+  return { replicas, inSyncMin: IN_SYNC_MIN, entries };
 }
 
 /** Reads what topics get that do not say otherwise; nothing without the right `DescribeConfigs` on the cluster. */

@@ -1,7 +1,7 @@
 import { aheadOf } from '@sluice/shared/base/clock-comparison';
 import type { Logger } from '@sluice/shared/base/log';
 import { atMost, retry, sleep } from '@sluice/shared/base/retry';
-import { CLOCK_INTERVAL_MS, clockTopicName, ensureTopics } from '@sluice/shared/kafka/topics';
+import { CLOCK_INTERVAL_MS, clockTopicName, ensureTopics, withoutAppendTime } from '@sluice/shared/kafka/topics';
 import type { Component } from '@sluice/shared/service/lifecycle';
 import type { Kafka, Producer, RecordMetadata } from 'kafkajs';
 import type { IngestConfig } from '../config.ts';
@@ -21,6 +21,11 @@ const JUMP_CHECK_INTERVAL_MS = 250;
 
 /** How many failures in a row are no warning: on a busy machine, a new topic has no leader for a second or two. */
 const EXPECTED_FAILURES_MAX = 4;
+
+/** Kafka has acknowledged a record without the time at which it was appended. */
+class NoAppendTime extends Error {
+  override readonly name = 'NoAppendTime';
+}
 
 /** The clocks of this machine, in milliseconds. */
 export interface Clocks {
@@ -66,6 +71,8 @@ export class BrokerClock implements Component {
   /** The same, as of the last comparison in which this clock was right. */
   #rightOffsetMs: number | undefined;
   #isWrong = false;
+  /** What Kafka's acknowledgement of the last record lacked; `undefined` when it had the time of the broker. */
+  #lack: string | undefined;
   #running: Promise<void> | undefined;
 
   constructor(options: BrokerClockOptions) {
@@ -88,6 +95,8 @@ export class BrokerClock implements Component {
 
   /** Returns why versions from this clock would be wrong; `undefined` when they are right. */
   problem(): string | undefined {
+    // A comparison holds for minutes, also when later ones fail.
+    if (this.#lack !== undefined && !this.isCompared) return this.#lack;
     if (this.#aheadMs === undefined) return "the clock has not been compared with Kafka's yet";
     if (!this.isCompared)
       return `the clock has not been compared with Kafka's for ${COMPARISON_AGE_MS_MAX / 60_000} minutes`;
@@ -145,7 +154,13 @@ export class BrokerClock implements Component {
       firstMs: 200,
       maxMs: 5_000,
       signal: this.#stopping.signal,
-      onFailure(error) {
+      onFailure: (error) => {
+        if (error instanceof NoAppendTime) {
+          // It lasts until a person does something.
+          if (this.#lack === undefined) logger.error(error.message);
+          this.#lack = error.message;
+          return;
+        }
         failures += 1;
         const level = failures > EXPECTED_FAILURES_MAX ? 'warn' : 'info';
         logger[level]({ reason: (error as Error).message }, "the clock cannot be compared with Kafka's; retrying");
@@ -164,7 +179,8 @@ export class BrokerClock implements Component {
     });
     const tookMs = this.#clocks.monotonicMs() - startedAtMs;
     const brokerMs = Number(record?.logAppendTime ?? -1);
-    if (brokerMs < 0) throw new Error(`topic ${this.#topic} must have message.timestamp.type=LogAppendTime`);
+    if (brokerMs < 0) throw new NoAppendTime(withoutAppendTime(this.#topic));
+    this.#lack = undefined;
     if (tookMs > this.#options.config.CLOCK_SKEW_MS_MAX) throw new Error(`the response took ${tookMs.toFixed(0)} ms`);
     this.#aheadMs = aheadOf({ beforeMs: Math.floor(startedAtMs + offsetMs), tookMs, theirMs: brokerMs });
     this.#offsetMs = offsetMs;

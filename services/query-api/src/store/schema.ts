@@ -4,7 +4,7 @@ import { retry } from '@sluice/shared/base/retry';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
 import { isMigrated, migrate, SchemaTooNew } from '@sluice/shared/clickhouse/migrate';
-import { NotOneServer, requireOneServer } from '@sluice/shared/clickhouse/one-server';
+import { requireUsableServer, UnusableServer } from '@sluice/shared/clickhouse/one-server';
 import type { ClickHouseConfig } from '@sluice/shared/config';
 import type { Component } from '@sluice/shared/service/lifecycle';
 import { Probe } from '@sluice/shared/service/probe';
@@ -43,7 +43,7 @@ export class SchemaComponent implements Component {
   async #migrateUntilDone(): Promise<void> {
     let logged = '';
     const createTables = async () => {
-      await requireOneServer(this.#config).catch(rejectSeveral);
+      await requireUsableServer(this.#config).catch(rejectUnusable);
       // isMigrated fails while there is no database.
       if (!(await isMigrated(this.#client).catch(() => false))) await migrate(this.#config, this.#logger);
     };
@@ -61,8 +61,8 @@ export class SchemaComponent implements Component {
 }
 
 /** Other errors, such as that there is no database yet, are those of the migrations. */
-function rejectSeveral(error: unknown): void {
-  if (error instanceof NotOneServer) throw error;
+function rejectUnusable(error: unknown): void {
+  if (error instanceof UnusableServer) throw error;
 }
 
 /** How long a probe may take, in milliseconds. */
@@ -77,10 +77,10 @@ export function createReadiness(client: ClickHouseClient, config: ClickHouseConf
     const result = await client.ping();
     if (!result.success) throw result.error;
   };
-  let isOne = false;
+  let isUsable = false;
   const requireTables = async () => {
-    if (!isOne) await requireOneServer(config);
-    isOne = true;
+    if (!isUsable) await requireUsableServer(config);
+    isUsable = true;
     if (!(await isMigrated(client))) throw new Error('not all migrations are applied');
   };
   const probeServer = new Probe(whyUnreachable, PROBE_TIMEOUT_MS, ping);
@@ -96,7 +96,7 @@ function whyUnreachable(error: unknown): string {
 }
 
 function whyUnusable(error: unknown): string {
-  if (error instanceof NotOneServer) return error.message;
+  if (error instanceof UnusableServer) return error.message;
   if (error instanceof SchemaTooNew) return 'the tables are those of a newer version';
   return withHint('the tables do not exist yet', connectionHint(error));
 }

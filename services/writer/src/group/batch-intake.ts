@@ -8,12 +8,14 @@ import { nameOf } from '@sluice/storage/protocol/position';
 import type { Batch, Consumer, Kafka } from 'kafkajs';
 import type { WriterMetrics } from '../metrics.ts';
 import type { BatchLoop } from './batch-loop.ts';
+import type { BrokerLacks } from './broker-lacks.ts';
 import type { PartitionKeeper } from './partition-keeper.ts';
 
 export interface BatchIntakeOptions {
   readonly kafka: Kafka;
   readonly keeper: PartitionKeeper;
   readonly batches: BatchLoop;
+  readonly lacks: Pick<BrokerLacks, 'look'>;
   /** KAFKA_PARTITIONS. */
   readonly partitionCount: number;
   readonly metrics: Pick<WriterMetrics, 'misplacedMessages'>;
@@ -39,6 +41,7 @@ export class BatchIntake {
    */
   async store(batch: Batch, assignment: Assignment, consumer: Consumer): Promise<boolean> {
     const { topic, partition, messages } = batch;
+    this.#options.lacks.look(batch);
     let delivery = assignment.classify(batch);
     if (delivery.kind === 'new leader') {
       const { position } = delivery;

@@ -35,16 +35,34 @@ test('offsets that grow with the id of another database are noticed, and no othe
     consumer.commitOffsets([{ topic, partition, offset, ...(metadata !== undefined && { metadata }) }]);
   const commits = new ForeignCommits({ kafka, groupId, topics: [topic], isOwn: (id) => id === 'own' });
 
-  expect(await commits.look()).toBeUndefined();
+  const foreign = async () => (await commits.look([])).foreign;
+  expect(await foreign()).toBeUndefined();
   // An older version, this database, and one that was lost.
   await commit(0, '3');
   await commit(1, '5', 'lost');
-  expect(await commits.look()).toBeUndefined();
+  expect(await foreign()).toBeUndefined();
   await commit(0, '4', 'own');
   await commit(1, '5', 'lost');
-  expect(await commits.look()).toBeUndefined();
+  expect(await foreign()).toBeUndefined();
   await commit(1, '6', 'another');
-  expect(await commits.look()).toBe('another');
+  expect(await foreign()).toBe('another');
   await commit(1, '7', 'own');
-  expect(await commits.look()).toBeUndefined();
+  expect(await foreign()).toBeUndefined();
+});
+
+test('an offset that was committed with metadata and comes back without shows that Kafka loses it', async () => {
+  const topic = `metadata-${randomUUID()}`;
+  await createTopics(kafka, [{ topic, numPartitions: 2 }]);
+  const { consumer, groupId } = await joinGroup(topic);
+  const commits = new ForeignCommits({ kafka, groupId, topics: [topic], isOwn: (id) => id === 'own' });
+  const own = { topic, partition: 0, offset: '3', metadata: 'own' };
+  const loses = async () => (await commits.look([own])).losesMetadata;
+  await consumer.commitOffsets([own]);
+  expect(await loses()).toBe(false);
+  // As such a broker has it.
+  await consumer.commitOffsets([{ topic, partition: 0, offset: '3' }]);
+  expect(await loses()).toBe(true);
+  // One of a later writer, of an older version.
+  await consumer.commitOffsets([{ topic, partition: 0, offset: '4' }]);
+  expect(await loses()).toBe(false);
 });

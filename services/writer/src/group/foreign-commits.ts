@@ -1,6 +1,6 @@
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { nameOf } from '@sluice/storage/protocol/position';
-import type { Kafka } from 'kafkajs';
+import type { Kafka, TopicPartitionOffsetAndMetadata } from 'kafkajs';
 
 export interface ForeignCommitsOptions {
   readonly kafka: Kafka;
@@ -22,8 +22,16 @@ export class ForeignCommits {
     this.#options = options;
   }
 
-  /** Returns the id of another database that has stored messages since the last look, if there is one. @throws kafkajs's errors */
-  async look(): Promise<string | undefined> {
+  /**
+   * Returns the id of another database that has stored messages since the last look, if there is one, and whether Kafka has
+   * lost the metadata of an offset.
+   *
+   * @param own what this writer has committed last, with metadata
+   * @throws kafkajs's errors
+   */
+  async look(
+    own: readonly TopicPartitionOffsetAndMetadata[],
+  ): Promise<{ readonly foreign: string | undefined; readonly losesMetadata: boolean }> {
     const { kafka, groupId, topics, isOwn } = this.#options;
     const committed = await withAdmin(kafka, (admin) => admin.fetchOffsets({ groupId, topics: [...topics] }));
     const foreign = committed.flatMap(({ topic, partitions }) =>
@@ -35,6 +43,12 @@ export class ForeignCommits {
     );
     const growing = foreign.find(({ name, offset }) => offset > (this.#before.get(name) ?? offset));
     this.#before = new Map(foreign.map(({ name, offset }) => [name, offset]));
-    return growing?.id;
+    const ofOwn = new Map(own.map(({ offset, ...partition }) => [nameOf(partition), offset]));
+    const losesMetadata = committed.some(({ topic, partitions }) =>
+      partitions.some(
+        ({ partition, offset, metadata }) => !metadata && ofOwn.get(nameOf({ topic, partition })) === offset,
+      ),
+    );
+    return { foreign: growing?.id, losesMetadata };
   }
 }

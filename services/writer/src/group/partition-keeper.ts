@@ -14,6 +14,7 @@ import type { LogGap } from '@sluice/storage/protocol/log-gap';
 import { nameOf, type Position, type TopicPartition } from '@sluice/storage/protocol/position';
 import type { Consumer, Kafka, TopicPartitionOffsetAndMetadata } from 'kafkajs';
 import type { WriterMetrics } from '../metrics.ts';
+import type { BrokerLacks } from './broker-lacks.ts';
 import type { ForeignCommits } from './foreign-commits.ts';
 import { HaltedPartitions } from './halted-partitions.ts';
 
@@ -34,6 +35,7 @@ export interface PartitionKeeperOptions {
   readonly halts: Halts;
   readonly database: Pick<OwnDatabase, 'id' | 'claim' | 'requireFilled'>;
   readonly foreignCommits: Pick<ForeignCommits, 'look'>;
+  readonly lacks: Pick<BrokerLacks, 'add'>;
   /** The partitions of each topic that this writer's server stores; `undefined`: all. The others stay paused. */
   readonly range: PartitionRange | undefined;
   /** Reads what ClickHouse knows of the partitions. */
@@ -166,7 +168,7 @@ export class PartitionKeeper {
       if (performance.now() - committedAt >= COMMIT_AGAIN_MS) {
         committedAt = performance.now();
         await this.#commitAgain(assignment, consumer);
-        await this.#refuseForeignCommits();
+        await this.#refuseForeignCommits(assignment);
       }
       try {
         await this.#followOnce(assignment, consumer);
@@ -190,16 +192,17 @@ export class PartitionKeeper {
   }
 
   /** @throws {DatabaseMismatch} when writers of another database commit offsets of the same group */
-  async #refuseForeignCommits(): Promise<void> {
-    const { foreignCommits, database, logger } = this.#options;
-    const other = await foreignCommits.look().catch((error: Error) => {
+  async #refuseForeignCommits({ committed }: Assignment): Promise<void> {
+    const { foreignCommits, lacks, database, logger } = this.#options;
+    const found = await foreignCommits.look(committed).catch((error: Error) => {
       logger.debug({ reason: error.message }, 'reading the commits of the group failed; retrying in a minute');
       return undefined;
     });
-    if (other === undefined) return;
+    if (found?.losesMetadata) lacks.add('metadata');
+    if (found?.foreign === undefined) return;
     throw new DatabaseMismatch(
       `the consumer group stores messages into two databases, each of which lacks the others: this one (${database.id}) and ` +
-        `${other}; stop the writers of the wrong one, and check CLICKHOUSE_URL, or the addresses in CLICKHOUSE_SERVERS_FILE`,
+        `${found.foreign}; stop the writers of the wrong one, and check CLICKHOUSE_URL, or the addresses in CLICKHOUSE_SERVERS_FILE`,
     );
   }
 
