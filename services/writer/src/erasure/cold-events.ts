@@ -8,10 +8,7 @@ import { ERASURE_TIMEOUT_MS } from './erasure.ts';
 import { Rounds } from './rounds.ts';
 import { STATEMENTS } from './statements.ts';
 
-export type ColdConfig = Pick<
-  WriterConfig,
-  'ERASURE_INTERVAL_MS' | 'RETENTION_INTERVAL_MS' | 'EVENTS_COLD_AFTER_DAYS'
->;
+export type ColdConfig = Pick<WriterConfig, 'ERASURE_INTERVAL_MS' | 'RETENTION_INTERVAL_MS' | 'EVENTS_COLD_AFTER_DAYS'>;
 
 export interface ColdEventsDependencies {
   readonly client: ClickHouseClient;
