@@ -12,12 +12,13 @@ const S3PROXY = {
   installedDir: join(cacheDir, 's3proxy-2.6.0'),
 };
 
-/** An S3 server with the bucket `backups`. `await using` ends it, and removes its objects. */
+/** An S3 server with one bucket. `await using` ends it, and removes its objects. */
 export interface S3Server extends AsyncDisposable {
   /** The address of the bucket. */
   readonly bucketUrl: string;
   /** The folder of the bucket: each file in it is an object. */
   readonly bucketDir: string;
+  readonly pid: number;
 }
 
 /** Starts S3Proxy on 127.0.0.1 with one account. */
@@ -59,5 +60,10 @@ export async function startS3Server(account: { readonly keyId: string; readonly 
   });
   cleanup.defer(() => server.kill9());
   const running = cleanup.move();
-  return { bucketUrl: `${url}/backups`, bucketDir, [Symbol.asyncDispose]: () => running.disposeAsync() };
+  return {
+    bucketUrl: `${url}/backups`,
+    bucketDir,
+    pid: server.pid,
+    [Symbol.asyncDispose]: () => running.disposeAsync(),
+  };
 }

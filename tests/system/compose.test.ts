@@ -285,6 +285,7 @@ test('each variable that may be given reaches the containers that it is for, and
     CLICKHOUSE_QUERY_PASSWORD: given('clickhouse.QUERY_PASSWORD', 'query-api.CLICKHOUSE_PASSWORD'),
     CLICKHOUSE_WEBHOOKS_PASSWORD: given('clickhouse.WEBHOOKS_PASSWORD', 'query-api.CLICKHOUSE_WEBHOOKS_PASSWORD'),
     EVENTS_RETENTION_DAYS: given('writer.EVENTS_RETENTION_DAYS'),
+    EVENTS_COLD_AFTER_DAYS: given('writer.EVENTS_COLD_AFTER_DAYS'),
     TRENCH_ADMIN_KEY: given('trench-api.TRENCH_ADMIN_KEY'),
   });
 });

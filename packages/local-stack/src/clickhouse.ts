@@ -27,6 +27,8 @@ export interface LocalClickHouseOptions {
   readonly sql?: SqlOptions | undefined;
   /** Files of `users.d`, by name: more accounts, as XML. Default none. */
   readonly usersFiles?: Readonly<Record<string, string>>;
+  /** Files of `config.d`, by name: more of the server's configuration, as XML. Default none. */
+  readonly configFiles?: Readonly<Record<string, string>>;
   /** The memory that the server may use. Default 4 GiB. */
   readonly memoryBytesMax?: number;
   /** Whether it keeps `system.query_log`. Default false. */
@@ -139,14 +141,14 @@ async function startServer(server: Server): Promise<EngineProcess> {
   const usersFile = join(runDir, 'users.xml');
   const { queryLog = false, profile = {}, accounts, sql } = server.options;
   const usersFiles = { ...(sql && { 'sql.xml': await sqlAccountsXml(sql) }), ...server.options.usersFiles };
-  const { readyTimeoutMs, wrap = [] } = server.options;
+  const { readyTimeoutMs, wrap = [], configFiles = {} } = server.options;
   const logFile = join(logDir, `${name}.log`);
   const config = { ...server, logFile, usersFile, memoryBytesMax, queryLog, backupDir };
   await writeFile(join(runDir, 'config.xml'), serverConfigXml(config), { mode: 0o600 });
   await writeFile(usersFile, await usersXml({ ...server, profile, accounts }), { mode: 0o600 });
-  await mkdir(join(runDir, 'users.d'));
-  for (const [file, xml] of Object.entries(usersFiles)) {
-    await writeFile(join(runDir, 'users.d', file), xml, { mode: 0o600 });
+  for (const [folder, files] of Object.entries({ 'users.d': usersFiles, 'config.d': configFiles })) {
+    await mkdir(join(runDir, folder));
+    for (const [file, xml] of Object.entries(files)) await writeFile(join(runDir, folder, file), xml, { mode: 0o600 });
   }
   await writeFile(join(runDir, 'start.sql'), START_SQL);
   const host = join(import.meta.dirname, 'clickhouse-host.ts');

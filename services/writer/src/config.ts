@@ -1,5 +1,5 @@
 import { clickHouseEnv, groupEnv, integer, kafkaEnv, serviceEnv } from '@sluice/shared/config';
-import { retentionDays } from '@sluice/shared/config/retention-days';
+import { coldAfterDays, retentionDays } from '@sluice/shared/config/retention-days';
 import { serverEnv } from '@sluice/shared/servers/server-config';
 import { limitsEnv } from '@sluice/submissions/reading/submission-limits';
 import { z } from 'zod';
@@ -21,6 +21,7 @@ export const configSchema = z
     ERASURE_DELAY_MS: integer(0).default(60_000),
     ERASURE_GATHER_MS: integer(0).default(604_800_000),
     EVENTS_RETENTION_DAYS: retentionDays.optional(),
+    EVENTS_COLD_AFTER_DAYS: coldAfterDays.optional(),
     RETENTION_INTERVAL_MS: integer(100).default(86_400_000),
     RETENTION_DELAY_MS: integer(0).default(86_400_000),
   })

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createLogger } from '@sluice/shared/base/log';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
+import { useColdPolicy } from '@sluice/shared/clickhouse/cold-policy';
 import { migrate } from '@sluice/shared/clickhouse/migrate';
 import { orExit } from '@sluice/shared/config';
 import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
@@ -65,11 +66,12 @@ const writer = createWriter(config, {
   server,
   storedThrough: () => lag.storedThrough(),
   migrate: () => migrate(config, logger),
+  useColdPolicy: () => useColdPolicy(config),
   erasureClient: createClickHouse(config, {
     application: 'sluice-writer-erasure',
     requestTimeoutMs: ERASURE_TIMEOUT_MS + 5_000,
-    // One for deleted users, and one for expired events.
-    connectionsMax: 2,
+    // One for deleted users, one for expired events, and one for those that move.
+    connectionsMax: 3,
     logger,
   }),
   logger,

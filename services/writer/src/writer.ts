@@ -23,6 +23,7 @@ import type { StoredThrough } from '@sluice/storage/kafka/lag';
 import type { Kafka } from 'kafkajs';
 import { StagedStore } from './batch/staged-batch.ts';
 import type { WriterConfig } from './config.ts';
+import { ColdEvents } from './erasure/cold-events.ts';
 import { Erasure } from './erasure/erasure.ts';
 import { ExpiredEvents } from './erasure/expired-events.ts';
 import { BatchIntake } from './group/batch-intake.ts';
@@ -46,6 +47,8 @@ export interface WriterDependencies {
   readonly storedThrough: () => Promise<StoredThrough | undefined>;
   /** Whose database it is; undefined without a file of servers. */
   readonly server?: Pick<Server, 'name' | 'partitions'> | undefined;
+  /** Puts the storage policy with a cold volume in force for the events. */
+  readonly useColdPolicy: () => Promise<void>;
   /** For statements that may take long: its requests time out after `ERASURE_TIMEOUT_MS`. */
   readonly erasureClient: ClickHouseClient;
   readonly logger: Logger;
@@ -117,10 +120,13 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   const erasures = [Erasure, ExpiredEvents].map(
     (Type) => new Type(config, erasureClient, writerId, logger, metrics.erasureFailures),
   );
+  const cold = new ColdEvents(config, {
+    ...{ client: erasureClient, usePolicy: deps.useColdPolicy, writerId, logger, failures: metrics.erasureFailures },
+  });
   // Which of several servers is read depends on it; where there is one, alerts alone do.
   const intervalMs = server ? PROGRESS_MS_OF_SEVERAL : PROGRESS_MS;
   const ofProgress = { client, groupId: config.KAFKA_GROUP_ID, storedThrough, logger, intervalMs };
-  const ofOneWriter = [...erasures, new StoringProgress(ofProgress)];
+  const ofOneWriter = [...erasures, cold, new StoringProgress(ofProgress)];
   const silenceMs = SILENT_SESSIONS_MAX * config.KAFKA_SESSION_TIMEOUT_MS;
   const watchdog = new Watchdog(silenceMs, () => {
     fail(new Error(`kafkajs has not fetched, joined or sent a heartbeat for ${silenceMs} ms`));
@@ -156,7 +162,7 @@ interface WriterComponents {
   readonly alarm: DeadLetterAlarm;
   readonly lacks: BrokerLacks;
   /** What one writer of the group does in the background: the one that owns the first partition of the events. */
-  readonly ofOneWriter: readonly (Erasure | ExpiredEvents | StoringProgress)[];
+  readonly ofOneWriter: readonly (Erasure | ExpiredEvents | ColdEvents | StoringProgress)[];
   readonly watchdog: Watchdog;
 }
 

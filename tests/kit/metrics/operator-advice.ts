@@ -77,7 +77,7 @@ export const OPERATOR_ADVICE: Readonly<Record<string, string>> = {
   sluice_erasure_oldest_seconds:
     'Above `sluice_erasure_deadline_seconds`, an erasure is late: the log of the writer has the reason; look at the pending mutations.',
   sluice_erasure_failures_total:
-    'When it keeps rising, nothing is erased: the log of the writer has the reason; look at the pending mutations.',
+    'When it keeps rising, nothing is erased, or nothing moves: the log of the writer has the reason; look at the pending mutations.',
   sluice_erasure_deadline_seconds: 'Compare the oldest erasure with it; it follows from `ERASURE_GATHER_MS`.',
   sluice_backup_age_seconds:
     'When it is above the time between two [backups](backup.md), the job that makes them fails: run `npm run backup` by hand.',

@@ -77,6 +77,7 @@ export class WriterPlace {
         client: createSimulatedClient(clickhouse, network, config.STATEMENT_TIMEOUT_MS + 5_000),
         erasureClient: createSimulatedClient(clickhouse, network, ERASURE_TIMEOUT_MS),
         migrate: async () => undefined,
+        useColdPolicy: async () => undefined,
         server: name === '' ? undefined : { name, partitions: range },
         storedThrough: async () => await this.#lag?.storedThrough(),
         logger,

@@ -33,11 +33,11 @@ export const RIGHTS: Readonly<
     ],
   },
   writer: {
-    database: ['SHOW TABLES', 'SELECT', 'INSERT', 'ALTER DELETE'],
+    database: ['SHOW TABLES', 'SELECT', 'INSERT', 'ALTER DELETE', 'ALTER MOVE PARTITION'],
     server: [
       'CREATE TEMPORARY TABLE ON *.*',
       'TABLE ENGINE ON Memory',
-      ...['processes', 'mutations', 'parts', 'disks', 'merge_tree_settings'].map(
+      ...['processes', 'mutations', 'parts', 'disks', 'storage_policies', 'moves', 'merge_tree_settings'].map(
         (table) => `SELECT ON system.${table}`,
       ),
     ],

@@ -3,6 +3,7 @@ import { text } from 'node:stream/consumers';
 import { readDatabaseState } from '@sluice/servers/state/database-state';
 import { connectionHint } from '@sluice/shared/base/connection-hints';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
+import { COLD_POLICY, policyProblem, type Volume } from '@sluice/shared/clickhouse/cold-policy';
 import { migrateAccount } from '@sluice/shared/clickhouse/migrate';
 import { CLICKHOUSE_VERSION_MIN, isTooOld, NotOneServer, requireOneServer } from '@sluice/shared/clickhouse/one-server';
 import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
@@ -22,6 +23,10 @@ const REQUEST_MS_MAX = 30_000;
 const FREE_PART_MIN = 0.1;
 const PARTS_PART_MAX = 0.5;
 
+/** How long the cold volume may take to answer, in milliseconds. */
+const COLD_READ_MS_MAX = 10_000;
+
+const COLD_STORAGE = 'docs/operate/cold-storage.md';
 const ACCOUNTS = 'docs/operate/secure.md#accounts';
 
 type Settings = Readonly<Record<string, string>>;
@@ -97,6 +102,12 @@ export class ClickHouseChecks {
               this.#checkDisks(),
             ),
             check('parts', 'With too many parts ClickHouse refuses inserts.', ['rights'], () => this.#checkParts()),
+            check(
+              'cold',
+              'Months that moved to another volume are read from it, and from nowhere else.',
+              ['server', 'rights'],
+              (signal) => this.#checkColdVolume(signal),
+            ),
             check(
               'scratch',
               'Rows have to be stored as the tables say it: synced to disk, with text indexes and projections.',
@@ -253,6 +264,47 @@ export class ClickHouseChecks {
       shown(full),
       'Give the disk more room, or keep events for a shorter time (docs/operate/retention.md).',
     );
+  }
+
+  async #checkColdVolume(signal: AbortSignal): Promise<Finding> {
+    const params = { database: this.#database, policy: COLD_POLICY };
+    const [events] = await ask<{ policy: string }>(
+      this.#main,
+      "SELECT storage_policy AS policy FROM system.tables WHERE database = {database:String} AND name = 'events'",
+      { params },
+    );
+    const isUsed = events?.policy === COLD_POLICY;
+    const days = this.#server.config.EVENTS_COLD_AFTER_DAYS ?? 'never';
+    if (days === 'never' && !isUsed) return ok('all months stay on the volume of new events');
+    const volumes = await ask<Volume>(
+      this.#main,
+      `SELECT volume_name AS volume, disks, toFloat64(move_factor) AS move_factor FROM system.storage_policies
+        WHERE policy_name = {policy:String} ORDER BY volume_priority`,
+      { params },
+    );
+    const problem = policyProblem(volumes);
+    if (problem !== undefined) return wrong(problem, `Add it to the configuration of ClickHouse: ${COLD_STORAGE}.`);
+    const disks = volumes.at(-1)?.disks ?? [];
+    const [cold] = await ask<{ part: string; size: number }>(
+      this.#main,
+      `SELECT any(name) AS part, toFloat64(sum(bytes_on_disk)) AS size FROM system.parts
+        WHERE database = {database:String} AND table = 'events' AND active AND disk_name IN {disks:Array(String)}
+        HAVING count() > 0`,
+      { params: { ...params, disks } },
+    );
+    if (!cold) return ok(`nothing is on ${disks.join(', ')} yet`);
+    // A request to the disk: ClickHouse keeps no values of a column.
+    const one = `SELECT uuid FROM ${this.#database}.events WHERE _part = {part:String} LIMIT 1`;
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(COLD_READ_MS_MAX)]);
+    try {
+      await ask(this.#main, one, { params: { part: cold.part }, signal: limit });
+    } catch (error) {
+      return wrong(
+        `${disks.join(', ')} does not answer: ${limit.aborted ? `nothing in ${COLD_READ_MS_MAX / 1_000} s` : reasonOf(error)}`,
+        `See whether its S3 can be reached from ClickHouse, with its account: ${COLD_STORAGE}.`,
+      );
+    }
+    return ok(`${disks.join(', ')} has ${gigabytes(cold.size)}, and answers`);
   }
 
   async #checkParts(): Promise<Finding> {

@@ -8,6 +8,7 @@ import {
   integer,
   kafkaEnv,
 } from '@sluice/shared/config';
+import { coldAfterDays } from '@sluice/shared/config/retention-days';
 import { secret } from '@sluice/shared/config/secret-files';
 import { serverEnv } from '@sluice/shared/servers/server-config';
 import { z } from 'zod';
@@ -34,6 +35,7 @@ export const doctorConfig = z.object({
   ...serverEnv,
   ...groupEnv,
   ...clockEnv,
+  EVENTS_COLD_AFTER_DAYS: coldAfterDays.optional(),
   API_KEYS_FILE: z.string().optional(),
   QUERY_MEMORY_BYTES_MAX: integer(1).optional(),
   CLICKHOUSE_SQL_USER: z.string().min(1).optional(),

@@ -1,9 +1,15 @@
+import { z } from 'zod';
 import { integer } from './config.ts';
 
 const DAY_MS = 86_400_000;
 
 /** For how many days events are kept, given as text. */
 export const retentionDays = integer(1, 36_500);
+
+/** After how many days events move to the cold volume; `never`: what is there comes back. */
+export const coldAfterDays = z.union([z.literal('never'), retentionDays], {
+  error: 'must be a number of days from 1 to 36500, or never',
+});
 
 /** The workspace under which the retention of all those without one of their own is stored. */
 export const ALL_OTHERS = '';

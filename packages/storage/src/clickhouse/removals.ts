@@ -6,6 +6,11 @@ export class RemovalRunning extends Error {
   override readonly name = 'RemovalRunning';
 }
 
+/** A part is being moved to another disk. It goes on in ClickHouse. */
+export class MoveRunning extends Error {
+  override readonly name = 'MoveRunning';
+}
+
 /** A mutation that has not ended. `failure` is empty while it has not failed. */
 interface Mutation {
   readonly table: string;

@@ -1,4 +1,4 @@
--- Erasing deleted users, and expired events.
+-- Erasing deleted users and expired events, and moving old events to the cold volume.
 
 -- name: find-due-erasures
 -- The oldest pending deletions after a cursor. A deletion is due only when it has been stored for so long that every
@@ -251,3 +251,54 @@ WHERE workspace_id NOT IN {workspaces:Array(String)}
 ALTER TABLE events DELETE IN PARTITION ID {partition:String}
 WHERE toUnixTimestamp64Milli(timestamp)
   < transform(toString(workspace_id), {workspaces:Array(String)}, {beforeMs:Array(Int64)}, {othersBeforeMs:Int64})
+
+-- name: read-events-policy
+-- The storage policy of the events, and the volumes of the one with a cold volume.
+SELECT
+  (SELECT storage_policy FROM system.tables WHERE database = currentDatabase() AND name = 'events') AS policy,
+  volume_name AS volume,
+  disks,
+  toFloat64(move_factor) AS move_factor
+FROM system.storage_policies
+WHERE policy_name = 'sluice'
+ORDER BY volume_priority
+
+-- name: find-moves
+-- A part that is being moved, by a statement for which nobody waits any more.
+SELECT part_name AS part, target_disk_name AS disk
+FROM system.moves
+WHERE database = currentDatabase() AND table = 'events'
+LIMIT 1
+
+-- name: find-misplaced-parts
+-- The parts of `events` that lie on the other volume than that of their partition, which is a month or, of late history, a
+-- year: it is due when its last day is more than so many days ago. A part that is young may still be merged with others.
+SELECT part, is_due
+FROM (
+  SELECT
+    name AS part,
+    partition_id,
+    disk_name IN (
+      SELECT arrayJoin(disks) FROM system.storage_policies WHERE policy_name = 'sluice' AND volume_name = 'cold'
+    ) AS is_cold,
+    dateDiff(
+      'day',
+      toLastDayOfMonth(
+        makeDate(toUInt16(left(partition_id, 4)), if(length(partition_id) = 4, 12, toUInt8(right(partition_id, 2))), 1)
+      ),
+      toDate(now('UTC'))
+    ) > {days:Int64} AS is_due
+  FROM system.parts
+  WHERE database = currentDatabase()
+    AND table = 'events'
+    AND active
+    AND modification_time <= now() - toIntervalMillisecond({quietMs:UInt64})
+)
+WHERE is_cold != is_due
+ORDER BY partition_id, part
+
+-- name: move-to-cold-volume
+ALTER TABLE events MOVE PART {part:String} TO VOLUME 'cold'
+
+-- name: move-back
+ALTER TABLE events MOVE PART {part:String} TO VOLUME 'default'

@@ -58,7 +58,12 @@ export class Erasure {
     this.#client = client;
     this.#writerId = writerId;
     this.#logger = logger;
-    this.#rounds = new Rounds({ intervalMs: config.ERASURE_INTERVAL_MS, what: 'deleted users', logger, failures });
+    this.#rounds = new Rounds({
+      intervalMs: config.ERASURE_INTERVAL_MS,
+      what: 'erasing deleted users',
+      logger,
+      failures,
+    });
   }
 
   start(): void {

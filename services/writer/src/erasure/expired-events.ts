@@ -52,7 +52,12 @@ export class ExpiredEvents {
     this.#client = client;
     this.#writerId = writerId;
     this.#logger = logger;
-    this.#rounds = new Rounds({ intervalMs: config.ERASURE_INTERVAL_MS, what: 'expired events', logger, failures });
+    this.#rounds = new Rounds({
+      intervalMs: config.ERASURE_INTERVAL_MS,
+      what: 'erasing expired events',
+      logger,
+      failures,
+    });
   }
 
   start(): void {

@@ -1,11 +1,11 @@
 import type { Logger } from '@sluice/shared/base/log';
 import { sleep } from '@sluice/shared/base/retry';
-import { RemovalRunning } from '@sluice/storage/clickhouse/removals';
+import { MoveRunning, RemovalRunning } from '@sluice/storage/clickhouse/removals';
 
 export interface RoundsOptions {
   /** The pause before each round, in milliseconds. */
   readonly intervalMs: number;
-  /** What is erased, for the log. */
+  /** What it does, for the log. */
   readonly what: string;
   readonly logger: Logger;
   /** Counts rounds that failed. */
@@ -13,7 +13,7 @@ export interface RoundsOptions {
 }
 
 /**
- * Rounds of an erasure, in the background. Only one writer of the group takes them: the one that owns the first partition
+ * Rounds of an erasure, or of moving old events, in the background. Only one writer of the group takes them: the one that owns the first partition
  * of the events. A round that fails is logged, and repeated.
  */
 export class Rounds {
@@ -54,11 +54,11 @@ export class Rounds {
 
   #report(error: Error): void {
     const { what, logger, failures } = this.#options;
-    if (error instanceof RemovalRunning) {
+    if (error instanceof RemovalRunning || error instanceof MoveRunning) {
       logger.info(error.message);
       return;
     }
     failures.inc();
-    logger.warn({ reason: error.message }, `erasing ${what} failed; retrying`);
+    logger.warn({ reason: error.message }, `${what} failed; retrying`);
   }
 }

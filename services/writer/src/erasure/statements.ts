@@ -17,4 +17,9 @@ export const STATEMENTS = readStatements(new URL('./erasure.sql', import.meta.ur
   'find-expired-events',
   'find-expired-events-of-others',
   'erase-expired-events',
+  'find-moves',
+  'find-misplaced-parts',
+  'move-to-cold-volume',
+  'move-back',
+  'read-events-policy',
 ]);
