@@ -312,6 +312,19 @@ PARTITION BY if((toDate(received_at) - toDate(timestamp)) > 90, toYear(timestamp
 ORDER BY (workspace_id, timestamp, toUInt128(uuid))
 SETTINGS index_granularity = 128, min_compress_block_size = 2048, max_compress_block_size = 4096, min_age_to_force_merge_seconds = 3024000, min_age_to_force_merge_on_partition_only = 1, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, deduplicate_merge_projection_mode = 'rebuild', enable_block_number_column = 1;
 
+CREATE TABLE given_up_messages
+(
+    `group_id` String,
+    `topic` LowCardinality(String),
+    `partition` UInt32,
+    `first_offset` Int64,
+    `last_offset` Int64,
+    `given_up_at` DateTime64(3, 'UTC') DEFAULT now64(3)
+)
+ENGINE = ReplacingMergeTree
+ORDER BY (group_id, topic, partition, first_offset, last_offset)
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, index_granularity = 8192;
+
 CREATE TABLE pending_deletions
 (
     `workspace_id` LowCardinality(String),

@@ -19,7 +19,8 @@ const PARAMETER_BYTES = 40_000;
 /** Look-ups around times that are further apart have statements of their own, in milliseconds. */
 const STAMPED_GAP_MS = 3_600_000;
 
-const HOUR_MS = 3_600_000;
+/** How far the timestamp of an event may be ahead when it is accepted, in milliseconds. */
+const AHEAD_MS_MAX = 86_400_000;
 
 /** What became of a candidate, and what it was. */
 export interface Seen {
@@ -287,11 +288,13 @@ function fateOfChange({ workspace, received, change }: LogRow, { registers }: Fo
 
 /**
  * Whether an event may repeat one that was received before the log that was read, and that is erased by now. Only a deletion
- * since then erases it, an event is not received before its time, and a stamped one repeats only what came minutes before.
+ * since then erases it, an event is received a day before its time at most, and a stamped one repeats only what came minutes before.
  */
 function mayRepeatUnread(row: LogRow, { newestDeletions }: Found, { readFromMs }: LookOptions): boolean {
   if (!row.event || readFromMs === 0 || (newestDeletions.get(row.workspace) ?? 0) < row.received) return false;
-  return row.event.ms < readFromMs + (isTimedByReceipt({ ms: row.event.ms, received: row.received }) ? 0 : HOUR_MS);
+  return (
+    row.event.ms < readFromMs + (isTimedByReceipt({ ms: row.event.ms, received: row.received }) ? 0 : AHEAD_MS_MAX)
+  );
 }
 
 function nameOfRow({ event, change, kind, deadLetter }: LogRow): string {
