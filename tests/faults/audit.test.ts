@@ -1,10 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { deadLettersConfig } from '@sluice/cli/dead-letters/dead-letters-command';
-import { createClickHouse } from '@sluice/shared/clickhouse/client';
-import { loadConfig } from '@sluice/shared/config';
+import { withAdmin } from '@sluice/shared/kafka/topics';
 import { messageHeaders } from '@sluice/shared/rows';
 import { until } from '@sluice/shared/testing/until';
-import { DeadLetters } from '@sluice/storage/dead-letters';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { auditPipeline, differencesOf, sumsOf } from '../kit/audit.ts';
 import { sendCalls, track } from '../kit/calls.ts';

@@ -40,7 +40,8 @@ export async function auditPipeline(
     readonly shares?: number;
   } = {},
 ): Promise<Audited> {
-  const { work = await makeTempDir('audit'), workspace = '', share = 1, shares = 1 } = options;
+  await using folders = new AsyncDisposableStack();
+  const { work = folders.use(await makeTempDir()).path, workspace = '', share = 1, shares = 1 } = options;
   const config = loadConfig(schema, { ...environment, ...of });
   const client = createClickHouse(config, { application: 'test', requestTimeoutMs: 60_000, connectionsMax: 2 });
   const range: PartitionRange | undefined = parseRange(partitions);
