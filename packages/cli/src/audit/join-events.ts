@@ -30,7 +30,7 @@ export interface Candidate extends Place {
   readonly role: TopicRole;
   readonly workspace: string;
   readonly received: number;
-  /** Earlier rows of the log that it repeats, and that are not stored either. */
+  /** Earlier rows of the log that it repeats, and that do not show either. */
   readonly earlier: readonly Place[];
 }
 
@@ -136,7 +136,8 @@ function countGroup(
     }
     if (fate === 'deleted') others.deleted.add(record, record.deleted);
     if (fate === 'expired') others.expired.add(record, Number.POSITIVE_INFINITY);
-    if (!fate && earlier.length < EARLIER_MAX && (record.flags & UNREADABLE) === 0) earlier.push(record);
+    if ((!fate || fate === 'deleted') && earlier.length < EARLIER_MAX && (record.flags & UNREADABLE) === 0)
+      earlier.push(record);
   }
 }
 

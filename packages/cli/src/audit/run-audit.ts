@@ -8,6 +8,7 @@ import type { Admin, Kafka } from 'kafkajs';
 import { Books, differencesOf } from './books.ts';
 import { Database } from './database.ts';
 import { DeletedPersons } from './deleted-persons.ts';
+import { DeletionPlaces } from './deletion-places.ts';
 import { countDuplicates } from './duplicates.ts';
 import type { Selection } from './intake.ts';
 import { type ChangeJoin, joinChanges, rejectedCallsOf } from './join-changes.ts';
@@ -142,8 +143,9 @@ class Audit {
     const strays = new Pending<Stray>(folder.path, 'strays');
     const days = await this.#join(rows, storage, candidates, strays);
     await this.#judgeStrays(strays);
-    await this.#judgeCandidates(candidates);
+    await this.#judgeCandidates(candidates, new DeletionPlaces(rows.changes, SLICES));
     await this.#countDuplicates(days);
+    for (const slices of [rows.events, rows.changes]) slices.close();
     const result = this.#result();
     await recordResult(this.#database, result);
     folder.remove();
@@ -198,7 +200,7 @@ class Audit {
       joinChanges(log, registers.read(slice), deadLetters, ofChanges);
       onProgress('compared', slice + 1, SLICES);
     }
-    for (const slices of [events, changes, stored, registers]) slices.close();
+    for (const slices of [stored, registers]) slices.close();
     return days;
   }
 
@@ -225,16 +227,16 @@ class Audit {
   }
 
   /** Looks at what has no reason yet, and once more after a pause: everything moves meanwhile. */
-  async #judgeCandidates(candidates: Pending<Candidate>): Promise<void> {
+  async #judgeCandidates(candidates: Pending<Candidate>, deletions: DeletionPlaces): Promise<void> {
     const { folder, onProgress } = this.#options;
     onProgress(`looking again at ${candidates.count} rows`);
     const left = new Pending<Candidate>(folder.path, 'left');
-    await this.#look(candidates, ({ candidate, fate }) => {
+    await this.#look(candidates, deletions, ({ candidate, fate }) => {
       if (fate === 'missing' || fate === 'unknown') left.add(candidate);
       else this.#books.count(candidate.workspace, candidate.received, candidate.kind, fate);
     });
     if (left.count > 0) await sleep(PAUSE_MS, this.#options.signal);
-    await this.#look(left, ({ candidate, fate, key, detail }) => {
+    await this.#look(left, deletions, ({ candidate, fate, key, detail }) => {
       const { workspace, received, kind, role, partition, offset, line } = candidate;
       this.#books.count(workspace, received, kind, fate);
       if (fate !== 'missing') return;
@@ -244,11 +246,11 @@ class Audit {
     for (const pending of [candidates, left]) pending.close();
   }
 
-  async #look(candidates: Pending<Candidate>, onSeen: (seen: Seen) => void): Promise<void> {
+  async #look(candidates: Pending<Candidate>, deletions: DeletionPlaces, onSeen: (seen: Seen) => void): Promise<void> {
     const { group, topics, signal } = this.#options;
     const isWhole = this.#state.pieces.every(({ role, from }) => role !== 'events' || from === '0');
     const options = {
-      ...{ database: this.#database, records: new RecordReader(this.#admin, this.#pace), topics },
+      ...{ database: this.#database, records: new RecordReader(this.#admin, this.#pace), topics, deletions },
       readFromMs: isWhole ? 0 : this.#state.sinceMs - MARGIN_MS,
     };
     for await (const batch of candidates.batches(LOOK_MAX)) {

@@ -1,5 +1,6 @@
 import type { Fate } from './books.ts';
 import type { Database } from './database.ts';
+import type { DeletionPlaces } from './deletion-places.ts';
 import { weekOf } from './intake.ts';
 import { versionIn } from './join-changes.ts';
 import type { Candidate } from './join-events.ts';
@@ -62,6 +63,7 @@ export interface LookOptions {
   readonly database: Database;
   readonly records: RecordReader;
   readonly topics: Topics;
+  readonly deletions: DeletionPlaces;
   /** From which time of receipt on the log was read, in milliseconds; 0: from its begin. */
   readonly readFromMs: number;
 }
@@ -228,7 +230,7 @@ function judge(read: Read, found: Found, state: StorageState, options: LookOptio
   } else if (deleted >= row.received) return seen('deleted');
   if (row.event && row.event.ms < state.keptFromMs(row.workspace)) return seen('expired');
   if (found.deadLetters.has(row.deadLetter())) return seen('dead_letters');
-  const fate = row.event ? fateOfEvent(read, found, state) : fateOfChange(row, found);
+  const fate = row.event ? fateOfEvent(read, found, state, options) : fateOfChange(row, found);
   if (fate) return seen(fate);
   const { role, partition, offset } = candidate;
   const storedUpTo = state.storedUpTo(role, partition);
@@ -255,23 +257,31 @@ function deletedAt({ workspace, person }: LogRow, { deletions }: Found): number 
   return deletions.get(`${workspace}\0${person}`) ?? 0;
 }
 
-function fateOfEvent({ row, earlier }: Read, found: Found, state: StorageState): Fate | undefined {
+function fateOfEvent(
+  { candidate, row, earlier }: Read,
+  found: Found,
+  state: StorageState,
+  { deletions }: LookOptions,
+): Fate | undefined {
   const { workspace, received, event } = row;
   if (!event) return undefined;
   const own = { ms: event.ms, received };
   const stored = found.events.get(`${workspace}\0${event.uuid}`) ?? [];
   if (stored.some((one) => one.ms === event.ms && one.received === received)) return 'stored';
   const originals = stored.filter((one) => repeats(own, event.isStamped, one));
-  const hiddenAt = ({ person, received: of }: StoredEvent) => {
-    const at = found.deletions.get(`${workspace}\0${person}`) ?? 0;
-    return at >= of ? at : 0;
+  // Whether a deletion hides an original, and came after this event: else the event would have been stored.
+  const isGone = (one: { readonly person: string; readonly received: number }) => {
+    const at = found.deletions.get(`${workspace}\0${one.person}`) ?? 0;
+    if (at < one.received) return false;
+    return at >= received || deletions.lastOf(workspace, one.person, candidate.partition) > candidate.offset;
   };
-  if (originals.some((one) => hiddenAt(one) === 0)) return 'repeats';
-  if (originals.some((one) => hiddenAt(one) >= received)) return 'deleted';
+  const isHidden = ({ person, received: of }: StoredEvent) =>
+    (found.deletions.get(`${workspace}\0${person}`) ?? 0) >= of;
+  if (originals.some((one) => !isHidden(one))) return 'repeats';
   const before = earlier.filter(
     (one) => one.event && repeats(own, event.isStamped, { ms: one.event.ms, received: one.received }),
   );
-  if (before.some((one) => deletedAt(one, found) >= Math.max(one.received, received))) return 'deleted';
+  if ([...originals, ...before].some(isGone)) return 'deleted';
   if (before.some((one) => (one.event?.ms ?? 0) < state.keptFromMs(workspace))) return 'expired';
   return undefined;
 }
