@@ -4,6 +4,7 @@ import { messageHeaders } from '@sluice/shared/rows';
 import { until } from '@sluice/shared/testing/until';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { auditPipeline, differencesOf, sumsOf } from '../kit/audit.ts';
+import { sluice } from '../kit/backups.ts';
 import { sendCalls, track } from '../kit/calls.ts';
 import { readClickHouse } from '../kit/clickhouse.ts';
 import { deleteRecords } from '../kit/delete-records.ts';
@@ -92,6 +93,14 @@ test('repeats, deletions, dead letters and rejected calls are accounted for', as
   expect(sumsOf(books, 'rejected')).toEqual({ accepted: 1, dead_letters: 1 });
   expect(sumsOf(books, 'changes')).toMatchObject({ accepted: 1, stored: 1 });
   expect(books.notes).toEqual([]);
+});
+
+test('an hour that is not over is not looked at', async () => {
+  expect(await sluice(pipeline, ['audit'])).toEqual({
+    code: 0,
+    output: expect.stringContaining('nothing to look at yet'),
+  });
+  expect(await sluice(pipeline, ['audit', '--until', '2100-01-01'])).toMatchObject({ code: 2 });
 });
 
 test('what a halted partition has is waiting, and given up once an operator resumes it behind that', async () => {

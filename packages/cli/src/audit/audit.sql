@@ -141,13 +141,14 @@ SELECT max(partitions) AS partitions FROM topic_partitions WHERE topic = {topic:
 -- name: read-clock
 SELECT toUnixTimestamp64Milli(now64(3)) AS now
 
--- name: balanced-through
--- How far the newest complete audit of everything found the books balanced.
-SELECT toUnixTimestamp(balanced_through) AS through
+-- name: audits-before
+-- The complete audits of everything, in their order.
+SELECT
+  toUnixTimestamp(since) AS began, toUnixTimestamp(until) AS ended, toUnixTimestamp(balanced_through) AS balanced,
+  arrayExists(note -> startsWith(note, {cut:String}), notes) AS was_cut
 FROM audits FINAL
 WHERE finished_at IS NOT NULL AND workspace_id = '' AND shares = 1
-ORDER BY finished_at DESC
-LIMIT 1
+ORDER BY finished_at
 
 -- name: record-audit
 INSERT INTO audits (

@@ -20,7 +20,7 @@ const STATEMENTS = readStatements(new URL('./audit.sql', import.meta.url), [
   'read-retention',
   'read-partition-counts',
   'read-clock',
-  'balanced-through',
+  'audits-before',
   'record-audit',
   'audited-before',
 ]);

@@ -33,7 +33,8 @@ export async function* readLog(admin: Admin, piece: LogPiece, pace: Pace): Async
   let next = piece.from;
   for (let empty = 0; next < to; ) {
     const messages = await admin.fetchRecords({ topic, partition, offset: String(next), maxBytes: FETCH_BYTES });
-    if (!messages) throw new LogIsGone(`Kafka no longer has the offset ${next} of ${topic}/${partition}.`);
+    if (!messages)
+      throw new LogIsGone(`Kafka no longer has the offset ${next} of ${topic}/${partition}: run the audit again.`);
     const last = messages.at(-1);
     if (!last) {
       empty += 1;

@@ -13,7 +13,7 @@ import { countDuplicates } from './duplicates.ts';
 import type { Selection } from './intake.ts';
 import { type ChangeJoin, joinChanges, rejectedCallsOf } from './join-changes.ts';
 import { type Candidate, type EventJoin, joinEvents, type Stray } from './join-events.ts';
-import { RecordReader } from './log-reader.ts';
+import { LogIsGone, RecordReader } from './log-reader.ts';
 import { Pace } from './pace.ts';
 import { Pending } from './pending.ts';
 import { NO_LENGTHS, type ReadRows, readPieces, SLICES } from './read-log.ts';
@@ -26,7 +26,7 @@ import { readStorageState, type StorageState } from './storage-state.ts';
 import { readDeletions, readRegisters, readStoredEvents } from './stored-rows.ts';
 import { judgeStrays } from './strays.ts';
 import { offsetsAt, type PartitionLog, readLogs, type Topics } from './topic-logs.ts';
-import { decideWindow, MARGIN_MS, type WantedWindow } from './window.ts';
+import { type AuditBefore, balancedThrough, CUT_NOTE, decideWindow, MARGIN_MS, type WantedWindow } from './window.ts';
 import type { AuditState, WorkFolder } from './work-folder.ts';
 
 /** How many differences are listed. */
@@ -70,9 +70,8 @@ export async function runAudit(options: AuditOptions): Promise<AuditResult | und
     try {
       return await new Audit(admin, logs, database, state, options).run();
     } catch (error) {
-      // The files are not those of the state: the machine was switched off.
-      if (!(error instanceof RangeError)) throw error;
-      options.folder.empty();
+      // The files are not those of the state, since the machine was switched off, or the log has lost what was to be read.
+      if (error instanceof RangeError || error instanceof LogIsGone) options.folder.empty();
       throw error;
     }
   });
@@ -87,8 +86,8 @@ async function begin(
 ): Promise<AuditState | undefined> {
   const { folder, command, topics, nowMs } = options;
   folder.empty();
-  const [balanced] = await database.read<{ through: number }>('balanced-through');
-  const decided = decideWindow(logs, options, balanced && balanced.through * 1_000, nowMs);
+  const before = await database.read<AuditBefore>('audits-before', { cut: CUT_NOTE });
+  const decided = decideWindow(logs, options, balancedThrough(before), nowMs);
   if (!decided) return undefined;
   const { sinceMs, untilMs } = decided.window;
   const from = await offsetsAt(admin, topics, sinceMs - MARGIN_MS);

@@ -2,7 +2,7 @@ import { ArgumentsError } from '@sluice/shared/config/command-line';
 import { describe, expect, test } from 'vitest';
 import { parse } from './audit.ts';
 import type { PartitionLog } from './topic-logs.ts';
-import { decideWindow } from './window.ts';
+import { balancedThrough, decideWindow } from './window.ts';
 
 const at = (time: string) => Date.parse(`2026-11-30T${time}Z`);
 
@@ -32,6 +32,19 @@ test('what a log has lost is left out, and said where it was asked for', () => {
   expect(window([log(), cut], {}, '05:00')).toEqual(['09:00', '11:00', 1]);
   expect(window([log(), cut], { sinceMs: at('07:00') })).toEqual(['09:00', '11:00', 1]);
   expect(() => window([cut], { sinceMs: at('06:00'), untilMs: at('08:00') })).toThrow('no longer has');
+});
+
+test('an audit that leaves a gap does not count, unless the log had no more', () => {
+  const audit = (began: number, ended: number, balanced = ended, was_cut: 0 | 1 = 0) => ({
+    began,
+    ended,
+    balanced,
+    was_cut,
+  });
+  expect(balancedThrough([])).toBeUndefined();
+  expect(balancedThrough([audit(1, 5), audit(5, 9, 7), audit(11, 12)])).toBe(7_000);
+  expect(balancedThrough([audit(1, 5), audit(2, 3), audit(5, 9)])).toBe(9_000);
+  expect(balancedThrough([audit(1, 5, 2), audit(6, 9, 9, 1)])).toBe(9_000);
 });
 
 test('an hour that is not over is refused', () => {

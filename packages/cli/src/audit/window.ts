@@ -30,6 +30,32 @@ export interface WantedWindow {
   readonly untilMs: number | undefined;
 }
 
+/** How the note begins that says that the log no longer had the begin of a window. */
+export const CUT_NOTE = 'The log was cut: ';
+
+/** A complete audit of everything, in seconds since 1970. */
+export interface AuditBefore {
+  readonly began: number;
+  readonly ended: number;
+  readonly balanced: number;
+  readonly was_cut: 0 | 1;
+}
+
+/**
+ * Returns how far audits found everything balanced, without a gap but for what the log no longer had.
+ *
+ * @param audits in the order in which they ended
+ * @returns milliseconds since 1970; `undefined` without an audit
+ */
+export function balancedThrough(audits: readonly AuditBefore[]): number | undefined {
+  let through: number | undefined;
+  for (const { began, ended, balanced, was_cut } of audits) {
+    const goesOn = through === undefined || was_cut === 1 || (began <= through && ended >= through);
+    if (goesOn) through = balanced;
+  }
+  return through === undefined ? undefined : through * 1_000;
+}
+
 /**
  * Returns the window of an audit, and what has to be said of it; `undefined` where there is no whole hour.
  *
@@ -62,7 +88,7 @@ export function decideWindow(
     const latest = cut.find((log) => log.wholeFromMs === wholeFromMs);
     if (wanted.sinceMs !== undefined || balancedMs !== undefined) {
       notes.push(
-        `The log was cut: ${latest?.topic}/${latest?.partition} begins at offset ${latest?.low}, so that rows which were received before ` +
+        `${CUT_NOTE}${latest?.topic}/${latest?.partition} begins at offset ${latest?.low}, so that rows which were received before ` +
           `${timeOf(firstMs)} cannot be looked at.`,
       );
     }
