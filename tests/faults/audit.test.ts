@@ -80,16 +80,23 @@ test('repeats, deletions, dead letters and rejected calls are accounted for', as
   await submit('bob', before);
   await submit('gone', timed());
   // What cannot be stored.
-  const mended = JSON.stringify({
-    ...{ workspace_id: 'test', timestamp: Date.now(), uuid: randomUUID(), event: 'e', received_at: Date.now() * 1_000 },
-  });
-  await produce([mended, 'poison', 'poison', '{"workspace_id":"test"}', mended.replace('"e"', '""')]);
+  const row = (event: string) => {
+    const now = Date.now();
+    return JSON.stringify({
+      workspace_id: 'test',
+      timestamp: now,
+      uuid: randomUUID(),
+      event,
+      received_at: now * 1_000,
+    });
+  };
+  await produce([row('e'), 'poison', 'poison', '{"workspace_id":"test"}', row('')]);
   await produce(['?'], '99');
-  await sendCalls(pipeline, [track('call', 1), { ...track('call', 2), timestamp: 'nonsense' }]);
+  await sendCalls(pipeline, [track('call', 1), { ...track('call', 2), timestamp: '2099-01-01T00:00:00.000Z' }]);
   await pipeline.drained();
   const books = await auditPipeline(pipeline);
   expect(books.differences).toEqual([]);
-  expect(sumsOf(books, 'events')).toEqual({ accepted: 24, stored: 9, repeats: 7, deleted: 3, dead_letters: 5 });
+  expect(sumsOf(books, 'events')).toEqual({ accepted: 24, stored: 9, repeats: 6, deleted: 4, dead_letters: 5 });
   expect(sumsOf(books, 'rejected')).toEqual({ accepted: 1, dead_letters: 1 });
   expect(sumsOf(books, 'changes')).toMatchObject({ accepted: 1, stored: 1 });
   expect(books.notes).toEqual([]);
@@ -132,7 +139,7 @@ test('each planted fault is named, and nothing else', async () => {
   await setPlan('carl', 'new');
   expect((await pipeline.deleteUser('nobody')).status).toBe(202);
   await produce(['a lost dead letter']);
-  await sendCalls(pipeline, [{ ...track('lost call', 3), timestamp: 'nonsense' }]);
+  await sendCalls(pipeline, [{ ...track('lost call', 3), timestamp: '2099-01-01T00:00:00.000Z' }]);
   await pipeline.drained();
   const skipped = await skipEvents();
   const rejected = await sql("SELECT id FROM dead_letters FINAL WHERE kind = 'rejected' AND row LIKE '%lost call%'");

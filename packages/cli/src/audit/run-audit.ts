@@ -138,6 +138,7 @@ class Audit {
     const rows = await this.#readLog();
     // Before anything stored is read: what is stored by then is there.
     const storage = await readStorageState(this.#database, group, topics);
+    this.#notes.push(...storage.notes);
     const candidates = new Pending<Candidate>(folder.path, 'candidates');
     const strays = new Pending<Stray>(folder.path, 'strays');
     const days = await this.#join(rows, storage, candidates, strays);
