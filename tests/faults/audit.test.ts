@@ -100,6 +100,13 @@ test('repeats, deletions, dead letters and rejected calls are accounted for', as
   expect(sumsOf(books, 'rejected')).toEqual({ accepted: 1, dead_letters: 1 });
   expect(sumsOf(books, 'changes')).toMatchObject({ accepted: 1, stored: 1 });
   expect(books.notes).toEqual([]);
+  const halves = [
+    await auditPipeline(pipeline, { share: 1, shares: 2 }),
+    await auditPipeline(pipeline, { share: 2, shares: 2 }),
+  ];
+  expect(halves.flatMap(({ differences }) => differences)).toEqual([]);
+  const accepted = halves.map((half) => sumsOf(half, 'events').accepted ?? 0);
+  expect([Math.min(...accepted) > 0, plus(accepted[0], accepted[1] ?? 0)]).toEqual([true, 24]);
 });
 
 test('an hour that is not over is not looked at', async () => {

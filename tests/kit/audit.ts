@@ -8,6 +8,7 @@ import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames } from '@sluice/shared/kafka/topics';
 import { type PartitionRange, parseRange } from '@sluice/shared/servers/partition-range';
 import { serverEnv } from '@sluice/shared/servers/server-config';
+import { expect } from 'vitest';
 import { z } from 'zod';
 import type { Pipeline } from './pipeline.ts';
 
@@ -77,4 +78,11 @@ export function sumsOf({ hours }: Audited, kind: string): Partial<Record<Count, 
 /** Returns the differences, each as `KIND of a kind: KEY`, in their order. */
 export function differencesOf({ differences }: Audited): string[] {
   return differences.map(({ difference, kind, key }) => `${difference} of ${kind}: ${key}`).sort();
+}
+
+/** Expects that everything is accounted for. */
+export async function expectBalanced(audited: AuditedPipeline): Promise<Audited> {
+  const books = await auditPipeline(audited);
+  expect([books.differences, sumsOf(books, 'events').unknown]).toEqual([[], undefined]);
+  return books;
 }
