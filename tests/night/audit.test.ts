@@ -43,6 +43,8 @@ test('an hour of kills, repeats, deletions and changes balances', async () => {
 
 const EVENTS = Number(process.env['SLUICE_AUDITED_EVENTS'] ?? 1_000_000);
 const PARTITIONS = 6;
+/** How many are sent at once: a request to a partition has a limit of its bytes. */
+const SENT = 5_000;
 
 /** Sends events to Kafka as ingest-api does, received three hours ago. Returns one of them, and its place. */
 async function produceMany(): Promise<{ readonly uuid: string; readonly partition: number }> {
@@ -50,9 +52,9 @@ async function produceMany(): Promise<{ readonly uuid: string; readonly partitio
   await producer.connect();
   const begin = Date.now() - 3 * HOUR_MS;
   let uuid = '';
-  for (let from = 0; from < EVENTS; from += 20_000) {
+  for (let from = 0; from < EVENTS; from += SENT) {
     const lines = new Map<number, string[]>();
-    for (let index = from; index < Math.min(EVENTS, from + 20_000); index += 1) {
+    for (let index = from; index < Math.min(EVENTS, from + SENT); index += 1) {
       uuid = randomUUID();
       const timestamp = begin + Math.floor(index / 100);
       const row = {
@@ -61,7 +63,8 @@ async function produceMany(): Promise<{ readonly uuid: string; readonly partitio
         received_at: timestamp * 1_000 + (index % 1_000),
       };
       const partition = eventHash(uuid) % PARTITIONS;
-      lines.set(partition, [...(lines.get(partition) ?? []), JSON.stringify(row)]);
+      lines.set(partition, lines.get(partition) ?? []);
+      lines.get(partition)?.push(JSON.stringify(row));
     }
     const messages = [...lines].flatMap(([partition, all]) =>
       Array.from({ length: Math.ceil(all.length / 500) }, (_, part) => ({
