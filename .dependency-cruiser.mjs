@@ -62,6 +62,7 @@ const CLI_ROOMS = {
   'sql-account': ['command', 'servers'],
   writer: ['command', 'servers'],
   doctor: ['command', 'servers'],
+  audit: ['command', 'servers'],
 };
 
 /**

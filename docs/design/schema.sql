@@ -1,5 +1,72 @@
 -- The tables after all migrations. npm run schema -- --write writes this file, and a test compares it.
 
+CREATE TABLE audit_differences
+(
+    `audit_id` UUID,
+    `workspace_id` LowCardinality(String),
+    `hour` DateTime('UTC'),
+    `kind` LowCardinality(String),
+    `difference` LowCardinality(String),
+    `key` String,
+    `topic` LowCardinality(String),
+    `partition` Nullable(UInt32),
+    `offset` Nullable(Int64),
+    `line` Nullable(UInt32),
+    `detail` String,
+    `recorded_at` DateTime64(3, 'UTC') DEFAULT now64(3)
+)
+ENGINE = MergeTree
+ORDER BY (audit_id, workspace_id, hour)
+TTL toDateTime(recorded_at) + toIntervalDay(90)
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, index_granularity = 8192;
+
+CREATE TABLE audited_hours
+(
+    `workspace_id` LowCardinality(String),
+    `hour` DateTime('UTC'),
+    `kind` LowCardinality(String),
+    `accepted` UInt64,
+    `stored` UInt64,
+    `repeats` UInt64,
+    `dead_letters` UInt64,
+    `deleted` UInt64,
+    `expired` UInt64,
+    `waiting` UInt64,
+    `given_up` UInt64,
+    `unknown` UInt64,
+    `missing` UInt64,
+    `invented` UInt64,
+    `duplicates` UInt64,
+    `audit_id` UUID,
+    `audited_at` DateTime64(6, 'UTC') DEFAULT now64(6)
+)
+ENGINE = ReplacingMergeTree(audited_at)
+ORDER BY (workspace_id, hour, kind)
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, index_granularity = 8192;
+
+CREATE TABLE audits
+(
+    `id` UUID,
+    `started_at` DateTime64(6, 'UTC'),
+    `finished_at` Nullable(DateTime64(6, 'UTC')),
+    `since` DateTime('UTC'),
+    `until` DateTime('UTC'),
+    `workspace_id` String,
+    `share` UInt32,
+    `shares` UInt32,
+    `sluice_version` String,
+    `accepted` UInt64,
+    `missing` UInt64,
+    `invented` UInt64,
+    `duplicates` UInt64,
+    `balanced_through` DateTime('UTC'),
+    `notes` Array(String),
+    `state_at` DateTime64(6, 'UTC') DEFAULT now64(6)
+)
+ENGINE = ReplacingMergeTree(state_at)
+ORDER BY id
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, index_granularity = 8192;
+
 CREATE TABLE backups
 (
     `id` UUID,
@@ -244,6 +311,19 @@ ENGINE = ReplacingMergeTree
 PARTITION BY if((toDate(received_at) - toDate(timestamp)) > 90, toYear(timestamp), toYYYYMM(timestamp))
 ORDER BY (workspace_id, timestamp, toUInt128(uuid))
 SETTINGS index_granularity = 128, min_compress_block_size = 2048, max_compress_block_size = 4096, min_age_to_force_merge_seconds = 3024000, min_age_to_force_merge_on_partition_only = 1, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, deduplicate_merge_projection_mode = 'rebuild', enable_block_number_column = 1;
+
+CREATE TABLE given_up_messages
+(
+    `group_id` String,
+    `topic` LowCardinality(String),
+    `partition` UInt32,
+    `first_offset` Int64,
+    `last_offset` Int64,
+    `given_up_at` DateTime64(3, 'UTC') DEFAULT now64(3)
+)
+ENGINE = ReplacingMergeTree
+ORDER BY (group_id, topic, partition, first_offset, last_offset)
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, index_granularity = 8192;
 
 CREATE TABLE pending_deletions
 (

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { expectBalanced, sumsOf } from '../kit/audit.ts';
 import { submitUntilAccepted } from '../kit/clients.ts';
 import { GrowingPipeline, numberedEvents } from '../kit/growing-pipeline.ts';
 import { readRows } from '../kit/kafka-rows.ts';
@@ -48,4 +49,6 @@ test('an event that is sent before and after the growth is stored once', async (
   const rows = await readRows(options.kafkaBrokers, `${NAME}.events`, (found) => found.length >= 3 * EVENTS);
   const used = new Set(rows.map(({ partition }) => partition));
   expect([...used].some((partition) => partition >= 2)).toBe(true);
+  const books = await expectBalanced(growing.running);
+  expect(sumsOf(books, 'events')).toEqual({ accepted: 3 * EVENTS, stored: 2 * EVENTS, repeats: EVENTS });
 });

@@ -12,6 +12,7 @@ interface Entry {
 
 type CommandName =
   | 'doctor'
+  | 'audit'
   | 'import'
   | 'export'
   | 'keys'
@@ -29,6 +30,10 @@ const COMMANDS: Readonly<Record<CommandName, Entry>> = {
   doctor: {
     summary: 'tries what Sluice relies on in Kafka, ClickHouse and the services',
     load: async () => (await import('./doctor/doctor.ts')).doctorCommand,
+  },
+  audit: {
+    summary: 'compares the log with the database: where every accepted row is',
+    load: async () => (await import('./audit/audit.ts')).auditCommand,
   },
   import: {
     summary: 'sends a file of submissions, or of calls that others have archived',

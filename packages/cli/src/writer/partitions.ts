@@ -91,8 +91,16 @@ export class Partitions {
     return identity.server;
   }
 
-  /** Resumes a partition at an offset, or without one where it was, if its log is sound. @throws ClickHouse's errors */
-  async resume(topic: string, partition: number, offset?: bigint): Promise<void> {
+  /**
+   * Resumes a partition at an offset, or without one where it was, if its log is sound. What the log has and is left out is
+   * recorded, so that an audit knows where it is.
+   *
+   * @throws ClickHouse's errors
+   */
+  async resume(status: PartitionStatus, offset?: bigint): Promise<void> {
+    const { topic, partition } = status;
+    const first = firstLeftOut(status);
+    if (offset !== undefined && offset > first) await this.#halts.giveUp(topic, partition, first, offset - 1n);
     await this.#halts.resume(topic, partition, offset);
   }
 }
@@ -113,17 +121,28 @@ export function messagesGivenUp(status: PartitionStatus, offset: bigint): string
   return costs.length > 0 ? costs.join(' ') : undefined;
 }
 
-function skipped({ topic, partition, low, stored, committed, halt }: PartitionStatus, offset: bigint): string[] {
+/** The first message of the log that is not stored, as far as that is known. */
+function firstLeftOut({ low, stored, committed, halt }: PartitionStatus): bigint {
+  const next = stored ?? committed ?? low;
+  return isNothingStored(halt) || isOfAnotherLog(halt) || next < low ? low : next;
+}
+
+function isOfAnotherLog(halt: ActiveHalt | undefined): boolean {
+  return halt?.reason === 'the log was cut off' || halt?.reason === 'the log is another one';
+}
+
+function skipped(status: PartitionStatus, offset: bigint): string[] {
+  const { topic, partition, low, stored, committed, halt } = status;
   const name = nameOf({ topic, partition });
   const next = stored ?? committed ?? low;
-  const isAnotherLog = halt?.reason === 'the log was cut off' || halt?.reason === 'the log is another one';
+  const isAnotherLog = isOfAnotherLog(halt);
   const costs: string[] = [];
   if (next < low) {
     costs.push(
       `Offsets ${next} to ${low - 1n} of ${name} were deleted by Kafka before they were stored: ${low - next} messages.`,
     );
   }
-  const firstSkipped = isAnotherLog || next < low ? low : next;
+  const firstSkipped = firstLeftOut(status);
   if (offset > firstSkipped) {
     const doubt = isAnotherLog ? ', some of which may be new and not stored yet' : '';
     costs.push(

@@ -198,9 +198,8 @@ async function resume(
   const lost = plans.map(({ status, offset }) => messagesGivenUp(status, offset)).filter((text) => text !== undefined);
   const incomplete = lost.length > 0 ? await partitions.recordIncomplete(lost.join(' ')) : undefined;
   for (const { status, offset } of plans) {
-    const { topic, partition, halt } = status;
-    const goesOnWhereItWas = halt?.reason === 'by hand' && from === 'stored';
-    await partitions.resume(topic, partition, goesOnWhereItWas ? undefined : offset);
+    const goesOnWhereItWas = status.halt?.reason === 'by hand' && from === 'stored';
+    await partitions.resume(status, goesOnWhereItWas ? undefined : offset);
     print(`${nameOf(status)} is resumed`);
   }
   if (incomplete !== undefined) {

@@ -28,6 +28,11 @@ export class Halts {
     });
   }
 
+  /** Records which messages of the log an operator gives up: the offsets from `first` to `last`. @throws ClickHouse's errors */
+  async giveUp(topic: string, partition: number, first: bigint, last: bigint): Promise<void> {
+    await this.#run('give-up-messages', { topic, partition, first, last });
+  }
+
   /**
    * Resumes a partition at the offset that the operator chose, or without one where it was.
    *

@@ -97,6 +97,11 @@ HAVING throwIf(
     'a newer epoch owns the partitions'
   ) = 0
 
+-- name: give-up-messages
+-- Before the position is chosen: a resumption that ends in between is repeated.
+INSERT INTO given_up_messages (group_id, topic, partition, first_offset, last_offset)
+VALUES ({group:String}, {topic:String}, {partition:UInt32}, {first:Int64}, {last:Int64})
+
 -- name: resume-partition
 -- Repeats the newest row of the halt with the time and the offset at which it was resumed. The new time is above the
 -- stored one, also after ClickHouse's clock was set back: the newest row counts.

@@ -1,0 +1,89 @@
+import type { Kind } from './log-rows.ts';
+
+export const HOUR_MICROS = 3_600_000_000;
+
+/** Where the rows of an hour are. */
+export interface Counts {
+  accepted: number;
+  stored: number;
+  repeats: number;
+  dead_letters: number;
+  deleted: number;
+  expired: number;
+  waiting: number;
+  given_up: number;
+  unknown: number;
+  missing: number;
+  invented: number;
+  duplicates: number;
+}
+
+/** What became of a row of the log. */
+export type Fate = Exclude<keyof Counts, 'accepted' | 'invented' | 'duplicates'>;
+
+export type Difference = 'missing' | 'invented' | 'duplicate';
+
+/** The books of an hour of receipt. */
+export interface Hour {
+  readonly workspace: string;
+  /** Its begin, in seconds since 1970. */
+  readonly hour: number;
+  readonly kind: Kind;
+  readonly counts: Readonly<Counts>;
+}
+
+export const NO_COUNTS: Readonly<Counts> = {
+  ...{ accepted: 0, stored: 0, repeats: 0, dead_letters: 0, deleted: 0, expired: 0, waiting: 0, given_up: 0 },
+  ...{ unknown: 0, missing: 0, invented: 0, duplicates: 0 },
+};
+
+/** The books of all workspaces and hours. */
+export class Books {
+  readonly #hours = new Map<string, { readonly hour: Omit<Hour, 'counts'>; readonly counts: Counts }>();
+
+  /** @param received in microseconds since 1970 */
+  count(workspace: string, received: number, kind: Kind, fate: Fate): void {
+    const counts = this.#at(workspace, received, kind);
+    counts.accepted += 1;
+    counts[fate] += 1;
+  }
+
+  add(workspace: string, received: number, kind: Kind, difference: 'invented' | 'duplicates', rows: number): void {
+    this.#at(workspace, received, kind)[difference] += rows;
+  }
+
+  /** All hours, by workspace, hour and kind. */
+  get hours(): readonly Hour[] {
+    const hours = [...this.#hours.values()].map(({ hour, counts }) => ({ ...hour, counts }));
+    const texts = (one: string, other: string) => Number(one > other) - Number(one < other);
+    return hours.sort(
+      (one, other) => texts(one.workspace, other.workspace) || one.hour - other.hour || texts(one.kind, other.kind),
+    );
+  }
+
+  get totals(): Readonly<Counts> {
+    return sumOf(this.hours);
+  }
+
+  #at(workspace: string, received: number, kind: Kind): Counts {
+    const hour = Math.floor(received / HOUR_MICROS) * 3_600;
+    const key = `${hour}/${kind}/${workspace}`;
+    const known = this.#hours.get(key);
+    if (known) return known.counts;
+    const counts = { ...NO_COUNTS };
+    this.#hours.set(key, { hour: { workspace, hour, kind }, counts });
+    return counts;
+  }
+}
+
+export function sumOf(hours: readonly Hour[]): Readonly<Counts> {
+  const names = Object.keys(NO_COUNTS) as (keyof Counts)[];
+  const sum = { ...NO_COUNTS };
+  for (const { counts } of hours) for (const name of names) sum[name] += counts[name];
+  return sum;
+}
+
+/** How many rows differ. */
+export function differencesOf({ missing, invented, duplicates }: Readonly<Counts>): number {
+  return missing + invented + duplicates;
+}
