@@ -55,6 +55,7 @@ declareMeasuredMetrics(
     server: () => readings.server(),
     erasures: () => readings.erasures(),
     backupAge: () => readings.backupAge(),
+    audits: () => readings.audits(),
     comparisons: () => readings.comparisons(),
   },
   config,
