@@ -255,6 +255,27 @@ export const PLANTED_OBJECT_FAULTS: readonly PlantedObjectFault[] = [
     'does not know the variable BACKUP_S3_KEY',
   ),
   fault(
+    'a variable that an audit does not know',
+    'CronJob events-audit',
+    ['spec', 'jobTemplate', ...CONTAINER, 'env', '0', 'name'],
+    'AUDIT_SHARE',
+    'does not know the variable AUDIT_SHARE',
+  ),
+  fault(
+    'a folder that an audit does not get',
+    'CronJob events-audit',
+    ['spec', 'jobTemplate', ...POD, 'volumes', '1', 'name'],
+    'other',
+    'there is no volume work',
+  ),
+  fault(
+    'a policy that keeps the doctor from the services',
+    'NetworkPolicy events-doctor',
+    ['spec', 'egress', '2'],
+    { ports: [{ port: 9090 }] },
+    'NetworkPolicy events-doctor: its pods cannot connect to 8080/TCP',
+  ),
+  fault(
     'a restart of a Job that never ends',
     'Job events-migrations',
     [...POD, 'restartPolicy'],

@@ -95,6 +95,8 @@ export const SWITCHES: readonly Switch[] = [
   { name: 'users that OpenShift assigns', values: { podSecurityContext: { runAsUser: null, fsGroup: null } } },
   { name: 'a login at S3', values: { jobs: { s3: { accessKeyId: 'a', secretKey: secret('s3') } } } },
   { name: 'backups', values: { jobs: { backup: { schedule: '0 3 * * *', to: 's3://a/b' } } } },
+  { name: 'audits', values: { jobs: { audit: { schedule: '30 4 * * *', args: ['--share', '1/8'] } } } },
+  { name: 'a doctor who comes again', values: { jobs: { doctor: { schedule: '0 * * * *' } } } },
   {
     name: 'a restore',
     values: {
