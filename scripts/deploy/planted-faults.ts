@@ -79,7 +79,7 @@ export const PLANTED_OBJECT_FAULTS: readonly PlantedObjectFault[] = [
     'PodDisruptionBudget events-writer',
     ['spec', 'selector', 'matchLabels'],
     {},
-    'selects the pods of 6',
+    'selects the pods of 8',
   ),
   fault(
     'a name of a port that is too long',

@@ -203,6 +203,43 @@ test('the operator sees the books of all workspaces, page by page; who manages a
   }
 });
 
+test('the books of others cost a workspace nothing', async () => {
+  const limits = { OPERATOR_WORKSPACE: 'h', QUERY_ROWS_READ_MAX: '40000' };
+  const own = await startQuery(inject('clickhouseUrl'), limits);
+  try {
+    const audit = randomUUID();
+    const hour = FIRST / 1_000;
+    await own.insert('audits', [
+      { id: audit, finished_at: FIRST * 1_000, since: hour, until: hour + 3_600, shares: 1 },
+    ]);
+    const ofAudit = { workspace_id: 'b', hour, kind: 'events', audit_id: audit };
+    await own.insert('audited_hours', [{ ...ofAudit, accepted: 2, stored: 1, missing: 1 }]);
+    await own.insert('audit_differences', [{ ...ofAudit, difference: 'missing', key: 'u' }]);
+    // Before and behind its own, in the order of the tables.
+    for (const others of ['a', 'c']) {
+      await own.clickHouse.command({
+        query: `INSERT INTO audited_hours (workspace_id, hour, kind, accepted, missing)
+          SELECT {others:String} || toString(number % 200), {hour:UInt32} + 3600 * intDiv(number, 200), 'events', 1, 1
+          FROM numbers(100000)`,
+        query_params: { others, hour },
+      });
+      await own.clickHouse.command({
+        query: `INSERT INTO audit_differences (audit_id, workspace_id, hour, kind)
+          SELECT generateUUIDv4(), {others:String}, {hour:UInt32}, 'events' FROM numbers(100000)`,
+        query_params: { others, hour },
+      });
+    }
+    const { status, body } = await own.get('/audits?startDate=2026-03-01&endDate=2026-12-31&interval=month', 'b');
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ books: [{ events: { accepted: 2, missing: 1 } }], differences: [{ key: 'u' }] });
+    // The operator asks for those of all.
+    const ofAll = await own.get('/audits/workspaces?startDate=2026-03-01&endDate=2026-12-31', 'admin-h');
+    expect(ofAll.body.code).toBe('query_too_expensive');
+  } finally {
+    await own.stop();
+  }
+});
+
 test('wrong parameters are named, each of them', async () => {
   for (const path of ['/audits', '/audits/workspaces']) {
     const { status, body } = await query.get(`${path}?startDate=soon&interval=week&x=1`, 'admin-h');
