@@ -25,7 +25,16 @@ import {
   selectionParameters,
 } from '../../records/records.ts';
 import { reportBuckets } from '../../reports/reports.ts';
-import { type ReadDependencies, type RequestContext, registerRead, type Tables } from '../../store/store.ts';
+import {
+  type ReadDependencies,
+  type RequestContext,
+  RequestQueries,
+  registerRead,
+  type Sql,
+  type Tables,
+  TimeBudget,
+  withDeletions,
+} from '../../store/store.ts';
 import {
   AUDITED_KINDS,
   type AuditRow,
@@ -134,30 +143,22 @@ function parseWorkspacesRequest(query: QueryParameters): WorkspacesRequest {
 
 /** Registers what audits have found: of the workspace of the key, and for operators of all workspaces. */
 export function registerAudits(app: FastifyInstance, { config, queryRunner }: ReadDependencies): void {
-  const read = async <Row>(context: RequestContext, statement: (tables: Tables) => ReturnType<typeof auditsQuery>) =>
-    (await queryRunner.all({ kind: 'audits', pool: 'reports', ...context, statement })) as unknown as readonly Row[];
-
-  /** Reads what the newest audits of the hours of a range have recorded. */
-  async function readDifferences(context: RequestContext, range: BooksRange) {
-    const found = await read<DifferingHoursRow>(context, (tables) => differingHoursQuery(tables, range));
-    const hours = new Map(found.map(([audit, hours]) => [audit, new Set(hours)]));
-    const rows = await read<DifferenceRow>(context, (tables) => differencesQuery(tables, [...hours.keys()]));
-    const current = rows.filter(([audit, hourMs, kind]) => hours.get(audit)?.has(differingHour(hourMs, kind)));
-    return current.slice(0, DIFFERENCES_LISTED).map(differenceOf);
-  }
+  const queriesOf = (context: RequestContext) =>
+    new RequestQueries(queryRunner, context, new TimeBudget(config.QUERY_TIMEOUT_MS));
 
   registerRead(app, {
     path: '/audits',
     describe: describeAudits,
     parse: ({ query }) => parseAuditsRequest(query),
     async respond({ interval, starts, ...range }, context, reply) {
-      const audits = await read<AuditRow>(context, auditsQuery);
-      const rows = await read<BooksRow<number>>(context, (tables) => booksQuery(tables, interval, range));
+      const queries = queriesOf(context);
+      const audits = await read<AuditRow>(queries, auditsQuery);
+      const rows = await read<BooksRow<number>>(queries, (tables) => booksQuery(tables, interval, range));
       const listed = audits.slice(0, AUDITS_LISTED);
       const ids = listed.map(([id]) => id);
-      const ofAudits = await read<BooksRow<string>>(context, (tables) => booksOfAuditsQuery(tables, ids));
+      const ofAudits = await read<BooksRow<string>>(queries, (tables) => booksOfAuditsQuery(tables, ids));
       const books = booksOfIntervals(rows, audits, starts, range);
-      const differences = books.some(hasDifferences) ? await readDifferences(context, range) : [];
+      const differences = books.some(hasDifferences) ? await readDifferences(queries, range) : [];
       const ofAudit = new Map(ofAudits.map(([id, ...sums]) => [id, booksOf(sums)]));
       const whole = audits.filter(isOfAllRows);
       return await reply.send({
@@ -184,7 +185,7 @@ export function registerAudits(app: FastifyInstance, { config, queryRunner }: Re
       return parseWorkspacesRequest(request.query);
     },
     async respond({ limit, after, list, ...range }, context, reply) {
-      const rows = await read<BooksRow<string>>(context, (tables) =>
+      const rows = await read<BooksRow<string>>(queriesOf(context), (tables) =>
         booksOfWorkspacesQuery(tables, range, after, limit + 1),
       );
       const page = rows.slice(0, limit);
@@ -198,6 +199,32 @@ export function registerAudits(app: FastifyInstance, { config, queryRunner }: Re
       });
     },
   });
+}
+
+async function read<Row>(queries: RequestQueries, statement: (tables: Tables) => Sql): Promise<readonly Row[]> {
+  return (await queries.all('audits', statement, { pool: 'reports' })) as unknown as readonly Row[];
+}
+
+/** Reads what the newest audits of the hours of a range have recorded, without what names users who were deleted since then. */
+async function readDifferences(queries: RequestQueries, range: BooksRange) {
+  const found = await read<DifferingHoursRow>(queries, (tables) => differingHoursQuery(tables, range));
+  const hours = new Map(found.map(([audit, ofAudit]) => [audit, new Set(ofAudit)]));
+  const rows = await read<DifferenceRow>(queries, (tables) => differencesQuery(tables, [...hours.keys()]));
+  const current = rows.filter(([audit, hourMs, kind]) => hours.get(audit)?.has(differingHour(hourMs, kind)));
+  const users = current.flatMap((row) => userOf(row) ?? []);
+  const [, deletions] = await withDeletions(queries, [...new Set(users)], async () => undefined);
+  const shown = current.filter((row) => {
+    const [user, [, hourMs]] = [userOf(row), row];
+    return user === undefined || !deletions.hide(user, hourMs * 1_000);
+  });
+  return shown.slice(0, DIFFERENCES_LISTED).map(differenceOf);
+}
+
+/** Returns the user whose change a difference is about, if it is about one. */
+function userOf([, , kind, , key]: DifferenceRow): string | undefined {
+  if (kind !== 'changes') return undefined;
+  const [entity, id] = JSON.parse(key) as readonly string[];
+  return entity === 'user' ? id : undefined;
 }
 
 /** Whether an audit was no sample. */

@@ -165,6 +165,32 @@ test('the books of a workspace are those that the newest audit of each hour has,
   });
 });
 
+test('what names a user who was deleted since then is not shown', async () => {
+  const hour = { workspace: 'g', hourMs: FIRST };
+  const change = (id: string, entity = 'user') => JSON.stringify([entity, id, 'set', 'plan']);
+  const missing = { ...hour, kind: 'changes', difference: 'missing' };
+  await audit({
+    ...{ sinceMs: FIRST, untilMs: FIRST + HOUR_MS },
+    hours: [{ ...hour, kind: 'changes', counts: { accepted: 4, missing: 4 } }],
+    differences: [
+      { ...missing, key: change('gone') },
+      { ...missing, key: change('gone', 'organization') },
+      { ...missing, key: change('ann') },
+      { ...missing, key: change('returned') },
+    ],
+  });
+  await query.insert('user_deletions', [
+    { workspace_id: 'g', user_id: 'gone', version: (FIRST + HOUR_MS) * 1_000 },
+    { workspace_id: 'g', user_id: 'returned', version: (FIRST - HOUR_MS) * 1_000 },
+    { workspace_id: 'f', user_id: 'ann', version: (FIRST + HOUR_MS) * 1_000 },
+  ]);
+  const { body } = await query.get('/audits?startDate=2026-03-01&endDate=2026-03-01', 'g');
+  const { differences } = body as unknown as { differences: readonly { key: string }[] };
+  expect(differences.map(({ key }) => key)).toEqual(
+    [change('gone', 'organization'), change('ann'), change('returned')].toSorted(),
+  );
+});
+
 test('without an audit there are no books, and nothing is said to be audited', async () => {
   const { status, body } = await query.get('/audits?startDate=2025-01-01&endDate=2025-01-31', 'c');
   expect(status).toBe(200);
