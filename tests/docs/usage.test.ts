@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
+import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
 import { takeDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { inherited } from '@sluice/shared/testing/inherited';
 import { expect, inject, test } from 'vitest';
@@ -27,6 +28,7 @@ test('every example of docs/operate/usage.md is a command with its output', asyn
   const url = inject('clickhouseUrl');
   const { config, release } = await takeDatabase(url);
   const database = config.CLICKHOUSE_DATABASE;
+  const settings = new URLSearchParams({ ...PINNED_SETTINGS, database });
   try {
     const store = async (audit: number, books: readonly Books[]) => {
       const rows = books.map((row) => JSON.stringify({ kind: 'events', audited_at: audit, ...row })).join('\n');
@@ -43,7 +45,7 @@ test('every example of docs/operate/usage.md is a command with its output', asyn
     await store(2, [{ ...acme, accepted: 1_100, repeats: 100 }]);
     for (const { command, output } of examples) {
       expect(command).toContain(CLIENT);
-      const script = command.replace(CLIENT, `curl -s "${url}/?database=${database}" --data-binary`);
+      const script = command.replace(CLIENT, `curl -s "${url}/?${settings}" --data-binary`);
       const { stdout } = await promisify(execFile)('sh', ['-c', script], { env: inherited() });
       expect(stdout.trim()).toBe(output);
     }
