@@ -1,5 +1,4 @@
-import { type Audits, formatBytes, formatCount, formatDuration, formatNumber, type Pipeline } from '../base/base.ts';
-import { differencesIn, differencesText } from './books.ts';
+import { formatBytes, formatCount, formatDuration, formatNumber, type Pipeline } from '../base/base.ts';
 
 /** Rows that wait for longer need attention, in seconds. */
 const LAG_SECONDS_MAX = 60;
@@ -35,20 +34,6 @@ export function attentionOf(pipeline: Pipeline, before: Pipeline | undefined): A
     ...clickHouseAttention(pipeline),
     ...serviceAttention(pipeline),
     ...deadLetterAttention(pipeline),
-  ];
-}
-
-/** Returns what has to be looked after of audits: that their books do not balance. */
-export function auditAttention(audits: Audits | undefined): Attention[] {
-  const differences = audits && differencesIn(audits.books);
-  if (!differences) return [];
-  return [
-    {
-      found: differencesText(differences),
-      remedy:
-        'Leave Kafka and the backups as they are, and read what the audit says of each row. It reads anew what it is told to.',
-      command: 'sluice audit --since 24h',
-    },
   ];
 }
 

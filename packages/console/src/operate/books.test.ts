@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Audits } from '../base/base.ts';
-import { auditAttention } from './attention.ts';
-import { lineOfDay } from './books.ts';
+import { auditAttention, lineOfDay } from './books.ts';
 
 const NOTHING = {
   ...{ accepted: 0, stored: 0, repeats: 0, deadLetters: 0, deleted: 0, expired: 0, waiting: 0 },

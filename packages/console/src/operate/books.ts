@@ -1,4 +1,5 @@
 import { type Audits, formatBucket, formatCount, formatNumber } from '../base/base.ts';
+import type { Attention } from './attention.ts';
 
 const DAY_HOURS = 24;
 const DAY_MS = 86_400_000;
@@ -6,12 +7,12 @@ const DAY_MS = 86_400_000;
 type DayBooks = Audits['books'][number];
 
 /** What does not balance. */
-export type Differences = Readonly<Record<'missing' | 'invented' | 'duplicates', number>>;
+type Differences = Readonly<Record<'missing' | 'invented' | 'duplicates', number>>;
 
 const KINDS = ['events', 'changes', 'rejected'] as const;
 
 /** Returns what does not balance in books of all kinds; `undefined` when everything does. */
-export function differencesIn(books: readonly DayBooks[]): Differences | undefined {
+function differencesIn(books: readonly DayBooks[]): Differences | undefined {
   const sum = (name: keyof Differences) =>
     books.reduce((all, day) => all + KINDS.reduce((ofDay, kind) => ofDay + day[kind][name], 0), 0);
   const found = { missing: sum('missing'), invented: sum('invented'), duplicates: sum('duplicates') };
@@ -19,7 +20,7 @@ export function differencesIn(books: readonly DayBooks[]): Differences | undefin
 }
 
 /** Says in a sentence what does not balance. */
-export function differencesText({ missing, invented, duplicates }: Differences): string {
+function differencesText({ missing, invented, duplicates }: Differences): string {
   const found = [
     ...(missing > 0 ? [`${formatNumber(missing)} missing`] : []),
     ...(invented > 0 ? [`${formatNumber(invented)} that nobody submitted`] : []),
@@ -29,7 +30,7 @@ export function differencesText({ missing, invented, duplicates }: Differences):
 }
 
 /** What the last audited day says of the events that were accepted. */
-export interface DayLine {
+interface DayLine {
   readonly text: string;
   readonly isWell: boolean;
 }
@@ -59,4 +60,18 @@ export function lineOfDay({ books }: Audits, now: number): DayLine | undefined {
   return lost.length > 0
     ? { text: `${events}; ${lost.join(', ')}.`, isWell: false }
     : { text: `${events}, all accounted for.`, isWell: true };
+}
+
+/** Returns what has to be looked after of audits: that their books do not balance. */
+export function auditAttention(audits: Audits | undefined): Attention[] {
+  const differences = audits && differencesIn(audits.books);
+  if (!differences) return [];
+  return [
+    {
+      found: differencesText(differences),
+      remedy:
+        'Leave Kafka and the backups as they are, and read what the audit says of each row. It reads anew what it is told to.',
+      command: 'sluice audit --since 24h',
+    },
+  ];
 }

@@ -2,8 +2,9 @@ import { useMemo, useRef } from 'preact/hooks';
 import { type Audits, getJson, type Pipeline, type PipelineHistory, timeZone } from '../base/base.ts';
 import { type Line, SeriesChart, SeriesTable } from '../charts/charts.ts';
 import { Command, LoadState, Time, useLoad } from '../parts/parts.ts';
-import { type Attention, attentionOf, auditAttention } from './attention.ts';
+import { type Attention, attentionOf } from './attention.ts';
 import { AuditSection } from './audit-section.tsx';
+import { auditAttention } from './books.ts';
 import { PipelineFigures } from './pipeline-figures.tsx';
 
 const READ_EVERY_MS = 10_000;
