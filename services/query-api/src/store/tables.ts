@@ -34,7 +34,7 @@ export interface Tables {
   readonly userSightings: string;
   /** The states of dead letters, of which the newest one of each counts, with what was computed of its row when it was stored. */
   readonly deadLetterStates: string;
-  /** The audits that looked at the workspace, or at all. What they counted is of all. */
+  /** The audits that looked at the workspace, or at all, of each server: `shard` is its number. What they counted is of all. */
   readonly audits: string;
   /** The books of the workspace: those of each hour that its newest audit has. */
   readonly auditedHours: string;
@@ -187,7 +187,8 @@ function createTables(
       ofWorkspace('dead_letters', '*, user_id, version, is_of_one_workspace, client, row_bytes'),
     ),
     audits: source(
-      (database) => `SELECT * FROM ${database}audits FINAL WHERE workspace_id IN ('', {${workspace}:String})`,
+      (database) =>
+        `SELECT *, shardNum() AS shard FROM ${database}audits FINAL WHERE workspace_id IN ('', {${workspace}:String})`,
     ),
     auditedHours: source(ofWorkspace('audited_hours FINAL')),
     auditDifferences: source(ofWorkspace('audit_differences')),

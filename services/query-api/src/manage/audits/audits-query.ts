@@ -113,7 +113,7 @@ LIMIT {count:UInt64}`,
   };
 }
 
-/** Times are in milliseconds. */
+/** Times are in milliseconds. Of servers that have different rows, each is audited by itself. */
 export type AuditRow = [
   id: string,
   startedMs: number,
@@ -122,6 +122,7 @@ export type AuditRow = [
   untilMs: number,
   share: number,
   shares: number,
+  shard: number,
 ];
 
 /** How many audits are looked at, the newest: those of three years, if one is made each night. */
@@ -131,7 +132,8 @@ const AUDITS_MAX = 1_000;
 export function auditsQuery(tables: Tables): Sql {
   return {
     sql: `SELECT toString(id), toUnixTimestamp64Milli(started_at), toUnixTimestamp64Milli(assumeNotNull(finished_at)),
-  toInt64(toUnixTimestamp(since)) * 1000, toInt64(toUnixTimestamp(until)) * 1000, share, shares
+  toInt64(toUnixTimestamp(since)) * 1000, toInt64(toUnixTimestamp(until)) * 1000, share, shares,
+  toInt64(shard)
 FROM ${tables.audits}
 WHERE finished_at IS NOT NULL
 ORDER BY finished_at DESC, id

@@ -157,15 +157,15 @@ export function registerAudits(app: FastifyInstance, { config, queryRunner }: Re
       const listed = audits.slice(0, AUDITS_LISTED);
       const ids = listed.map(([id]) => id);
       const ofAudits = await read<BooksRow<string>>(queries, (tables) => booksOfAuditsQuery(tables, ids));
-      const books = booksOfIntervals(rows, audits, starts, range);
+      const windows = windowsOf(audits);
+      const books = booksOfIntervals(rows, windows, starts, range);
       const differences = books.some(hasDifferences) ? await readDifferences(queries, range) : [];
       const ofAudit = new Map(ofAudits.map(([id, ...sums]) => [id, booksOf(sums)]));
-      const whole = audits.filter(isOfAllRows);
       return await reply.send({
         interval,
         startDate: isoTime(range.startMs),
         endDate: isoTime(range.endMs),
-        auditedThrough: whole.length === 0 ? null : isoTime(Math.max(...whole.map(untilOf))),
+        auditedThrough: auditedThrough(windows),
         books,
         audits: listed.map((row) => ({ ...auditOf(row), books: ofAudit.get(row[0]) ?? null })),
         differences,
@@ -227,28 +227,37 @@ function userOf([, , kind, , key]: DifferenceRow): string | undefined {
   return entity === 'user' ? id : undefined;
 }
 
-/** Whether an audit was no sample. */
-function isOfAllRows([, , , , , , shares]: AuditRow): boolean {
-  return shares === 1;
+/** A time that an audit of all rows has looked at, in milliseconds; it ends before `untilMs`. */
+interface AuditedWindow {
+  readonly sinceMs: number;
+  readonly untilMs: number;
 }
 
-function untilOf([, , , , untilMs]: AuditRow): number {
-  return untilMs;
+/** Returns what audits of all rows have looked at on each server. */
+function windowsOf(audits: readonly AuditRow[]): readonly (readonly AuditedWindow[])[] {
+  const whole = audits.filter(([, , , , , , shares]) => shares === 1);
+  const byServer = Map.groupBy(whole, ([, , , , , , , shard]) => shard);
+  return [...byServer.values()].map((ofServer) => ofServer.map(([, , , sinceMs, untilMs]) => ({ sinceMs, untilMs })));
+}
+
+/** Returns up to when rows are audited on each server; `null` without an audit. */
+function auditedThrough(windows: readonly (readonly AuditedWindow[])[]): string | null {
+  const ends = windows.map((ofServer) => Math.max(...ofServer.map(({ untilMs }) => untilMs)));
+  return ends.length === 0 ? null : isoTime(Math.min(...ends));
 }
 
 /** Returns the books of the intervals that audits have looked at, or that have rows. */
 function booksOfIntervals(
   rows: readonly BooksRow<number>[],
-  audits: readonly AuditRow[],
+  windows: readonly (readonly AuditedWindow[])[],
   starts: readonly number[],
   { startMs, endMs }: BooksRange,
 ): ({ readonly start: string; readonly auditedHours: number } & Books)[] {
   const sums = new Map(rows.map(([start, ...sums]) => [start, sums]));
-  const windows = audits.filter(isOfAllRows).map(([, , , sinceMs, untilMs]) => ({ sinceMs, untilMs }));
-  const hours = hoursIn(windows);
+  const hoursOn = windows.map(hoursIn);
   return starts.flatMap((start, index) => {
-    const endOfInterval = Math.min(starts[index + 1] ?? endMs + 1, endMs + 1);
-    const auditedHours = hours(Math.max(start, startMs), endOfInterval);
+    const [from, until] = [Math.max(start, startMs), Math.min(starts[index + 1] ?? endMs + 1, endMs + 1)];
+    const auditedHours = hoursOn.length === 0 ? 0 : Math.min(...hoursOn.map((hours) => hours(from, until)));
     const own = sums.get(start);
     if (auditedHours === 0 && !own) return [];
     return [{ start: isoTime(start) as string, auditedHours, ...booksOf(own ?? NOTHING) }];
@@ -256,11 +265,6 @@ function booksOfIntervals(
 }
 
 const NOTHING: readonly number[] = Array.from({ length: AUDITED_KINDS.length * Object.keys(COUNTED).length }, () => 0);
-
-interface AuditedWindow {
-  readonly sinceMs: number;
-  readonly untilMs: number;
-}
 
 /** Returns a function that counts the hours which begin in some windows, each once, from one time up to another one. */
 function hoursIn(windows: readonly AuditedWindow[]): (fromMs: number, untilMs: number) => number {
