@@ -9,6 +9,7 @@ import {
   EXPIRING,
   KEPT_FROM_MS,
   prepareShards,
+  ranges,
   START_MS,
   sharded,
   single,
