@@ -169,7 +169,7 @@ export const pipeline: DashboardDescription = {
       ],
     },
     {
-      title: 'Erasure and backup',
+      title: 'Erasure, backup and audit',
       panels: [
         {
           title: 'Users deleted and not erased yet',
@@ -190,6 +190,27 @@ export const pipeline: DashboardDescription = {
           description: 'SluiceBackupOld fires when the newest of all servers is above 26 hours.',
           unit: 's',
           queries: [{ expr: 'max by (server) (sluice_backup_age_seconds)', legend: '{{server}} age' }],
+        },
+        {
+          title: 'Rows that audits found missing, invented or stored twice',
+          description: 'Of the last 30 days, in the newest audit of each hour. SluiceAuditDifferences fires above 0.',
+          unit: 'short',
+          queries: [
+            { expr: 'max by (server) (sluice_audit_missing_events)', legend: '{{server}} missing' },
+            { expr: 'max by (server) (sluice_audit_invented_events)', legend: '{{server}} invented' },
+            { expr: 'max by (server) (sluice_audit_duplicate_events)', legend: '{{server}} stored twice' },
+          ],
+        },
+        {
+          title: 'Age of the newest rows that are audited',
+          description: 'SluiceAuditLate fires above 52 hours. Without an audit of everything there is none.',
+          unit: 's',
+          queries: [
+            {
+              expr: 'time() - max by (server) (sluice_audit_balanced_through_timestamp_seconds)',
+              legend: '{{server}} age',
+            },
+          ],
         },
       ],
     },

@@ -38,7 +38,12 @@ const projectedSource = z.looseObject({
 const podSpec = z.looseObject({
   containers: z.array(container),
   volumes: z
-    .array(z.looseObject({ name: z.string(), projected: z.looseObject({ sources: z.array(projectedSource) }) }))
+    .array(
+      z.looseObject({
+        name: z.string(),
+        projected: z.looseObject({ sources: z.array(projectedSource) }).default({ sources: [] }),
+      }),
+    )
     .default([]),
   securityContext: z.looseObject({}).optional(),
   automountServiceAccountToken: z.boolean().optional(),

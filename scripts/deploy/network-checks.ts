@@ -10,6 +10,7 @@ const ADDRESSES: readonly string[] = [
     'REPLAY_URL',
     'INGEST_URL',
     'QUERY_URL',
+    'KAFKA_SASL_TOKEN_URL',
   ],
   'OTEL_EXPORTER_OTLP_ENDPOINT',
 ];

@@ -89,6 +89,10 @@ const S3 = { accessKeyId: 's3-key', secretKey: secretOf('s3') };
 
 const OF_S3: Passed = { BACKUP_S3_ACCESS_KEY_ID: 's3-key', BACKUP_S3_SECRET_ACCESS_KEY_FILE: keyOf('s3') };
 
+const AUDIT = { schedule: '30 4 * * *' };
+
+const DOCTOR = { schedule: '0 * * * *' };
+
 const BACKUP = { schedule: '0 3 * * *', to: 's3://bucket/backups' };
 
 /** A large number, a text and a switch take turns: Helm reads numbers as floats. */
@@ -185,6 +189,8 @@ function ofPasswords({ values, ofIngest, ofWriter, ofQuery, ofTrench }: Parts): 
       jobs: {
         s3: S3,
         backup: BACKUP,
+        audit: AUDIT,
+        doctor: DOCTOR,
         restore: { from: 's3://bucket/backups/one', ...accountOf('restore') },
         migrations: { beforeUpgrade: true },
       },
@@ -195,6 +201,12 @@ function ofPasswords({ values, ofIngest, ofWriter, ofQuery, ofTrench }: Parts): 
       'Deployment passed-query-api': { ...ofQuery, ...OF_TRACING },
       'Deployment passed-trench-api': { ...ofTrench, ...OF_TRACING },
       'CronJob passed-backup': { ...ofJob, ...OF_S3 },
+      'CronJob passed-audit': ofJob,
+      // The writers are stopped.
+      'CronJob passed-doctor': {
+        ...ofJob,
+        ...{ INGEST_URL: 'http://passed-ingest-api:8080', QUERY_URL: 'http://passed-query-api:8080' },
+      },
       'Job passed-restore': {
         ...{ ...ofJob, ...OF_S3 },
         ...{ CLICKHOUSE_MIGRATE_USER: 'restore-user', CLICKHOUSE_MIGRATE_PASSWORD_FILE: keyOf('restore') },
@@ -240,7 +252,7 @@ function ofServers({ values, ofIngest, ofWriter, ofQuery, ofTrench }: Parts): Pa
       ...values,
       clickhouse: { ...CLICKHOUSE, url: '', servers, ...ACCOUNTS },
       ...{ ingestApi: stopped(values.ingestApi), writer: stopped(values.writer) },
-      jobs: { s3: S3, backup: BACKUP, growPartitions: { to: 24 }, migrations: { beforeUpgrade: true } },
+      jobs: { s3: S3, backup: BACKUP, audit: AUDIT, growPartitions: { to: 24 }, migrations: { beforeUpgrade: true } },
     },
     passed: {
       'Deployment passed-ingest-api': ofIngest,
@@ -253,6 +265,7 @@ function ofServers({ values, ofIngest, ofWriter, ofQuery, ofTrench }: Parts): Pa
       'Deployment passed-trench-api': ofTrench,
       'CronJob passed-compare': ofJob,
       'CronJob passed-backup': { ...ofJob, ...OF_S3 },
+      'CronJob passed-audit': ofJob,
       'Job passed-grow-partitions': ofJob,
       'Job passed-migrations': { ...ofJob, CLICKHOUSE_SERVERS_FILE: 'passed-migrations-servers/servers.json' },
     },

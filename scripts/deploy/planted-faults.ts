@@ -79,7 +79,7 @@ export const PLANTED_OBJECT_FAULTS: readonly PlantedObjectFault[] = [
     'PodDisruptionBudget events-writer',
     ['spec', 'selector', 'matchLabels'],
     {},
-    'selects the pods of 6',
+    'selects the pods of 8',
   ),
   fault(
     'a name of a port that is too long',
@@ -253,6 +253,27 @@ export const PLANTED_OBJECT_FAULTS: readonly PlantedObjectFault[] = [
     ['spec', 'jobTemplate', ...CONTAINER, 'env', '0', 'name'],
     'BACKUP_S3_KEY',
     'does not know the variable BACKUP_S3_KEY',
+  ),
+  fault(
+    'a variable that an audit does not know',
+    'CronJob events-audit',
+    ['spec', 'jobTemplate', ...CONTAINER, 'env', '0', 'name'],
+    'AUDIT_SHARE',
+    'does not know the variable AUDIT_SHARE',
+  ),
+  fault(
+    'a folder that an audit does not get',
+    'CronJob events-audit',
+    ['spec', 'jobTemplate', ...POD, 'volumes', '1', 'name'],
+    'other',
+    'there is no volume work',
+  ),
+  fault(
+    'a policy that keeps the doctor from the services',
+    'NetworkPolicy events-doctor',
+    ['spec', 'egress', '2'],
+    { ports: [{ port: 9090 }] },
+    'NetworkPolicy events-doctor: its pods cannot connect to 8080/TCP',
   ),
   fault(
     'a restart of a Job that never ends',

@@ -76,6 +76,7 @@ export const PLANTED_VALUE_FAULTS: readonly PlantedValueFault[] = [
   ),
   setting('keys that are changed in a secret', 'queryApi.env.API_KEYS_CHANGEABLE=true', "'API_KEYS_CHANGEABLE' not"),
   setting('backups without a place', 'jobs.backup.schedule=0 3 * * *', 'jobs.backup.to: say where'),
+  setting('a size of no unit', 'jobs.audit.workSize=8', '/jobs/audit/workSize'),
   setting('a key of S3 without its secret', 'jobs.s3.accessKeyId=a', 'jobs.s3: give accessKeyId and'),
   setting('a restore beside writers', 'jobs.restore.from=s3://a/b', 'jobs.restore: writers must not run'),
   setting('a confirmation of nothing', 'jobs.restore.confirmed=true', 'jobs.restore.confirmed: remove it'),

@@ -28,6 +28,7 @@ const SCHEMAS: Readonly<Record<string, z.ZodObject>> = {
   compare: writerSchema,
   backup: withBackups,
   restore: withBackups,
+  audit: writerSchema,
   'grow-partitions': writerSchema,
   migrations: writerSchema,
 };

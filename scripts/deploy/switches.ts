@@ -95,6 +95,8 @@ export const SWITCHES: readonly Switch[] = [
   { name: 'users that OpenShift assigns', values: { podSecurityContext: { runAsUser: null, fsGroup: null } } },
   { name: 'a login at S3', values: { jobs: { s3: { accessKeyId: 'a', secretKey: secret('s3') } } } },
   { name: 'backups', values: { jobs: { backup: { schedule: '0 3 * * *', to: 's3://a/b' } } } },
+  { name: 'audits', values: { jobs: { audit: { schedule: '30 4 * * *', args: ['--share', '1/8'] } } } },
+  { name: 'a doctor who comes again', values: { jobs: { doctor: { schedule: '0 * * * *' } } } },
   {
     name: 'a restore',
     values: {
@@ -144,10 +146,12 @@ export interface Replacement {
 }
 
 export const REPLACEMENTS: readonly Replacement[] = [
-  // What is stopped is not scaled; KEDA's object stays, and is held.
-  { name: 'stopped ingest-api', effects: /^HorizontalPodAutoscaler ingest-api$/ },
-  { name: 'more partitions', effects: /^HorizontalPodAutoscaler ingest-api$/ },
-  { name: 'stopped query-api', effects: /^HorizontalPodAutoscaler query-api$/ },
+  // What is stopped is not scaled, and no doctor asks it; KEDA's object stays, and is held.
+  { name: 'stopped ingest-api', effects: /^HorizontalPodAutoscaler ingest-api$|^doctor has INGEST_URL$/ },
+  { name: 'stopped writers', effects: /^doctor has WRITER_URL$/ },
+  { name: 'a restore', effects: /^doctor has WRITER_URL$/ },
+  { name: 'more partitions', effects: /^HorizontalPodAutoscaler ingest-api$|^doctor has (INGEST|WRITER)_URL$/ },
+  { name: 'stopped query-api', effects: /^HorizontalPodAutoscaler query-api$|^doctor has QUERY_URL$/ },
   { name: 'no comparison', effects: /^(CronJob|NetworkPolicy) compare$|^compare / },
   // Of two switches of servers, or of accounts for the tables, the last one counts.
   { name: 'servers with ranges', effects: /^(CronJob|NetworkPolicy) compare$|^compare / },

@@ -4,6 +4,7 @@ import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { readClickHouse } from '../kit/clickhouse.ts';
 import {
   expectAccessible,
   type Look,
@@ -13,7 +14,7 @@ import {
   openSignedInConsole,
   tourOf,
 } from '../kit/clients/console-page.ts';
-import { shown, tabTo, takePicture, violationsOf } from '../kit/clients/pages.ts';
+import { overflowOf, shown, tabTo, takePicture, violationsOf } from '../kit/clients/pages.ts';
 import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
 import type { EventPage } from '../kit/records.ts';
@@ -49,6 +50,8 @@ const OTHER_STATES: Readonly<Record<string, LookedAt>> = {
     ...{ shows: 'Explore', part: '.chart canvas' },
   },
 };
+
+const DAY_MS = 86_400_000;
 
 let pipeline: Pipeline;
 let browser: Browser;
@@ -234,6 +237,63 @@ test('the page of the pipeline has what ingest-api and the writer say', async ()
   await takePicture(page, 'pipeline-attention');
   await pipeline.addKey('other');
   await eventually(() => reading(figures)).toMatchObject({ 'Keys file': 'valid' });
+  expect(faults).toEqual([]);
+});
+
+/** Stores an audit of the day before today, in UTC, with its books of that day and the differences that it has found. */
+async function auditYesterday(counts: Readonly<Record<string, number>>, lost: readonly string[] = []): Promise<void> {
+  const insert = (table: string, row: object) =>
+    readClickHouse(inject('clickhouseUrl'), `INSERT INTO ${table} FORMAT JSONEachRow ${JSON.stringify(row)}`, {
+      database: pipeline.database,
+    });
+  const today = Math.floor(Date.now() / DAY_MS) * DAY_MS;
+  const [since, until, hour] = [today - DAY_MS, today, today - DAY_MS / 2].map((ms) => ms / 1_000);
+  const id = randomUUID();
+  const books = { workspace_id: 'test', kind: 'events', audit_id: id };
+  const where = {
+    topic: 'sluice.events',
+    partition: 7,
+    offset: 4_711,
+    line: 2,
+    detail: 'The log has it, no table does.',
+  };
+  await insert('audits', { id, since, until, shares: 1, finished_at: Date.now() * 1_000 });
+  await insert('audited_hours', { ...books, hour, ...counts });
+  for (const key of lost) await insert('audit_differences', { ...books, hour, difference: 'missing', key, ...where });
+}
+
+test('the page of the pipeline says whether all that was accepted is accounted for, and what is not', async () => {
+  const { page, faults } = await openSignedIn('#/pipeline');
+  await shown(page.getByText('No audit has looked yet'));
+  await shown(page.getByText('sluice audit', { exact: true }));
+  await auditYesterday({ accepted: 12_345_678, stored: 12_345_678 });
+  await page.reload();
+  const events = /^12,345,678 events accepted (yesterday|on .*) \(UTC\)/;
+  await shown(page.getByText(new RegExp(`${events.source}, all accounted for\\.$`)));
+  expect(await page.getByText('do not balance').count()).toBe(0);
+
+  const lost = Array.from({ length: 12 }, () => randomUUID());
+  await auditYesterday({ accepted: 12_345_678, stored: 12_345_666, missing: 12 }, lost);
+  await page.reload();
+  await shown(page.getByRole('alert').getByText('One thing needs attention.'));
+  await shown(page.getByText('Rows that do not balance: 12 missing.'));
+  await shown(page.getByText(new RegExp(`${events.source}; not all rows are accounted for\\.$`)));
+  const table = page.getByRole('table', { name: 'The first 10 of 12 rows that do not balance' });
+  const rows = table.locator('tbody').getByRole('row');
+  expect(await rows.count()).toBe(10);
+  expect(lost).toContain(await rows.first().getByRole('rowheader').textContent());
+  await shown(rows.first().getByText('sluice.events, partition 7, offset 4711, line 2'));
+  expect(await violationsOf(page)).toEqual([]);
+  await takePicture(page, 'pipeline-differences');
+  await page.setViewportSize({ width: 360, height: 740 });
+  await eventually(() => overflowOf(page)).toBe(0);
+  expect(await violationsOf(page)).toEqual([]);
+
+  // A later audit finds the rows.
+  await auditYesterday({ accepted: 12_345_678, stored: 12_345_678 });
+  await page.reload();
+  await shown(page.getByText(new RegExp(`${events.source}, all accounted for\\.$`)));
+  expect(await page.getByText('do not balance').count()).toBe(0);
   expect(faults).toEqual([]);
 });
 

@@ -249,6 +249,17 @@ export class AlertFaults implements AsyncDisposable {
             SELECT generateUUIDv4(), now64(6) - INTERVAL 2 DAY, now64(6) - INTERVAL 2 DAY`),
       },
       {
+        alerts: ['SluiceAuditDifferences', 'SluiceAuditLate'],
+        what: 'the last audit is three days old, and has found a row missing',
+        cause: async () => {
+          await this.#sql(`INSERT INTO ${database}.audited_hours (workspace_id, hour, kind, accepted, missing)
+            VALUES ('test', toStartOfHour(now()) - INTERVAL 3 DAY, 'events', 1, 1)`);
+          await this.#sql(`INSERT INTO ${database}.audits (id, started_at, finished_at, shares, until, balanced_through)
+            SELECT generateUUIDv4(), now64(6) - INTERVAL 3 DAY, now64(6) - INTERVAL 3 DAY, 1, now() - INTERVAL 3 DAY,
+              now() - INTERVAL 3 DAY`);
+        },
+      },
+      {
         alerts: ['SluiceServersDiffer'],
         what: 'a comparison with another server has found a difference',
         cause: () =>

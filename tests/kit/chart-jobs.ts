@@ -11,6 +11,8 @@ import type { Pipeline } from './pipeline.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 const MOUNT = '/etc/sluice';
+/** What a command may write into. */
+const WORK = '/work';
 
 /** The jobs of the chart, run as Kubernetes would run them, except for the image. */
 export class ChartJobs {
@@ -86,7 +88,10 @@ export class ChartJobs {
     const env = Object.fromEntries(
       (container?.env ?? []).map(({ name, value }) => [name, value.replace(MOUNT, mount)] as const),
     );
-    return await runCommand(container?.command ?? [], env, folder.path);
+    const work = join(folder.path, 'work');
+    await mkdir(work);
+    const command = (container?.command ?? []).map((part) => (part === WORK ? work : part));
+    return await runCommand(command, env, folder.path);
   }
 
   async #writeFiles({ volumes }: PodSpec, objects: readonly KubernetesObject[], mount: string): Promise<void> {

@@ -68,13 +68,15 @@ export async function alertsOver({ before, after, factor = 1, states }: RulesOpt
   const rules = await readFile(RULES_FILE, 'utf8');
   await writeFile(join(folder.path, 'rules.yml'), scaleRules(rules, factor));
   const interval = `${EVALUATION_MS / factor}ms`;
+  const endMs = ((EVALUATIONS.before + EVALUATIONS.after) * EVALUATION_MS) / factor;
+  const endSeconds = endMs / 1_000;
   const test = {
     interval,
-    input_series: seriesOf(before, after, rules),
+    input_series: seriesOf(inTimeOfRules(before, endSeconds), inTimeOfRules(after, endSeconds), rules),
     promql_expr_test: [
       {
         expr: `group by (alertname) (ALERTS{alertstate=~"${states.join('|')}"})`,
-        eval_time: `${((EVALUATIONS.before + EVALUATIONS.after) * EVALUATION_MS) / factor}ms`,
+        eval_time: `${endMs}ms`,
         exp_samples: [],
       },
     ],
@@ -90,6 +92,15 @@ export async function alertsOver({ before, after, factor = 1, states }: RulesOpt
   const [, got] = /^\s*got:\s*(.*)$/m.exec(output) ?? [];
   if (output !== '' && got === undefined) throw new Error(output);
   return [...(got ?? '').matchAll(/alertname="(\w+)"/g)].map(([, name = '']) => name).sort();
+}
+
+/** Returns what was exposed with times in which now is the end of the rules' time: that begins with 1970. */
+function inTimeOfRules({ values, counters }: Scrape, endSeconds: number): Scrape {
+  const behind = Date.now() / 1_000 - endSeconds;
+  const moved = [...values].map(
+    ([series, value]) => [series, /^\w+_timestamp_seconds\b/.test(series) ? value - behind : value] as const,
+  );
+  return { values: new Map(moved), counters };
 }
 
 /** The series that the rules mention, in promtool's notation. */

@@ -323,6 +323,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/audits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Whether all that was accepted is accounted for
+         * @description An audit compares the log of Kafka with what is stored. Books say for each kind of rows where the accepted ones are. Rows belong to the hour in which they were received.
+         */
+        get: operations["getAudits"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/users": {
         parameters: {
             query?: never;
@@ -1892,6 +1912,146 @@ export interface components {
                 lagSeconds: number | null;
                 haltedPartitions: number | null;
             }[];
+        };
+        Audits: {
+            /** @enum {string} */
+            interval: "hour" | "day" | "month";
+            /**
+             * Format: date-time
+             * @description In UTC, with milliseconds.
+             */
+            startDate: string;
+            /**
+             * Format: date-time
+             * @description In UTC, with milliseconds.
+             */
+            endDate: string;
+            /** @description Up to when rows were received that an audit has looked at; `null`: there was none. */
+            auditedThrough: string | null;
+            /** @description What became of the rows that were received in each interval, as the newest audit of each hour found it. Intervals without an audit are left out. */
+            books: {
+                events: components["schemas"]["AuditedCounts"];
+                /** @description Of users and organizations. */
+                changes: components["schemas"]["AuditedCounts"];
+                /** @description Calls that ingest-api could not take. */
+                rejected: components["schemas"]["AuditedCounts"];
+                /**
+                 * Format: date-time
+                 * @description When the interval begins, in UTC.
+                 */
+                start: string;
+                /** @description How many of its hours were audited. */
+                auditedHours: number;
+            }[];
+            /** @description The newest complete audits that looked at the workspace, 20 at most. */
+            audits: {
+                id: string;
+                /**
+                 * Format: date-time
+                 * @description In UTC, with milliseconds.
+                 */
+                startedAt: string;
+                /**
+                 * Format: date-time
+                 * @description In UTC, with milliseconds.
+                 */
+                finishedAt: string;
+                /**
+                 * Format: date-time
+                 * @description It looked at rows that were received from this time on,
+                 */
+                since: string;
+                /**
+                 * Format: date-time
+                 * @description and before this one.
+                 */
+                until: string;
+                share: number;
+                /** @description 1: it looked at all rows; more: at one of so many samples. */
+                shares: number;
+                /** @description Of those hours that no later audit has looked at; `null`: there are none, or it was a sample, which has no books. */
+                books: components["schemas"]["Books"] | null;
+            }[];
+            /** @description What does not balance in these books, 100 rows at most. An audit records the first hundred of all workspaces. */
+            differences: components["schemas"]["AuditDifference"][];
+        };
+        AuditedCounts: {
+            /** @description Rows of this kind that the log has: the sum of all that follow, up to `missing`. */
+            accepted: number;
+            /** @description Rows that are stored. */
+            stored: number;
+            /** @description Rows that repeat a stored one, and are not stored for that. */
+            repeats: number;
+            /** @description Rows that are dead letters. */
+            deadLetters: number;
+            /** @description Rows of users who were deleted. */
+            deleted: number;
+            /** @description Rows that are older than what is kept. */
+            expired: number;
+            /** @description Rows that were not stored yet when the audit looked. */
+            waiting: number;
+            /** @description Rows of a halted partition that the operator gave up. */
+            givenUp: number;
+            /** @description Rows of which nothing that is left says where they are. */
+            unknown: number;
+            /** @description Rows that are nowhere. */
+            missing: number;
+            /** @description Rows that are stored, and not in the log. */
+            invented: number;
+            /** @description Visible rows beyond the first one of their key. */
+            duplicates: number;
+        };
+        Books: {
+            events: components["schemas"]["AuditedCounts"];
+            /** @description Of users and organizations. */
+            changes: components["schemas"]["AuditedCounts"];
+            /** @description Calls that ingest-api could not take. */
+            rejected: components["schemas"]["AuditedCounts"];
+        };
+        AuditDifference: {
+            auditId: string;
+            /**
+             * Format: date-time
+             * @description When the hour of receipt begins.
+             */
+            hour: string;
+            /** @description `events`, `changes` or `rejected`. */
+            kind: string;
+            /** @description `missing`, `invented` or `duplicate`. */
+            difference: string;
+            /** @description The uuid of an event; of a change, whose it is and its property. */
+            key: string;
+            /** @description Where it is in Kafka, if it is there: topic, partition, offset and line. */
+            topic: string;
+            partition: number | null;
+            offset: string | null;
+            line: number | null;
+            /** @description What the audit looked at. */
+            detail: string;
+        };
+        AuditedWorkspaces: {
+            /** @description The limit that was applied. */
+            limit: number;
+            /**
+             * Format: date-time
+             * @description In UTC, with milliseconds.
+             */
+            startDate: string;
+            /**
+             * Format: date-time
+             * @description In UTC, with milliseconds.
+             */
+            endDate: string;
+            results: {
+                events: components["schemas"]["AuditedCounts"];
+                /** @description Of users and organizations. */
+                changes: components["schemas"]["AuditedCounts"];
+                /** @description Calls that ingest-api could not take. */
+                rejected: components["schemas"]["AuditedCounts"];
+                workspace: string;
+            }[];
+            /** @description Where the next page begins; `null` at the end. */
+            nextCursor: string | null;
         };
         Keys: {
             keys: components["schemas"]["Key"][];
@@ -4702,6 +4862,33 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PipelineHistory"];
+                };
+            };
+        };
+    };
+    getAudits: {
+        parameters: {
+            query?: {
+                /** @description Hours that begin at this time or later. ISO 8601, in UTC without a zone. Default: 30 days before `endDate`. */
+                startDate?: string;
+                /** @description Hours that begin at this time or before. A date alone is its last millisecond. Default: now. */
+                endDate?: string;
+                /** @description What books are summed by, in UTC. At most 5000 intervals. */
+                interval?: "hour" | "day" | "month";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The books of the workspace, and its audits. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Audits"];
                 };
             };
         };

@@ -24,6 +24,7 @@ import {
   readerOf,
 } from './http/http.ts';
 import {
+  registerAudits,
   registerConsole,
   registerDeadLetters,
   registerExample,
@@ -141,6 +142,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
       (room) => registerSegments(room, reads, views?.segments),
       (room) => registerNames(room, reads, views?.namings),
       (room) => registerPipeline(room, reads, registry),
+      (room) => registerAudits(room, reads),
       (room) => registerKeys(room, config),
       (room) => registerDeadLetters(room, reads, keys),
       (room) => registerExample(room, reads, keys),

@@ -59,6 +59,7 @@ export const configSchema = z
     RATE_LIMIT_DEFAULT: integer(1).optional(),
     CORS_ORIGINS: commaSeparated.default([]),
     QUERY_ANONYMOUS_WORKSPACE: workspaceName.optional(),
+    OPERATOR_WORKSPACE: workspaceName.optional(),
     INGEST_URLS: commaSeparated.pipe(z.array(serviceUrl)).optional(),
     WRITER_URL: commaSeparated.pipe(z.array(serviceUrl)).optional(),
     REPLAY_URL: commaSeparated.pipe(z.array(serviceUrl)).optional(),

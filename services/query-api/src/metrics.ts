@@ -21,6 +21,7 @@ export type QueryKind =
   | 'stream_progress'
   | 'dead_letters'
   | 'dead_letters_page'
+  | 'audits'
   | 'series'
   | 'funnel'
   | 'segment_size'

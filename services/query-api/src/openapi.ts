@@ -25,6 +25,7 @@ export function queryDocument(config: QueryConfig, routes: readonly DescribedRou
       { name: 'views', description: 'Saved views and dashboards of the workspace' },
       { name: 'names', description: 'What users and organizations are called, and the search for them' },
       { name: 'pipeline', description: 'What is accepted, stored and refused' },
+      { name: 'audits', description: 'Whether all that was accepted is accounted for' },
       { name: 'keys', description: 'API keys of the workspace' },
       { name: 'dead-letters', description: 'Rows that could not be stored, and calls that could not be taken' },
       { name: 'example-data', description: 'Something to look at before there are events' },

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { eventually } from '@sluice/shared/testing/eventually';
 import fc from '@sluice/shared/testing/fast-check';
 import { expect, test } from 'vitest';
@@ -8,6 +9,7 @@ import {
   EXPIRING,
   KEPT_FROM_MS,
   prepareShards,
+  ranges,
   START_MS,
   sharded,
   single,
@@ -163,6 +165,25 @@ test('every query of two ranges returns what one server returns with the same ro
     fc.asyncProperty(url, fc.constantFrom(...WORKSPACES), (query, workspace) => expectSamePages(query, workspace)),
     { numRuns: 12, endOnFailure: true },
   );
+});
+
+test('the books are the sums of both ranges, and an hour is audited once it was on each server', async () => {
+  const hour = START_MS / 1_000;
+  for (const [index, [shard]] of ranges.entries()) {
+    const id = randomUUID();
+    const ofAudit = { workspace_id: 'a', hour, kind: 'events', audit_id: id };
+    const until = hour + (index + 1) * 3_600;
+    await shard?.insert('audits', [{ id, finished_at: START_MS * 1_000, since: hour, until, shares: 1 }]);
+    await shard?.insert('audited_hours', [{ ...ofAudit, accepted: 10 + index, stored: 10, missing: index }]);
+    await shard?.insert('audit_differences', [{ ...ofAudit, difference: 'missing', key: `of range ${index}` }]);
+  }
+  const { body } = await sharded.get(`/audits?startDate=${new Date(START_MS).toISOString()}&interval=month`);
+  expect(body).toMatchObject({
+    auditedThrough: new Date(START_MS + 3_600_000).toISOString(),
+    books: [{ auditedHours: 1, events: { accepted: 21, stored: 20, missing: 1 } }],
+    audits: [{ shares: 1 }, { shares: 1 }],
+    differences: [{ key: 'of range 1' }],
+  });
 });
 
 test('a stream follows the order of storage of both ranges, and is resumed after each of its events', async () => {

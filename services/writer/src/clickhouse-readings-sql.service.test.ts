@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { createDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { readBackupAge, readPendingErasures, readServerState } from './clickhouse-readings.ts';
+import { readAudits, readBackupAge, readPendingErasures, readServerState } from './clickhouse-readings.ts';
 import { batchOf, changeRow, createTestStore, eventRow, NOON, type TestStore } from './testing/store.ts';
 
 const { signal } = new AbortController();
@@ -94,6 +94,63 @@ test('the age of the last backup is that of the newest complete one, or of the d
   const age = await readBackupAge(db.client, signal);
   expect(age).toBeGreaterThanOrEqual(90_000);
   expect(age).toBeLessThan(300_000);
+});
+
+const HOUR_MS = 3_600_000;
+/** Whole hours, as audits have them. */
+const hoursAgo = (hours: number) => Math.floor(Date.now() / HOUR_MS - hours) * 3_600;
+
+test('of audits the newest one of each hour counts, and of those of everything the one that reaches furthest', async () => {
+  const none = { differences: undefined, balancedSeconds: undefined };
+  expect(await readAudits(db.client, signal)).toEqual(none);
+  let audits = 0;
+  const audit = async (hours: readonly object[], values: object = {}) => {
+    audits += 1;
+    // In microseconds.
+    const finished = (Date.now() + audits) * 1_000;
+    const id = randomUUID();
+    const insert = (table: string, rows: readonly object[]) =>
+      db.client.insert({ table, values: rows, format: 'JSONEachRow' });
+    await insert('audits', [
+      { id, started_at: finished, finished_at: finished, until: hoursAgo(1), shares: 1, ...values },
+    ]);
+    await insert(
+      'audited_hours',
+      hours.map((hour) => ({ workspace_id: 'a', kind: 'events', audit_id: id, audited_at: finished, ...hour })),
+    );
+  };
+  const [recent, longAgo] = [hoursAgo(5), hoursAgo(24 * 31)];
+  await audit([], { finished_at: null });
+  await audit([], { shares: 8, missing: 1 });
+  expect(await readAudits(db.client, signal)).toEqual(none);
+
+  await audit([{ hour: recent, missing: 3 }], { workspace_id: 'a' });
+  const differences = { missing: 3, invented: 0, duplicates: 0 };
+  expect(await readAudits(db.client, signal)).toEqual({ differences, balancedSeconds: undefined });
+
+  await audit(
+    [
+      { hour: recent, missing: 5, invented: 2 },
+      { hour: recent, kind: 'changes', missing: 1 },
+      { hour: recent, workspace_id: 'b', duplicates: 4 },
+      { hour: longAgo, missing: 70 },
+    ],
+    { balanced_through: recent },
+  );
+  const found = { differences: { missing: 6, invented: 2, duplicates: 4 }, balancedSeconds: recent };
+  expect(await readAudits(db.client, signal)).toEqual(found);
+
+  // An audit of hours before does not say that later ones are no longer in order.
+  await audit([{ hour: hoursAgo(50) }], { until: hoursAgo(40), balanced_through: hoursAgo(40) });
+  expect(await readAudits(db.client, signal)).toEqual(found);
+
+  await audit([{ hour: recent }, { hour: recent, kind: 'changes' }, { hour: recent, workspace_id: 'b' }], {
+    balanced_through: hoursAgo(1),
+  });
+  expect(await readAudits(db.client, signal)).toEqual({
+    differences: { missing: 0, invented: 0, duplicates: 0 },
+    balancedSeconds: hoursAgo(1),
+  });
 });
 
 test('a query is given up with its signal', async () => {

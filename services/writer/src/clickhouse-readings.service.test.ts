@@ -32,6 +32,7 @@ async function declareFor(clickhouseUrl: string) {
       lag,
       replicas: () => undefined,
       backupAge: lag,
+      audits: () => readings.audits(),
       comparisons: () => readings.comparisons(),
       server: () => readings.server(),
       erasures: () => readings.erasures(),
@@ -60,7 +61,7 @@ test('all scrapes at the same time, and soon after, share one query of each kind
     'sluice_erasure_deadline_seconds',
   ]);
   await registry.metrics();
-  const statements = ['read-server-state', 'read-pending-erasures', 'read-comparisons'] as const;
+  const statements = ['read-server-state', 'read-pending-erasures', 'read-audits', 'read-comparisons'] as const;
   expect(queries.sort()).toEqual(statements.map((name) => STATEMENTS[name].sql).sort());
 });
 
@@ -69,6 +70,7 @@ test('what cannot be read is absent, the rest is there, and the log says why', a
   const [text = ''] = await Promise.all(Array.from({ length: 20 }, () => registry.metrics()));
   expect(namesIn(text)).toEqual(['sluice_erasure_deadline_seconds']);
   expect(lines.map(({ msg }) => msg).sort()).toEqual([
+    'the audits cannot be read; their metrics are absent',
     'the comparisons with other servers cannot be read; their metrics are absent',
     'the disks and tables of ClickHouse cannot be read; their metrics are absent',
     'the pending erasures cannot be read; their metrics are absent',
@@ -80,8 +82,8 @@ test('an erasure is late when it has missed a round, waited for the next one, an
   const registry = new Registry();
   const unknown = async () => undefined;
   const config = { ERASURE_DELAY_MS: 60_000, ERASURE_GATHER_MS: 604_800_000, ERASURE_INTERVAL_MS: 10_000 };
-  const others = { lag: unknown, server: unknown, erasures: unknown, backupAge: unknown, comparisons: unknown };
-  const readings = { ...others, replicas: () => undefined };
+  const others = { lag: unknown, server: unknown, erasures: unknown, backupAge: unknown };
+  const readings = { ...others, audits: unknown, comparisons: unknown, replicas: () => undefined };
   declareMeasuredMetrics(registry, readings, config);
   expect(await registry.metrics()).toMatch(/^sluice_erasure_deadline_seconds 626470$/m);
 });

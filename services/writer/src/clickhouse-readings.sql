@@ -59,6 +59,33 @@ SELECT dateDiff(
 ) AS age_seconds
 FROM backups FINAL
 
+-- name: read-audits
+-- What the newest audit of each hour of the last 30 days found, and how far that audit of everything of the last 90 days found
+-- nothing which reaches furthest. Only hours in which an audit has found something are read a second time.
+WITH differing AS (
+  SELECT workspace_id, hour, kind
+  FROM audited_hours
+  WHERE hour >= now() - toIntervalDay(30) AND (missing > 0 OR invented > 0 OR duplicates > 0)
+), complete AS (
+  SELECT workspace_id, until, finished_at, balanced_through
+  FROM audits FINAL
+  WHERE finished_at > now64(6) - toIntervalDay(90) AND shares = 1
+)
+SELECT
+  sum(newest.1) AS missing, sum(newest.2) AS invented, sum(newest.3) AS duplicates,
+  (
+    SELECT if(count() = 0, NULL, toUnixTimestamp(argMax(balanced_through, (until, finished_at))))
+    FROM complete
+    WHERE workspace_id = ''
+  ) AS balanced_seconds,
+  (SELECT toUInt8(count() > 0) FROM complete) AS is_audited
+FROM (
+  SELECT argMax((missing, invented, duplicates), audited_at) AS newest
+  FROM audited_hours
+  WHERE (workspace_id, hour, kind) IN differing
+  GROUP BY workspace_id, hour, kind
+)
+
 -- name: read-comparisons
 -- The newest comparison with each other server. Those that have expired are removed at some time.
 SELECT

@@ -9,11 +9,15 @@ export const STATEMENTS = readStatements(new URL('./clickhouse-readings.sql', im
   'read-server-state',
   'read-pending-erasures',
   'read-backup-age',
+  'read-audits',
   'read-comparisons',
 ]);
 
 /** How long a reading is used, in milliseconds. */
 const FRESH_MS = 5_000;
+
+/** How long a reading of audits is used, in milliseconds: they are rare, and their hours are many. */
+const AUDITS_FRESH_MS = 30_000;
 
 /** How long a reading may take, in milliseconds. */
 const TIMEOUT_MS = 4_000;
@@ -26,6 +30,7 @@ export class ClickHouseReadings implements Component {
   readonly #server: Measurement<ServerState>;
   readonly #erasures: Measurement<PendingErasures>;
   readonly #backupAge: Measurement<number>;
+  readonly #audits: Measurement<AuditState>;
   readonly #comparisons: Measurement<readonly ServerComparison[]>;
 
   /** @param client its own: a reading must wait for no batch, and no batch for a reading */
@@ -35,13 +40,14 @@ export class ClickHouseReadings implements Component {
     this.#server = this.#reading('the disks and tables of ClickHouse', readServerState);
     this.#erasures = this.#reading('the pending erasures', readPendingErasures);
     this.#backupAge = this.#reading('the age of the last backup', readBackupAge);
+    this.#audits = this.#reading('the audits', readAudits, AUDITS_FRESH_MS);
     this.#comparisons = this.#reading('the comparisons with other servers', readComparisons);
   }
 
   async start(): Promise<void> {}
 
   async stop(): Promise<void> {
-    const all = [this.#server, this.#erasures, this.#backupAge, this.#comparisons];
+    const all = [this.#server, this.#erasures, this.#backupAge, this.#audits, this.#comparisons];
     await Promise.all(all.map((reading) => reading.settled()));
     await this.#client.close();
   }
@@ -61,6 +67,11 @@ export class ClickHouseReadings implements Component {
     return await this.#backupAge.read();
   }
 
+  /** Returns {@link readAudits}, half a minute old at most; `undefined` when they cannot be read. Never throws. */
+  async audits(): Promise<AuditState | undefined> {
+    return await this.#audits.read();
+  }
+
   /** Returns {@link readComparisons}, some seconds old at most; `undefined` when they cannot be read. Never throws. */
   async comparisons(): Promise<readonly ServerComparison[] | undefined> {
     return await this.#comparisons.read();
@@ -69,11 +80,12 @@ export class ClickHouseReadings implements Component {
   #reading<Result>(
     what: string,
     read: (client: ClickHouseClient, signal: AbortSignal) => Promise<Result>,
+    freshMs = FRESH_MS,
   ): Measurement<Result> {
     let logged: string | undefined;
     return new Measurement({
       measure: (signal) => read(this.#client, signal),
-      freshMs: FRESH_MS,
+      freshMs,
       timeoutMs: TIMEOUT_MS,
       onFailure: (error) => {
         const reason = (error as Error).message;
@@ -119,6 +131,14 @@ export interface PendingErasures {
   readonly oldestSeconds: number;
 }
 
+/** What audits have found. */
+export interface AuditState {
+  /** Of the last 30 days, in the newest audit of each hour; `undefined` without a complete audit in 90 days. */
+  readonly differences: Readonly<Record<'missing' | 'invented' | 'duplicates', number>> | undefined;
+  /** Up to when all rows are accounted for, in seconds since 1970; `undefined` without a complete audit of everything in 90 days. */
+  readonly balancedSeconds: number | undefined;
+}
+
 /** The newest comparison with another server. */
 export interface ServerComparison {
   /** The name of the other server. */
@@ -136,6 +156,14 @@ interface ServerStateRow {
   readonly parts: number;
   readonly parts_limit: number;
   readonly pending_mutations: number;
+}
+
+interface AuditsRow {
+  readonly missing: number;
+  readonly invented: number;
+  readonly duplicates: number;
+  readonly balanced_seconds: number | null;
+  readonly is_audited: number;
 }
 
 /** Reads the state of the server. @throws ClickHouse's errors */
@@ -169,6 +197,16 @@ export async function readPendingErasures(client: ClickHouseClient, signal: Abor
 export async function readBackupAge(client: ClickHouseClient, signal: AbortSignal): Promise<number> {
   const [row] = await read<{ age_seconds: number }>(client, STATEMENTS['read-backup-age'], signal);
   return Math.max(0, row?.age_seconds ?? 0);
+}
+
+/** Returns what audits have found. @throws ClickHouse's errors */
+export async function readAudits(client: ClickHouseClient, signal: AbortSignal): Promise<AuditState> {
+  const [row] = await read<AuditsRow>(client, STATEMENTS['read-audits'], signal);
+  const { missing = 0, invented = 0, duplicates = 0 } = row ?? {};
+  return {
+    differences: row?.is_audited === 1 ? { missing, invented, duplicates } : undefined,
+    balancedSeconds: row?.balanced_seconds ?? undefined,
+  };
 }
 
 /** Returns the newest comparison with each other server. @throws ClickHouse's errors */

@@ -56,6 +56,7 @@ declareMeasuredMetrics(
     server: () => readings.server(),
     erasures: () => readings.erasures(),
     backupAge: () => readings.backupAge(),
+    audits: () => readings.audits(),
     comparisons: () => readings.comparisons(),
   },
   config,

@@ -2,7 +2,7 @@ import type { KafkaReplicas } from '@sluice/shared/kafka/topic-durability';
 import { declareReadGauge, type Sample } from '@sluice/shared/service/read-gauge';
 import type { PartitionLag } from '@sluice/storage/kafka/lag';
 import type { Registry } from 'prom-client';
-import type { PendingErasures, ServerComparison, ServerState } from './clickhouse-readings.ts';
+import type { AuditState, PendingErasures, ServerComparison, ServerState } from './clickhouse-readings.ts';
 import type { WriterConfig } from './config.ts';
 
 /**
@@ -19,6 +19,7 @@ export interface WriterReadings {
   readonly erasures: () => Promise<PendingErasures | undefined>;
   /** In seconds. */
   readonly backupAge: () => Promise<number | undefined>;
+  readonly audits: () => Promise<AuditState | undefined>;
   readonly comparisons: () => Promise<readonly ServerComparison[] | undefined>;
 }
 
@@ -28,7 +29,7 @@ export interface WriterReadings {
  */
 export function declareMeasuredMetrics(
   registry: Registry,
-  { lag, replicas, server, erasures, backupAge, comparisons }: WriterReadings,
+  { lag, replicas, server, erasures, backupAge, audits, comparisons }: WriterReadings,
   config: Pick<WriterConfig, 'ERASURE_DELAY_MS' | 'ERASURE_GATHER_MS' | 'ERASURE_INTERVAL_MS'>,
 ): void {
   declareLag(registry, lag);
@@ -43,6 +44,7 @@ export function declareMeasuredMetrics(
     },
     async () => samplesOf(await backupAge()),
   );
+  declareAudits(registry, audits);
   declareComparisons(registry, comparisons);
 }
 
@@ -157,6 +159,35 @@ function declareErasures(registry: Registry, read: WriterReadings['erasures'], d
       help: 'After how long an erasure is late: ERASURE_GATHER_MS, ERASURE_DELAY_MS and the time of a round.',
     },
     () => [{ value: deadlineSeconds }],
+  );
+}
+
+function declareAudits(registry: Registry, read: WriterReadings['audits']): void {
+  const declare = (name: string, help: string, value: (audits: AuditState) => number | undefined) =>
+    declareReadGauge(registry, { name, help }, async () => {
+      const audits = await read();
+      return samplesOf(audits && value(audits));
+    });
+  const inHours = 'in the newest audit of each hour of the last 30 days; absent 90 days after the last audit.';
+  declare(
+    'sluice_audit_missing_events',
+    `Accepted rows that are neither stored nor accounted for otherwise, ${inHours}`,
+    ({ differences }) => differences?.missing,
+  );
+  declare(
+    'sluice_audit_invented_events',
+    `Stored rows that the log does not have, ${inHours}`,
+    ({ differences }) => differences?.invented,
+  );
+  declare(
+    'sluice_audit_duplicate_events',
+    `Visible rows beyond the first one of their key, ${inHours}`,
+    ({ differences }) => differences?.duplicates,
+  );
+  declare(
+    'sluice_audit_balanced_through_timestamp_seconds',
+    'Up to this time of receipt, audits of everything have found all rows accounted for; absent 90 days after the last one.',
+    ({ balancedSeconds }) => balancedSeconds,
   );
 }
 

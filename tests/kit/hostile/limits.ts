@@ -291,7 +291,7 @@ const QUERY_LIMITS = {
   },
   menu: { title: '`limit` of a menu', max: LIMIT_MAX, unit: '', beyond: 'invalid_request' },
   buckets: {
-    title: 'buckets of a series, and cohorts of retention',
+    title: 'buckets of a series, cohorts of retention, and intervals of books',
     max: BUCKETS_MAX,
     unit: '',
     beyond: 'invalid_request',

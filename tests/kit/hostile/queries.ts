@@ -197,6 +197,16 @@ const series = queryDoor('/events/series', {
   },
 });
 
+const audits = queryDoor('/audits', {
+  limits: ['buckets'],
+  parameters: (values) => [
+    ['interval', 'hour'],
+    ['startDate', iso(START_MS)],
+    ['endDate', iso(START_MS + (values.get('buckets') ?? 24) * 60 * MINUTE_MS - 1)],
+  ],
+  answered: { statuses: [200], named: [] },
+});
+
 const funnel = queryDoor('/events/funnel', {
   limits: [...FILTER_LIMITS, 'steps', 'within'],
   parameters(values, random) {
@@ -416,6 +426,11 @@ export const QUERY_DOORS: Doors = {
   'GET /search': search,
   'GET /pipeline': fixed('/pipeline'),
   'GET /pipeline/history': fixed('/pipeline/history'),
+  'GET /audits': audits,
+  // For an operator alone.
+  'GET /audits/workspaces': queryDoor('/audits/workspaces', {
+    answered: { statuses: [403], named: [['missing_scope']] },
+  }),
   'GET /console': fixed('/console/'),
   'GET /console/{file}': plainDoor({ service: 'query-api', method: 'GET', path: '/console/other.js' }, [404]),
 };

@@ -38,7 +38,8 @@ const DECLARATIONS: Declarations = {
     createWriterMetrics(registry);
     const unknown = async () => undefined;
     const config = configSchema.parse({ KAFKA_BROKERS: 'kafka:9092', CLICKHOUSE_URL: 'http://clickhouse:8123' });
-    const readings = { lag: unknown, server: unknown, erasures: unknown, backupAge: unknown, comparisons: unknown };
+    const ofAll = { lag: unknown, server: unknown, erasures: unknown };
+    const readings = { ...ofAll, backupAge: unknown, audits: unknown, comparisons: unknown };
     declareMeasuredMetrics(registry, { ...readings, replicas: () => undefined }, config);
   },
   'query-api'(registry) {

@@ -81,6 +81,14 @@ export const OPERATOR_ADVICE: Readonly<Record<string, string>> = {
   sluice_erasure_deadline_seconds: 'Compare the oldest erasure with it; it follows from `ERASURE_GATHER_MS`.',
   sluice_backup_age_seconds:
     'When it is above the time between two [backups](backup.md), the job that makes them fails: run `npm run backup` by hand.',
+  sluice_audit_missing_events:
+    'Above 0, accepted rows are lost or not found: [SluiceAuditDifferences](alerts.md#sluiceauditdifferences) says what to do.',
+  sluice_audit_invented_events:
+    'Above 0, rows are stored that nobody submitted: [SluiceAuditDifferences](alerts.md#sluiceauditdifferences) says what to do.',
+  sluice_audit_duplicate_events:
+    'Above 0, events are counted more than once: [SluiceAuditDifferences](alerts.md#sluiceauditdifferences) says what to do.',
+  sluice_audit_balanced_through_timestamp_seconds:
+    'When it grows old, the job that [audits](audit.md) fails, or audits find differences: run `npm run audit` by hand.',
   sluice_servers_compared_timestamp_seconds:
     'When it grows old, the job that [compares](servers-commands.md#compare) the servers fails: run `npm run servers -- compare` by hand.',
   sluice_servers_differ:

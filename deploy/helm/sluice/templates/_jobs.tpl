@@ -1,5 +1,20 @@
+{{/* The addresses of the services that run, by the variable in which "sluice doctor" reads them, as JSON. */}}
+{{- define "sluice.serviceUrls" -}}
+{{- $urls := dict -}}
+{{- range $name, $deployment := include "sluice.deployments" . | fromJson -}}
+{{- $variable := get (dict "ingest-api" "INGEST_URL" "query-api" "QUERY_URL" "writer" "WRITER_URL") $deployment.service -}}
+{{- $section := get (include "sluice.services" $ | fromJson) $deployment.service -}}
+{{- if and $variable (not (index $.Values $section).stopped) -}}
+{{- $url := printf "http://%s-%s:8080" (include "sluice.fullname" $) $name -}}
+{{- $_ := set $urls $variable (hasKey $urls $variable | ternary (printf "%s,%s" (get $urls $variable) $url) $url) -}}
+{{- end -}}
+{{- end -}}
+{{- $urls | toJson -}}
+{{- end -}}
+
 {{/*
-The pod of a Job, which runs a command of "sluice" as a writer would. Takes (dict "root" $ "service" NAME "command" LIST).
+The pod of a Job, which runs a command of "sluice" as a writer would. Takes (dict "root" $ "service" NAME "command" LIST), and
+perhaps "variables", further ones by their names, and "work", the size of the folder /work that the command may write into.
 */}}
 {{- define "sluice.jobPod" -}}
 {{- $writer := dict "root" .root "service" "writer" "job" .service -}}
@@ -41,16 +56,32 @@ spec:
       image: {{ include "sluice.image" $writer }}
       imagePullPolicy: {{ .root.Values.image.pullPolicy }}
       command: {{- toYaml .command | nindent 8 }}
-      env: {{- include "sluice.environment" $writer | trim | nindent 8 }}
+      env:
+        {{- include "sluice.environment" $writer | trim | nindent 8 }}
+        {{- range $name, $value := .variables }}
+        - name: {{ $name }}
+          value: {{ $value | quote }}
+        {{- end }}
       resources: {{- toYaml .root.Values.jobs.resources | nindent 8 }}
       securityContext: {{- include "sluice.containerSecurityContext" . | nindent 8 }}
-      {{- if $files }}
+      {{- if or $files .work }}
       volumeMounts:
+        {{- if $files }}
         - { name: secrets, mountPath: /etc/sluice, readOnly: true }
+        {{- end }}
+        {{- if .work }}
+        - { name: work, mountPath: /work }
+        {{- end }}
       {{- end }}
-  {{- if $files }}
+  {{- if or $files .work }}
   volumes:
+    {{- if $files }}
     {{- include "sluice.secretsVolume" $writer | nindent 4 }}
+    {{- end }}
+    {{- with .work }}
+    - name: work
+      emptyDir: { sizeLimit: {{ . }} }
+    {{- end }}
   {{- end }}
 {{- end -}}
 
@@ -84,7 +115,7 @@ spec:
       template: {{- include "sluice.jobPod" . | nindent 8 }}
 {{- end -}}
 
-{{/* Where the pod of a Job may connect to. Takes the same. */}}
+{{/* Where the pod of a Job may connect to. Takes the same; to services with "variables" that name them. */}}
 {{- define "sluice.jobPolicy" -}}
 {{- if .root.Values.networkPolicy.enabled }}
 ---
@@ -105,6 +136,21 @@ spec:
         {{- range concat (include "sluice.clickHousePorts" .root | fromJsonArray) (include "sluice.kafkaPorts" .root | fromJsonArray) | uniq }}
         - { port: {{ . }} }
         {{- end }}
+        {{- with .root.Values.kafka.sasl.tokenUrl }}
+        - { port: {{ include "sluice.portOf" . }} }
+        {{- end }}
+        {{- if eq .root.Values.kafka.sasl.mechanism "aws-msk-iam" }}
+        - { port: 443 }
+        {{- end }}
+    {{- if .variables }}
+    - ports:
+        - { port: 8080 }
+      to:
+        - podSelector:
+            matchLabels:
+              app.kubernetes.io/name: {{ .root.Chart.Name }}
+              app.kubernetes.io/instance: {{ .root.Release.Name }}
+    {{- end }}
     {{- if .root.Values.tracing.enabled }}
     - ports:
         - { port: {{ include "sluice.portOf" .root.Values.tracing.endpoint }} }

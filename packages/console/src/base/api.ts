@@ -22,6 +22,7 @@ export type FunnelPeople = components['schemas']['FunnelPeople'];
 export type RetentionPeople = components['schemas']['RetentionPeople'];
 export type Pipeline = components['schemas']['Pipeline'];
 export type PipelineHistory = components['schemas']['PipelineHistory'];
+export type Audits = components['schemas']['Audits'];
 export type Keys = components['schemas']['Keys'];
 export type Key = components['schemas']['Key'];
 export type CreatedKey = components['schemas']['CreatedKey'];

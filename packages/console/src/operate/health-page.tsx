@@ -1,11 +1,16 @@
 import { useMemo, useRef } from 'preact/hooks';
-import { getJson, type Pipeline, type PipelineHistory, timeZone } from '../base/base.ts';
+import { type Audits, getJson, type Pipeline, type PipelineHistory, timeZone } from '../base/base.ts';
 import { type Line, SeriesChart, SeriesTable } from '../charts/charts.ts';
 import { Command, LoadState, Time, useLoad } from '../parts/parts.ts';
 import { type Attention, attentionOf } from './attention.ts';
+import { AuditSection } from './audit-section.tsx';
+import { auditAttention } from './books.ts';
 import { PipelineFigures } from './pipeline-figures.tsx';
 
 const READ_EVERY_MS = 10_000;
+
+/** Audits are made once a day. */
+const AUDITS_READ_EVERY_MS = 60_000;
 
 interface Reading {
   readonly at: number;
@@ -26,6 +31,7 @@ export function HealthPage() {
     return last.current;
   };
   const loaded = useLoad<Reading>('pipeline', read, READ_EVERY_MS);
+  const audits = useLoad('audits', (signal) => getJson<Audits>('audits', signal), AUDITS_READ_EVERY_MS);
   const { data } = loaded;
   return (
     <>
@@ -33,7 +39,10 @@ export function HealthPage() {
       <LoadState loaded={loaded} />
       {data && (
         <>
-          <PipelineVerdict attention={data.attention} isWhole={data.pipeline.missing.length === 0} />
+          <PipelineVerdict
+            attention={[...auditAttention(audits.data), ...data.attention]}
+            isWhole={data.pipeline.missing.length === 0}
+          />
           <p class="muted">
             Read at <Time value={new Date(data.at).toISOString()} full />, and again every {READ_EVERY_MS / 1_000}{' '}
             seconds.
@@ -43,6 +52,7 @@ export function HealthPage() {
               {sentence}
             </p>
           ))}
+          <AuditSection loaded={audits} />
           <PipelineFigures {...data.pipeline} rate={data.rate} />
           {(data.pipeline.accepted || data.pipeline.writers) && <PipelineLines />}
         </>

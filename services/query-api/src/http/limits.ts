@@ -41,7 +41,7 @@ export const PROPERTY_NAME_CHARACTERS_MAX = 200;
 export const SEARCH_RESULTS_MAX = 50;
 export const SEARCH_CHARACTERS_MAX = 200;
 
-/** Buckets of a series, and cohorts of retention. */
+/** Buckets of a series, cohorts of retention, and intervals of books. */
 export const BUCKETS_MAX = 5_000;
 
 /** What a series can be grouped by at once. */

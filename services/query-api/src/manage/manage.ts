@@ -1,5 +1,6 @@
 // What the console shows and keeps besides events: views, segments, names, keys, dead letters, the pipeline.
 
+export { registerAudits } from './audits/audits-route.ts';
 export { consolePaths, registerConsole } from './console/console-route.ts';
 export { registerDeadLetters } from './dead-letters/dead-letters-route.ts';
 export { registerExample } from './example/example-route.ts';

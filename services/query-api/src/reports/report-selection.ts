@@ -49,7 +49,7 @@ export const BUCKET_PARAMETERS: readonly string[] = ['interval', 'weekStart', 't
 export function reportBuckets(
   unit: CalendarUnit,
   timeZone: string,
-  { startMs, endMs }: ReportSelection,
+  { startMs, endMs }: Pick<ReportSelection, 'startMs' | 'endMs'>,
   errors: InputError[],
 ): readonly number[] {
   const starts = bucketStarts(unit, timeZone, startMs, endMs);

@@ -12,6 +12,7 @@ export { timeZoneParameter } from './calendar.ts';
 export { funnelRead, funnelSchema } from './funnel/funnel.ts';
 export { valuesRead, valuesSchema } from './menus/menus.ts';
 export { reportRows } from './report-runner.ts';
+export { reportBuckets } from './report-selection.ts';
 export { retentionRead, retentionSchema } from './retention/retention.ts';
 export { seriesRead, seriesSchema } from './series/series.ts';
 export { type SeriesNumber, seriesNumber } from './series/series-number.ts';

@@ -34,6 +34,13 @@ export interface Tables {
   readonly userSightings: string;
   /** The states of dead letters, of which the newest one of each counts, with what was computed of its row when it was stored. */
   readonly deadLetterStates: string;
+  /** The audits that looked at the workspace, or at all, of each server: `shard` is its number. What they counted is of all. */
+  readonly audits: string;
+  /** The books of the workspace: those of each hour that its newest audit has. */
+  readonly auditedHours: string;
+  readonly auditDifferences: string;
+  /** The same of all workspaces, for operators alone. */
+  readonly auditedHoursOfAllWorkspaces: string;
   /** To learn which workspaces have pending deletions. */
   readonly pendingDeletionsOfAllWorkspaces: string;
   /** For how many days events are kept: the newest setting of each workspace. */
@@ -179,6 +186,13 @@ function createTables(
     deadLetterStates: source(
       ofWorkspace('dead_letters', '*, user_id, version, is_of_one_workspace, client, row_bytes'),
     ),
+    audits: source(
+      (database) =>
+        `SELECT *, shardNum() AS shard FROM ${database}audits FINAL WHERE workspace_id IN ('', {${workspace}:String})`,
+    ),
+    auditedHours: source(ofWorkspace('audited_hours FINAL')),
+    auditDifferences: source(ofWorkspace('audit_differences')),
+    auditedHoursOfAllWorkspaces: source((database) => `SELECT * FROM ${database}audited_hours FINAL`),
     pendingDeletionsOfAllWorkspaces: 'pending_deletions',
     retentionOfAllWorkspaces: 'retention FINAL',
     eventsOfAllWorkspaces: source(selectEventsWithBlocks),
