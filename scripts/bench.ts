@@ -26,7 +26,7 @@ Options:
 ${BENCHMARKS.map(({ name, parts }) => (parts ? `  --only PARTS       measures only some parts of ${name}: ${parts.join(',')}\n` : '')).join('')}
 Benchmarks, with their default sizes:
 
-${BENCHMARKS.map(({ name, size, title }) => `  ${`${name} ${sizeText(size)}`.padEnd(39)}${title}`).join('\n')}`;
+${BENCHMARKS.map(({ name, size, title }) => `  ${`${name} ${sizeText(size)}`.padEnd(52)}${title}`).join('\n')}`;
 
 function sizeText(size: Readonly<Record<string, number>>): string {
   return Object.entries(size)

@@ -26,8 +26,8 @@ const EVENTS_PER_REQUEST = 20;
 const FULL_SPEED: LoadShape = { eventsPerRequest: EVENTS_PER_REQUEST, connections: 64, durationMs: 3_000 };
 const STEADY_CONNECTIONS = 16;
 
-/** The load beside kills is stopped when these are done. */
-const NO_END_MS = 3_600_000;
+/** Beside kills single events are sent, so that some are on their way at each kill. The load is stopped when these are done. */
+const BESIDE_KILLS: LoadShape = { eventsPerRequest: 1, connections: 64, durationMs: 3_600_000 };
 
 const CPU_BAR = { atMost: 1.3 };
 const EXACT_BAR = { atMost: 0 };
@@ -48,9 +48,9 @@ export const PEERS: Benchmark<Size> = {
     'with the same columns, indexes and projections; it flushes every 500 ms, and its sink is ClickHouse itself. OpenTelemetry collectors get the events as log records over HTTP, one sends them to Kafka (`acks=-1`, without a queue in memory), ' +
     'another one stores them in the table of its exporter, in batches of up to 500 ms, and commits after the insert. ' +
     'The cost is that of a load at full speed over 64 connections, until all is stored and merged. Latencies are those of a steady `rate` of events a second; an event is visible when the table returns it. ' +
-    'Under the same rate each process is then killed (SIGKILL) and started again at once, `kills` times, and so is ClickHouse; at the end the broker is killed and away for five seconds. Clients repeat what was not acknowledged, with the same uuids. ' +
+    'Under as many single events each process is then killed (SIGKILL) and started again at once, `kills` times, and so is ClickHouse; at the end the broker is killed and away for five seconds. Clients repeat what was not acknowledged, with the same uuids. ' +
     'Afterwards acknowledged events are looked up by their uuids: lost ones are not stored, doubled ones more than once. Merges of the table are off meanwhile, since those of `events` would remove some copies later.',
-  size: { rounds: 3, seconds: 15, kills: 10, rate: 2_000 },
+  size: { rounds: 3, seconds: 15, kills: 10, rate: 1_000 },
   parts: Object.keys(PEERS_BY_NAME),
   measure,
 };
@@ -77,7 +77,11 @@ async function measure({ rounds, seconds, kills, rate }: Size, { only }: Choices
     durationMs: seconds * 1_000,
   };
   const figures = [...(await measureCosts(peers, rounds)), ...(await measureLatencies(peers, steady, rate))];
-  return [...figures, ...(await countDeliveries(peers, { ...steady, durationMs: NO_END_MS }, kills)), ...absent];
+  return [
+    ...figures,
+    ...(await countDeliveries(peers, { ...BESIDE_KILLS, requestsPerSecond: rate }, kills)),
+    ...absent,
+  ];
 }
 
 async function measureCosts(peers: readonly MeasuredPeer[], rounds: number): Promise<Figure[]> {
@@ -148,13 +152,13 @@ async function measureLatencies(peers: readonly MeasuredPeer[], steady: LoadShap
   return figures;
 }
 
-async function countDeliveries(peers: readonly MeasuredPeer[], steady: LoadShape, kills: number): Promise<Figure[]> {
+async function countDeliveries(peers: readonly MeasuredPeer[], load: LoadShape, kills: number): Promise<Figure[]> {
   const figures: Figure[] = [];
   for (const peer of peers) {
     console.error(`${peer.name} with kills`);
-    const delivery = await peer.countDelivery(steady, () => breakPeer(peer, kills));
+    const delivery = await peer.countDelivery(load, () => breakPeer(peer, kills));
     const figure = (column: keyof Delivery, bar?: Bar): Figure => ({
-      table: 'Events after kills and an outage',
+      table: 'After kills and an outage of the broker',
       ...figureOf(peer.name, column, '', [delivery[column]], bar),
     });
     const bar = peer.name === SLUICE ? EXACT_BAR : undefined;
