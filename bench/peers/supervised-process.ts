@@ -1,11 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, openSync, readFileSync } from 'node:fs';
 import { type EngineProcess, superviseChild } from '@sluice/local-stack/engine-process';
 import { guardCommand } from '@sluice/local-stack/process-guard';
-import { until } from '@sluice/shared/testing/until';
+import { explain, until } from '@sluice/shared/testing/until';
 import type { PeerProcess } from './peer.ts';
 
 const STOP_TIMEOUT_MS = 5_000;
+
+/** How much of a log is shown where a process does not get ready, in characters. */
+const LOG_TAIL = 2_000;
 
 interface ProcessSpec {
   readonly name: string;
@@ -21,11 +24,14 @@ interface ProcessSpec {
 export class SupervisedProcess implements PeerProcess, AsyncDisposable {
   readonly #spec: ProcessSpec;
   #current: EngineProcess;
+  #hasStarted = false;
   #isEnding = false;
 
+  /** @throws {Error} with the end of its log where it ends before it is ready for the first time */
   static async start(spec: ProcessSpec): Promise<SupervisedProcess> {
     const started = new SupervisedProcess(spec);
     await started.#ready();
+    started.#hasStarted = true;
     return started;
   }
 
@@ -56,6 +62,7 @@ export class SupervisedProcess implements PeerProcess, AsyncDisposable {
     closeSync(log);
     const process = superviseChild(child, STOP_TIMEOUT_MS);
     void process.exited.then(() => {
+      if (!this.#hasStarted) this.#isEnding = true;
       if (!this.#isEnding) this.#current = this.#start();
     });
     return process;
@@ -63,10 +70,11 @@ export class SupervisedProcess implements PeerProcess, AsyncDisposable {
 
   async #ready(): Promise<void> {
     const { name, url, logFile } = this.#spec;
-    await until(`${name} to respond (its log is ${logFile})`, async () => {
+    await until(`${name} to respond`, async () => {
+      if (this.#isEnding) throw new Error(`${name} has ended`);
       const response = await fetch(url).catch(() => undefined);
       await response?.arrayBuffer();
       return response !== undefined;
-    });
+    }).catch(explain(() => readFileSync(logFile, 'utf8').slice(-LOG_TAIL)));
   }
 }
