@@ -45,11 +45,11 @@ export const PEERS: Benchmark<Size> = {
   method:
     'The same events of 600 bytes, 20 a request, through pipelines that each have a Kafka and a ClickHouse of their own, of the same versions and settings, in turn. ' +
     "The bare pipe is what the same parts do without a protocol: Fastify and kafkajs (`acks=-1`, a message for each request), and ClickHouse's own engine for Kafka with a materialized view into the same table, " +
-    'with the same columns, indexes and projections; it flushes every 500 ms, and its sink is ClickHouse itself. OpenTelemetry collectors get the events as log records over HTTP, one sends them to Kafka (`acks=-1`, without a queue in memory), ' +
+    'with the same columns, indexes and projections; it flushes every 500 ms, its consumer has the session timeout of the others (10 s), and its sink is ClickHouse itself. OpenTelemetry collectors get the events as log records over HTTP, one sends them to Kafka (`acks=-1`, without a queue in memory), ' +
     'another one stores them in the table of its exporter, in batches of up to 500 ms, and commits after the insert. ' +
     'The cost is that of a load at full speed over 64 connections, until all is stored and merged. Latencies are those of a steady `rate` of events a second; an event is visible when the table returns it. ' +
-    'Under as many single events each process is then killed (SIGKILL) and started again at once, `kills` times, and so is ClickHouse; at the end the broker is killed and away for five seconds. Clients repeat what was not acknowledged, with the same uuids. ' +
-    'Afterwards acknowledged events are looked up by their uuids: lost ones are not stored, doubled ones more than once. Merges of the table are off meanwhile, since those of `events` would remove some copies later.',
+    'Under as many single events each process is then killed (SIGKILL) and started again at once, `kills` times one after the other, and so is ClickHouse; at the end the broker is killed and away for five seconds. Clients repeat what was not acknowledged, with the same uuids. ' +
+    'Afterwards acknowledged events are looked up by their uuids: lost ones are not stored, doubled ones more than once. Merges of the table are off meanwhile: those of `events` would remove copies later, as an insert does with those that it gets together.',
   size: { rounds: 3, seconds: 15, kills: 10, rate: 1_000 },
   parts: Object.keys(PEERS_BY_NAME),
   measure,
@@ -101,7 +101,6 @@ async function measureCosts(peers: readonly MeasuredPeer[], rounds: number): Pro
       table: '20 events a request at full speed',
       ...figureOf(row, column, unit, values, bar),
     });
-    const roles = ROLES.filter((role) => ofPeer.some(({ cpuUs }) => cpuUs[role] !== undefined));
     return [
       figure(
         'events stored',
@@ -112,13 +111,10 @@ async function measureCosts(peers: readonly MeasuredPeer[], rounds: number): Pro
       ...(ofPipe
         ? [figure('÷ the bare pipe', '', quotients(allOf(ofPeer), allOf(ofPipe)), row === SLUICE ? CPU_BAR : undefined)]
         : []),
-      ...roles.map((role) =>
-        figure(
-          role,
-          'µs',
-          ofPeer.map(({ cpuUs }) => cpuUs[role] ?? Number.NaN),
-        ),
-      ),
+      ...ROLES.map((role) => {
+        const us = ofPeer.flatMap(({ cpuUs }) => cpuUs[role] ?? []);
+        return us.length > 0 ? figure(role, 'µs', us) : { ...figure(role, 'µs', [0]), absent: 'in ClickHouse' };
+      }),
       figure(
         'acknowledged, median',
         'ms',

@@ -15,12 +15,15 @@ const TOPIC = 'pipe';
 /** ClickHouse's own default is 7.5 seconds: nothing would be visible before. */
 const FLUSH_MS = 500;
 
+/** As that of the writer and of the collector. ClickHouse's client has 45 seconds, and most kills would hit one that waits. */
+const SESSION_TIMEOUT_MS = 10_000;
+
 /**
  * Starts the same parts without a protocol: Fastify and kafkajs, Kafka, ClickHouse's own engine for Kafka, and a
  * materialized view into the table `events` of the newest schema.
  */
 export async function startPipe(running: AsyncDisposableStack): Promise<Peer> {
-  const engines = running.use(await Engines.start());
+  const engines = running.use(await Engines.start({ kafkaSessionTimeoutMs: SESSION_TIMEOUT_MS }));
   const folder = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
   running.defer(() => rm(folder, { recursive: true, force: true }));
   const [port = 0] = await findFreePorts(1);

@@ -29,8 +29,10 @@ export class SupervisedProcess implements PeerProcess, AsyncDisposable {
 
   /** @throws {Error} with the end of its log where it ends before it is ready for the first time */
   static async start(spec: ProcessSpec): Promise<SupervisedProcess> {
-    const started = new SupervisedProcess(spec);
+    await using starting = new AsyncDisposableStack();
+    const started = starting.use(new SupervisedProcess(spec));
     await started.#ready();
+    starting.move();
     started.#hasStarted = true;
     return started;
   }

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type LocalClickHouse, startClickHouse } from '@sluice/local-stack/clickhouse';
+import { type LocalClickHouse, type LocalClickHouseOptions, startClickHouse } from '@sluice/local-stack/clickhouse';
 import { type LocalKafka, startKafka } from '@sluice/local-stack/kafka';
 import { sleep } from '@sluice/shared/base/retry';
 import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
@@ -10,19 +10,25 @@ import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
 const SETTLE_MS = 1_000;
 const SETTLE_MS_MAX = 30_000;
 
+type EngineOptions = Pick<LocalClickHouseOptions, 'kafkaSessionTimeoutMs'>;
+
 /** A Kafka and a ClickHouse without data, each a process. */
 export class Engines implements AsyncDisposable {
   readonly kafka: LocalKafka;
   readonly clickhouse: LocalClickHouse;
   readonly #running: AsyncDisposableStack;
 
-  static async start(): Promise<Engines> {
+  static async start(options: EngineOptions = {}): Promise<Engines> {
     await using started = new AsyncDisposableStack();
     const folder = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
     started.defer(() => rm(folder, { recursive: true, force: true }));
     const kafka = await startKafka({ dataDir: join(folder, 'kafka'), onProgress: (line) => console.error(line) });
     started.defer(() => kafka.kill9());
-    const clickhouse = await startClickHouse({ dataDir: join(folder, 'clickhouse'), accounts: TEST_ACCOUNTS });
+    const clickhouse = await startClickHouse({
+      dataDir: join(folder, 'clickhouse'),
+      accounts: TEST_ACCOUNTS,
+      ...options,
+    });
     started.defer(() => clickhouse.kill9());
     return new Engines(kafka, clickhouse, started.move());
   }
