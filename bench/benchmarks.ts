@@ -8,6 +8,7 @@ import { INGEST } from './benchmarks/ingest.ts';
 import { LATENCY } from './benchmarks/latency.ts';
 import { MEMORY } from './benchmarks/memory.ts';
 import { OWNERS } from './benchmarks/owners.ts';
+import { PEERS } from './benchmarks/peers.ts';
 import { PIPELINE } from './benchmarks/pipeline.ts';
 import { QUERY } from './benchmarks/query.ts';
 import { SCALE } from './benchmarks/scale.ts';
@@ -17,6 +18,7 @@ import type { Benchmark } from './report/benchmark.ts';
 /** All benchmarks, in the order of docs/design/performance.md: it has a table for each. */
 export const BENCHMARKS: readonly Benchmark[] = [
   PIPELINE,
+  PEERS,
   CURVE,
   INGEST,
   LATENCY,

@@ -23,10 +23,10 @@ Options:
   )
     .map((one) => one.name)
     .join(', ')})
-
+${BENCHMARKS.map(({ name, parts }) => (parts ? `  --only PARTS       measures only some parts of ${name}: ${parts.join(',')}\n` : '')).join('')}
 Benchmarks, with their default sizes:
 
-${BENCHMARKS.map(({ name, size, title }) => `  ${`${name} ${sizeText(size)}`.padEnd(39)}${title}`).join('\n')}`;
+${BENCHMARKS.map(({ name, size, title }) => `  ${`${name} ${sizeText(size)}`.padEnd(52)}${title}`).join('\n')}`;
 
 function sizeText(size: Readonly<Record<string, number>>): string {
   return Object.entries(size)
@@ -53,7 +53,7 @@ function readSize(
 async function main(): Promise<number> {
   const { values, positionals } = parseArguments({
     allowPositionals: true,
-    options: { help: { type: 'boolean' }, against: { type: 'string' } },
+    options: { help: { type: 'boolean' }, against: { type: 'string' }, only: { type: 'string' } },
   } as const);
   const [name, ...sizes] = positionals;
   if (values.help) {
@@ -68,16 +68,19 @@ async function main(): Promise<number> {
   if (!benchmark && name !== 'profile') throw new ArgumentsError(`there is no benchmark "${name ?? ''}"`);
   const size = readSize(benchmark?.size ?? PROFILE_SIZE, sizes);
   const { against } = values;
+  const only = values.only?.split(',');
   if (against !== undefined && !benchmark?.comparesVersions) {
     throw new ArgumentsError(`${name} measures no other version: there is no --against`);
   }
+  const unknown = only?.find((part) => !benchmark?.parts?.includes(part));
+  if (unknown !== undefined) throw new ArgumentsError(`${name} has no part "${unknown}"`);
   if (process.platform !== 'linux') {
     console.error('The benchmarks need Linux: they read CPU time from /proc.');
     return 2;
   }
   const other =
     against === undefined ? undefined : { commit: against.slice(0, 7), checkout: await checkOutVersion(against) };
-  if (benchmark) await runBenchmark(benchmark, size, BENCHMARKS, other);
+  if (benchmark) await runBenchmark(benchmark, size, BENCHMARKS, { other, only });
   else await profile(size['seconds'] ?? PROFILE_SIZE.seconds);
   return 0;
 }

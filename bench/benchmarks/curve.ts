@@ -5,15 +5,7 @@ import type { LoadShape } from '../processes/load.ts';
 import { type MeasuredServer, ReferenceServer } from '../processes/reference-server.ts';
 import { type LoadCost, PROCESS_NAMES, type ProcessName } from '../processes/system.ts';
 import { startVersions, suffixOf, type Version } from '../processes/versions.ts';
-import {
-  type Bar,
-  type Benchmark,
-  type Figure,
-  figureOf,
-  type OtherVersion,
-  p99,
-  quotients,
-} from '../report/benchmark.ts';
+import { type Bar, type Benchmark, type Choices, type Figure, figureOf, p99, quotients } from '../report/benchmark.ts';
 import { drawCurve, STEADY_RATES } from '../report/curve-picture.ts';
 
 /** In milliseconds. */
@@ -99,7 +91,7 @@ export const CURVE: Benchmark<{ seconds: number; rounds: number }> = {
 
 async function measure(
   { seconds, rounds }: { seconds: number; rounds: number },
-  other?: OtherVersion,
+  { other }: Choices,
 ): Promise<readonly Figure[]> {
   await using running = new AsyncDisposableStack();
   const versions = await startVersions(running, other);
@@ -169,7 +161,7 @@ interface WaitingRound {
 async function measureWaiting(versions: readonly [Version, ...Version[]], rounds: number): Promise<Figure[]> {
   const [version] = versions;
   using bare = await ReferenceServer.startBare();
-  using afternoon = await ReferenceServer.startProducing(version.system.kafkaBrokers);
+  using afternoon = await ReferenceServer.startProducing(version.system.engines.kafka.brokers);
   const { loader } = version.system;
   const figures: Figure[] = [];
   for (const eventsPerRequest of EVENTS_PER_REQUEST) {

@@ -17,7 +17,7 @@ export const LATENCY: Benchmark<{ seconds: number }> = {
 async function measure({ seconds }: { seconds: number }): Promise<readonly Figure[]> {
   await using system = await System.start();
   const half = await measureHalfOfCapacity(system);
-  await system.mergesSettled();
+  await system.engines.mergesSettled();
   const durationMs = seconds * 1_000;
   const idle = await probe(system, durationMs);
   // The probes take their numbers before the load takes its own.

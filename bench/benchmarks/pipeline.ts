@@ -4,7 +4,7 @@ import { ReferenceServer } from '../processes/reference-server.ts';
 import { StraightInserts } from '../processes/straight-inserts.ts';
 import { type LoadCost, PROCESS_NAMES, type System } from '../processes/system.ts';
 import { startVersions, type Version } from '../processes/versions.ts';
-import { type Bar, type Benchmark, type Figure, figureOf, median, type OtherVersion } from '../report/benchmark.ts';
+import { type Bar, type Benchmark, type Choices, type Figure, figureOf, median } from '../report/benchmark.ts';
 
 interface Load extends LoadShape {
   readonly column: string;
@@ -65,12 +65,12 @@ interface Round extends LoadCost {
   readonly bareUs: number;
 }
 
-async function measure({ rounds }: { rounds: number }, other?: OtherVersion): Promise<readonly Figure[]> {
+async function measure({ rounds }: { rounds: number }, { other }: Choices): Promise<readonly Figure[]> {
   await using running = new AsyncDisposableStack();
   const versions = await startVersions(running, other);
   const straight = new Map<Version, StraightInserts>();
   for (const version of versions) {
-    straight.set(version, running.use(await StraightInserts.start(version.system.clickhouseUrl)));
+    straight.set(version, running.use(await StraightInserts.start(version.system.engines.clickhouse.url)));
   }
   using bare = await ReferenceServer.startBare();
   const { loader } = versions[0].system;
@@ -100,7 +100,7 @@ async function measureRound(system: System, straight: StraightInserts, load: Loa
   const cost = await system.measureCost(load);
   const before = await system.cpuTimes(['ClickHouse']);
   await straight.insert(cost.events);
-  await system.mergesSettled();
+  await system.engines.mergesSettled();
   const used = difference(before, await system.cpuTimes(['ClickHouse']));
   return { ...cost, straightUs: (used['ClickHouse'] ?? Number.NaN) / cost.events };
 }

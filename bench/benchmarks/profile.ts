@@ -33,7 +33,7 @@ async function profileUnder(load: Omit<LoadShape, 'durationMs'>, seconds: number
   await system.allStored();
   const { services } = system.pipeline;
   const profilers = await Promise.all(SERVICES.map((name) => Profiler.connect(services[name])));
-  const threads = new ThreadTimes(system.clickhousePid);
+  const threads = new ThreadTimes(system.engines.pidOf('ClickHouse'));
   for (const profiler of profilers) await profiler.start();
   const { events } = await system.load({ ...load, durationMs: seconds * 1_000 });
   await system.allStored();

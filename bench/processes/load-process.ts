@@ -3,12 +3,15 @@
 import { gzipSync } from 'node:zlib';
 import { sleep } from '@sluice/shared/base/retry';
 import { Pool } from 'undici';
-import { callJson, eventJson, posthogJson, subjectsOf } from '../data/event.ts';
-import type { LoadForm, LoadResult, LoadSpec } from './load.ts';
+import { FORMS } from '../data/forms.ts';
+import type { LoadOrder, LoadResult, LoadSpec } from './load.ts';
 
-process.on('disconnect', () => process.exit());
-process.on('message', (spec: LoadSpec) => void new Load(spec).run().then((result) => process.send?.(result)));
-process.send?.('ready');
+/** How long a client waits for a response that it may ask for again, and until it does, in milliseconds. */
+const PATIENCE_MS = 15_000;
+const REPEAT_MS = 200;
+
+/** How long a request may go without an acknowledgement, in milliseconds: then the load has a fault. */
+const REPEATS_MS = 180_000;
 
 class Load {
   readonly #spec: LoadSpec;
@@ -20,10 +23,15 @@ class Load {
   #next: number;
   #numbersSum = 0n;
   #slots = 0;
+  #isStopped = false;
 
   constructor(spec: LoadSpec) {
     this.#spec = spec;
-    this.#pool = new Pool(spec.url, { connections: spec.connections, pipelining: 1 });
+    this.#pool = new Pool(spec.url, {
+      connections: spec.connections,
+      pipelining: 1,
+      ...(spec.repeats && { headersTimeout: PATIENCE_MS }),
+    });
     this.#headers = {
       authorization: `Bearer ${spec.key}`,
       'content-type': 'application/json',
@@ -32,10 +40,13 @@ class Load {
     this.#next = spec.firstEvent;
   }
 
+  /** Ends the load when the requests on their way have got their responses. */
+  stop(): void {
+    this.#isStopped = true;
+  }
+
   async run(): Promise<LoadResult> {
-    const connections = Array.from({ length: this.#spec.connections }, () =>
-      this.#connect().catch((error: Error) => void this.#faults.push(`no response: ${error.message}`)),
-    );
+    const connections = Array.from({ length: this.#spec.connections }, () => this.#connect());
     await Promise.all(connections);
     const seconds = (performance.now() - this.#startedAt) / 1_000;
     await this.#pool.close();
@@ -54,7 +65,9 @@ class Load {
   /** Sends one request after the other until the time is over, and waits for the last response. */
   async #connect(): Promise<void> {
     const { durationMs, requestsPerSecond, eventsPerRequest } = this.#spec;
-    while (performance.now() - this.#startedAt < durationMs && this.#faults.length === 0) {
+    const isOver = () =>
+      this.#isStopped || performance.now() - this.#startedAt >= durationMs || this.#faults.length > 0;
+    while (!isOver()) {
       const dueAt = requestsPerSecond === undefined ? performance.now() : await this.#nextSlot(requestsPerSecond);
       const first = this.#next;
       this.#next += eventsPerRequest;
@@ -71,55 +84,41 @@ class Load {
     return at;
   }
 
-  /** Sends the events of these numbers in one request. */
+  /** Sends the events of these numbers in one request, again and again where the load repeats. */
   async #send(first: number, last: number, dueAt: number): Promise<void> {
-    const { form = 'submissions', gzip, key } = this.#spec;
-    const { path, status, bodyOf, hasNumbers } = FORMS[form];
-    const body = bodyOf(first, last, key);
-    const response = await this.#pool.request({
-      method: 'POST',
-      path,
-      headers: this.#headers,
-      body: gzip ? gzipSync(body, { level: 1 }) : body,
-    });
-    if (response.statusCode === status) await response.body.dump();
-    else this.#faults.push(`${response.statusCode} ${await response.body.text()}`);
+    const { form = 'submissions', gzip, key, repeats } = this.#spec;
+    const { bodyOf, hasNumbers } = FORMS[form];
+    const text = bodyOf(first, last, key);
+    const body = gzip ? gzipSync(text, { level: 1 }) : text;
+    let fault = await this.#attempt(body);
+    for (const endAt = performance.now() + REPEATS_MS; repeats && fault !== undefined && performance.now() < endAt; ) {
+      await sleep(REPEAT_MS);
+      fault = await this.#attempt(body);
+    }
+    if (fault !== undefined) this.#faults.push(fault);
     this.#latenciesMs.push(performance.now() - dueAt);
     if (hasNumbers) this.#numbersSum += (BigInt(first + last) * BigInt(last - first + 1)) / 2n;
   }
+
+  /** Returns what was wrong with the response. */
+  async #attempt(body: string | Buffer): Promise<string | undefined> {
+    const { path, status } = FORMS[this.#spec.form ?? 'submissions'];
+    try {
+      const response = await this.#pool.request({ method: 'POST', path, headers: this.#headers, body });
+      if (response.statusCode !== status) return `${response.statusCode} ${await response.body.text()}`;
+      await response.body.dump();
+      return undefined;
+    } catch (error) {
+      return `no response: ${(error as Error).message}`;
+    }
+  }
 }
 
-interface Form {
-  readonly path: string;
-  /** The HTTP status of the response to what was accepted. */
-  readonly status: number;
-  readonly bodyOf: (first: number, last: number, key: string) => string;
-  /** Whether the uuids of the stored events have the numbers of the events. */
-  readonly hasNumbers: boolean;
-}
-
-const FORMS: Readonly<Record<LoadForm, Form>> = {
-  submissions: { path: '/v1/public/userGroups', status: 202, bodyOf: submissionBody, hasNumbers: true },
-  calls: { path: '/v1/batch', status: 200, bodyOf: callsBody, hasNumbers: false },
-  posthog: { path: '/batch/', status: 200, bodyOf: posthogBody, hasNumbers: true },
-};
-
-function submissionBody(first: number, last: number): string {
-  const { user, organization } = subjectsOf(first);
-  const events = listOf(eventJson, first, last);
-  return `{"foreignUserGroupId":"${organization}","foreignUserId":"${user}","events":[${events}]}`;
-}
-
-function callsBody(first: number, last: number): string {
-  return `{"batch":[${listOf(callJson, first, last)}],"sentAt":"2026-03-01T12:00:00.000Z"}`;
-}
-
-function posthogBody(first: number, last: number, key: string): string {
-  return `{"api_key":"${key}","batch":[${listOf(posthogJson, first, last)}],"sent_at":"2026-03-01T12:00:00.000Z"}`;
-}
-
-function listOf(json: (number: number) => string, first: number, last: number): string {
-  let text = json(first);
-  for (let number = first + 1; number <= last; number += 1) text += `,${json(number)}`;
-  return text;
-}
+let load: Load | undefined;
+process.on('disconnect', () => process.exit());
+process.on('message', (order: LoadOrder) => {
+  if (order === 'stop') return load?.stop();
+  load = new Load(order);
+  void load.run().then((result) => process.send?.(result));
+});
+process.send?.('ready');

@@ -1,18 +1,19 @@
 import { once } from 'node:events';
+import type { LoadForm } from '../data/forms.ts';
 import { type Forked, forkReady } from './fork.ts';
 
 /** How much is sent, and how. */
-export type LoadForm = 'submissions' | 'calls' | 'posthog';
-
 export interface LoadShape {
   readonly eventsPerRequest: number;
   readonly connections: number;
   readonly durationMs: number;
   readonly gzip?: boolean;
-  /** `calls`: batches of track calls, as `@segment/analytics-node` sends them; `posthog`: of events, as `posthog-node` does. Default: `submissions`. */
+  /** Default: `submissions`. */
   readonly form?: LoadForm;
   /** Sent evenly, as far as the connections suffice. Default: as many as the server responds to. */
   readonly requestsPerSecond?: number;
+  /** Whether a request is sent again, with the same uuids, until it is acknowledged. Default: any other response is a fault. */
+  readonly repeats?: boolean;
 }
 
 export interface LoadSpec extends LoadShape {
@@ -22,8 +23,11 @@ export interface LoadSpec extends LoadShape {
   readonly firstEvent: number;
 }
 
+/** What the process is told: to begin a load, or to end the one that runs. */
+export type LoadOrder = LoadSpec | 'stop';
+
 export interface LoadResult {
-  /** How many had the response 202, or 200 to calls and events of PostHog. */
+  /** How many were acknowledged: had the response of their form. */
   readonly requests: number;
   readonly events: number;
   /** From the first request to the last response. */
@@ -56,6 +60,11 @@ export class Loader implements Disposable {
     this.#child.process.send(spec);
     const [result] = (await once(this.#child.process, 'message')) as [LoadResult];
     return result;
+  }
+
+  /** Ends the load that runs before its time. */
+  stop(): void {
+    this.#child.process.send('stop');
   }
 
   [Symbol.dispose](): void {

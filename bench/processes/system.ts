@@ -1,23 +1,13 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { startClickHouse } from '@sluice/local-stack/clickhouse';
-import { startKafka } from '@sluice/local-stack/kafka';
-import { sleep } from '@sluice/shared/base/retry';
-import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { until } from '@sluice/shared/testing/until';
 import { ONE_ACCOUNT } from '../../tests/kit/other-version.ts';
 import { type Pipeline, startPipeline } from '../../tests/kit/pipeline.ts';
 import { cpuTimeUs, difference, residentBytes } from '../measure/cpu-time.ts';
 import { type StoredEvents, Tally } from '../measure/tally.ts';
+import { Engines } from './engines.ts';
 import { Loader, type LoadResult, type LoadShape } from './load.ts';
 
 /** The longest time until all accepted events are stored, in milliseconds. */
 const STORED_TIMEOUT_MS = 240_000;
-
-/** How long no merge must have run, in milliseconds. */
-const SETTLE_MS = 1_000;
-const SETTLE_MS_MAX = 30_000;
 
 /** The processes through which events go. */
 export const PROCESS_NAMES = ['ingest-api', 'Kafka', 'writer', 'ClickHouse'] as const;
@@ -40,13 +30,6 @@ export interface LoadCost extends Pick<LoadResult, 'events' | 'latencyMs'> {
   readonly cpuUs: Readonly<Record<string, number>>;
 }
 
-interface Engines {
-  readonly kafkaBrokers: readonly string[];
-  readonly clickhouseUrl: string;
-  readonly clickhousePid: number;
-  readonly kafkaPid: number;
-}
-
 /** What tests set otherwise and what costs CPU time. An empty variable counts as unset: the services take their own defaults. */
 const DEFAULTS = {
   KAFKA_PARTITIONS: '',
@@ -64,46 +47,29 @@ export class System implements AsyncDisposable {
   readonly loader: Loader;
   /** Counts the events that {@link load} and others have sent. */
   readonly tally = new Tally();
-  readonly kafkaBrokers: readonly string[];
-  readonly clickhouseUrl: string;
-  readonly clickhousePid: number;
-  readonly #kafkaPid: number;
+  readonly engines: Engines;
   readonly #running: AsyncDisposableStack;
   #nextEvent = 0;
 
   static async start({ env = {}, checkout }: SystemOptions = {}): Promise<System> {
     await using started = new AsyncDisposableStack();
-    const folder = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
-    started.defer(() => rm(folder, { recursive: true, force: true }));
-    const kafka = await startKafka({ dataDir: join(folder, 'kafka'), onProgress: (line) => console.error(line) });
-    started.defer(() => kafka.kill9());
-    const clickhouse = await startClickHouse({ dataDir: join(folder, 'clickhouse'), accounts: TEST_ACCOUNTS });
-    started.defer(() => clickhouse.kill9());
+    const engines = started.use(await Engines.start());
     const pipeline = await startPipeline({
-      kafkaBrokers: kafka.brokers,
-      clickhouseUrl: clickhouse.url,
+      kafkaBrokers: engines.kafka.brokers,
+      clickhouseUrl: engines.clickhouse.url,
       name: 'bench',
       env: { ...DEFAULTS, ...env },
       ...(checkout !== undefined && { checkout, envOf: ONE_ACCOUNT }),
     });
     started.defer(() => pipeline.stop());
     const loader = started.use(await Loader.start());
-    const engines = {
-      kafkaBrokers: kafka.brokers,
-      clickhouseUrl: clickhouse.url,
-      clickhousePid: clickhouse.pid ?? -1,
-      kafkaPid: kafka.pids[0] ?? -1,
-    };
     return new System(pipeline, loader, engines, started.move());
   }
 
   private constructor(pipeline: Pipeline, loader: Loader, engines: Engines, running: AsyncDisposableStack) {
     this.pipeline = pipeline;
     this.loader = loader;
-    this.kafkaBrokers = engines.kafkaBrokers;
-    this.clickhouseUrl = engines.clickhouseUrl;
-    this.clickhousePid = engines.clickhousePid;
-    this.#kafkaPid = engines.kafkaPid;
+    this.engines = engines;
     this.#running = running;
   }
 
@@ -139,7 +105,7 @@ export class System implements AsyncDisposable {
     const { events, requests, seconds, latencyMs } = await this.load(shape);
     await this.allStored();
     const storedAfter = (performance.now() - startedAt) / 1_000;
-    await this.mergesSettled();
+    await this.engines.mergesSettled();
     const used = difference(before, await this.cpuTimes());
     return {
       events,
@@ -154,7 +120,7 @@ export class System implements AsyncDisposable {
   async allStored(): Promise<void> {
     const sql = `SELECT count() FROM ${this.pipeline.database}.events`;
     const { events } = this.tally;
-    const enough = async () => Number(await this.#query(sql)) >= events;
+    const enough = async () => Number(await this.engines.query(sql)) >= events;
     await until(`${events} events to be stored`, enough, STORED_TIMEOUT_MS);
   }
 
@@ -162,15 +128,6 @@ export class System implements AsyncDisposable {
   async expectExactlyOnce(): Promise<void> {
     await this.allStored();
     this.tally.expectExactly(await this.#stored());
-  }
-
-  /** Waits until merges are done, and no other one has begun for a second; half a minute at most. */
-  async mergesSettled(): Promise<void> {
-    const endAt = Date.now() + SETTLE_MS_MAX;
-    for (let idleSince = Date.now(); Date.now() < Math.min(idleSince + SETTLE_MS, endAt); ) {
-      if ((await this.#query('SELECT count() FROM system.merges')) !== '0\n') idleSince = Date.now();
-      await sleep(100);
-    }
   }
 
   /** CPU time that each process has used so far, in microseconds. */
@@ -189,22 +146,14 @@ export class System implements AsyncDisposable {
   }
 
   #pidOf(name: ProcessName): number {
-    if (name === 'Kafka') return this.#kafkaPid;
-    return name === 'ClickHouse' ? this.clickhousePid : this.pipeline.services[name].pid;
+    return name === 'Kafka' || name === 'ClickHouse' ? this.engines.pidOf(name) : this.pipeline.services[name].pid;
   }
 
   async #stored(): Promise<StoredEvents> {
     // The uuids of calls are derived, of version 5, and have no numbers.
     const number = `if(substring(toString(uuid), 15, 1) = '5', 0, reinterpretAsUInt64(reverse(unhex(substring(toString(uuid), 25)))))`;
     const sql = `SELECT toString(count()), toString(uniqExact(uuid)), toString(sum(${number})) FROM ${this.pipeline.database}.events FORMAT TSV`;
-    const [rows = '', distinct = '', numbersSum = ''] = (await this.#query(sql)).trim().split('\t');
+    const [rows = '', distinct = '', numbersSum = ''] = (await this.engines.query(sql)).trim().split('\t');
     return { rows: Number(rows), distinct: Number(distinct), numbersSum };
-  }
-
-  async #query(sql: string): Promise<string> {
-    const response = await fetch(this.clickhouseUrl, { method: 'POST', body: sql });
-    const text = await response.text();
-    if (!response.ok) throw new Error(text);
-    return text;
   }
 }

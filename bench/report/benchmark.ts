@@ -14,6 +14,8 @@ export interface Figure {
   readonly lowest?: number;
   readonly highest?: number;
   readonly bar?: Bar;
+  /** Why there is no value: it is shown in its place. */
+  readonly absent?: string;
 }
 
 /** Numbers that say how much a benchmark does, such as its rounds, by their names, in the order of the command line. */
@@ -24,6 +26,14 @@ export interface OtherVersion {
   readonly commit: string;
   /** The folder. */
   readonly checkout: string;
+}
+
+/** What the command line chooses. */
+export interface Choices {
+  /** Another version, to be measured in turn with this one. */
+  readonly other?: OtherVersion | undefined;
+  /** The only parts to be measured. Default: all. */
+  readonly only?: readonly string[] | undefined;
 }
 
 export interface Picture {
@@ -44,11 +54,10 @@ export interface Benchmark<Size extends Sizes = Sizes> {
   readonly picture?: Picture;
   /** Whether it can measure another version in turn with this one. */
   readonly comparesVersions?: boolean;
-  /**
-   * @param other is measured in turn with this version
-   * @throws {VoidRun} when something was lost or refused
-   */
-  measure(size: Size, other?: OtherVersion): Promise<readonly Figure[]>;
+  /** The names of the parts of which some can be left out. */
+  readonly parts?: readonly string[];
+  /** @throws {VoidRun} when something was lost or refused, unless it counts that */
+  measure(size: Size, choices: Choices): Promise<readonly Figure[]>;
 }
 
 /** An event was lost, repeated or refused, so the figures of the run mean nothing. */

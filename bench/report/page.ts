@@ -20,7 +20,7 @@ Each table has the figures of the last run of a benchmark, with its date, its co
   table says how many cores other processes used meanwhile, and how many the host withheld. Where these are more than a
   few hundredths, the machine was shared, and times are longer than on a quiet one. CPU times vary less.
 - A run ends by comparing what was accepted with what is stored. Unless each event is stored exactly once, the run is
-  void and writes nothing.
+  void and writes nothing; only the comparison with other pipelines counts what they lose and double.
 `;
 
 /** Writes docs/design/performance.md from the results, and the pictures beside it. */
@@ -99,7 +99,8 @@ function alignedTable(header: readonly string[], lines: readonly (readonly strin
 
 function cellOf(figure: Figure | undefined): string {
   if (!figure) return '';
-  const { value, unit, bar } = figure;
+  const { value, unit, bar, absent } = figure;
+  if (absent !== undefined) return absent;
   const text = `${formatNumber(value)} ${unit}`.trimEnd();
   if (!bar) return text;
   const limit = 'atMost' in bar ? `≤ ${formatNumber(bar.atMost)}` : `≥ ${formatNumber(bar.atLeast)}`;

@@ -1,5 +1,5 @@
 import { OtherWorkMeter } from '../measure/other-work.ts';
-import type { Benchmark, OtherVersion } from './benchmark.ts';
+import type { Benchmark, Choices } from './benchmark.ts';
 import { sectionOf, writePage } from './page.ts';
 import { readResults, writeResult } from './result.ts';
 
@@ -7,18 +7,17 @@ import { readResults, writeResult } from './result.ts';
  * Runs a benchmark, writes its result and the page, and prints its section of the page.
  *
  * @param all those of the page
- * @param other is measured in turn with this version
  * @throws {VoidRun} when something was lost or refused; then nothing is written
  */
 export async function runBenchmark(
   benchmark: Benchmark,
   size: Readonly<Record<string, number>>,
   all: readonly Benchmark[],
-  other?: OtherVersion,
+  choices: Choices,
 ): Promise<void> {
   const { name } = benchmark;
   const meter = await OtherWorkMeter.start();
-  const figures = await benchmark.measure(size, other);
+  const figures = await benchmark.measure(size, choices);
   await writeResult({ name, otherWork: await meter.read(), size, figures });
   await writePage(all);
   console.log(sectionOf(benchmark, (await readResults()).get(name)));

@@ -9,6 +9,8 @@ export interface ClickHouseServerConfig {
   readonly memoryBytesMax: number;
   /** Whether it keeps `system.query_log`. */
   readonly queryLog: boolean;
+  /** As in the options. */
+  readonly kafkaSessionTimeoutMs: number | undefined;
   /** The only folder that `BACKUP` and `RESTORE` may use. */
   readonly backupDir: string;
 }
@@ -41,6 +43,9 @@ export function serverConfigXml(config: ClickHouseServerConfig): string {
       value('level', 'information') + value('log', config.logFile) + value('size', '16M') + value('count', 2),
     ),
     element('backups', value('allowed_path', config.backupDir)),
+    config.kafkaSessionTimeoutMs === undefined
+      ? ''
+      : element('kafka', value('session_timeout_ms', config.kafkaSessionTimeoutMs)),
     config.queryLog ? element('query_log', value('database', 'system') + value('table', 'query_log')) : '',
   ]);
 }

@@ -33,6 +33,8 @@ export interface LocalClickHouseOptions {
   readonly memoryBytesMax?: number;
   /** Whether it keeps `system.query_log`. Default false. */
   readonly queryLog?: boolean;
+  /** After how long a consumer of a table with the engine `Kafka` leaves its group when it was killed. Default: 45,000 ms. */
+  readonly kafkaSessionTimeoutMs?: number | undefined;
   /**
    * A command that runs the server's, such as `nsenter`, and is replaced by it. It may hide the data folder from this
    * process, but not the folder of the logs.
@@ -139,11 +141,11 @@ async function startServer(server: Server): Promise<EngineProcess> {
   const runDirPrefix = join(logDir, `.run-${name}-`);
   const runDir = await mkdtemp(runDirPrefix);
   const usersFile = join(runDir, 'users.xml');
-  const { queryLog = false, profile = {}, accounts, sql } = server.options;
+  const { queryLog = false, kafkaSessionTimeoutMs, profile = {}, accounts, sql } = server.options;
   const usersFiles = { ...(sql && { 'sql.xml': await sqlAccountsXml(sql) }), ...server.options.usersFiles };
   const { readyTimeoutMs, wrap = [], configFiles = {} } = server.options;
   const logFile = join(logDir, `${name}.log`);
-  const config = { ...server, logFile, usersFile, memoryBytesMax, queryLog, backupDir };
+  const config = { ...server, logFile, usersFile, memoryBytesMax, queryLog, kafkaSessionTimeoutMs, backupDir };
   await writeFile(join(runDir, 'config.xml'), serverConfigXml(config), { mode: 0o600 });
   await writeFile(usersFile, await usersXml({ ...server, profile, accounts }), { mode: 0o600 });
   for (const [folder, files] of Object.entries({ 'users.d': usersFiles, 'config.d': configFiles })) {
