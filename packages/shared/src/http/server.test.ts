@@ -202,7 +202,7 @@ describe('a body that is not wanted', () => {
 
   beforeAll(async () => {
     app.register(async (routes) => {
-      acceptJsonBodies(routes, { parse: JSON.parse });
+      acceptJsonBodies(routes, JSON.parse);
       routes.post('/limited', async () => 'done');
       routes.post('/unauthorized', {
         onRequest: async () => {
