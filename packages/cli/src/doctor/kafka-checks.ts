@@ -522,7 +522,7 @@ export class KafkaChecks implements AsyncDisposable {
     if (isFoundByTime) return ok(`epoch ${leaderEpochOf(record)}, time and offsets by time of ${topic}/${partition}`);
     return note(
       'ListOffsets by time returns another offset than that of the first record since then',
-      'Sluice asks for no offset by time. Do not set offsets by time with other tools.',
+      'Only sluice audit asks for offsets by time: do not trust what it takes for invented.',
     );
   }
 
