@@ -3,8 +3,8 @@ import { createLogger } from '@sluice/shared/base/log';
 import { unlessAborted } from '@sluice/shared/base/unless-aborted';
 import type { KafkaConfig } from '@sluice/shared/config';
 import { createKafka, recentHint } from '@sluice/shared/kafka/client';
-import { type KafkaReplicas, readReplicas, shortcomings } from '@sluice/shared/kafka/topic-durability';
-import { clockTopicName, readNewTopic, topicNames, wantedTopics } from '@sluice/shared/kafka/topics';
+import { readReplicas, shortcomings } from '@sluice/shared/kafka/topic-durability';
+import { clockTopicName, topicNames, wantedTopics } from '@sluice/shared/kafka/topics';
 import { readLag, totalLag } from '@sluice/storage/kafka/lag';
 import { leaderEpochOf } from '@sluice/storage/protocol/position';
 import kafkajs, { type Admin, type Kafka, type KafkaMessage, type PartitionMetadata } from 'kafkajs';
@@ -12,6 +12,8 @@ import { checkReleases } from './broker-release.ts';
 import { type Check, type Finding, note, ok, reasonOf, wrong } from './check.ts';
 import type { Clocks } from './clocks.ts';
 import type { DoctorConfig, ServiceName } from './config.ts';
+import { brokerOf, typeOf } from './kafka-errors.ts';
+import { describeReplicas, foreseeReplicas } from './new-topics.ts';
 
 /** What Kafka's default `max.message.bytes` is, for which ingest-api makes its batches. */
 const MESSAGE_BYTES_MIN = 1_048_588;
@@ -26,6 +28,9 @@ const BEHIND_MS = 60_000;
 const RECORDS = 50;
 
 const SILENT = createLogger('sluice-doctor', 'silent');
+
+/** By how much the records that are sent say to be older than they are, in milliseconds. */
+const PRODUCER_BEHIND_MS = 60_000;
 
 /** A partition that no topic has. */
 const NO_PARTITION = 1_000_000;
@@ -50,6 +55,8 @@ export class KafkaChecks implements AsyncDisposable {
   readonly #kafka: Kafka;
   readonly #admin: Admin;
   #topics: readonly Topic[] = [];
+  /** The last record that was sent, with the time of its producer. */
+  #sent: { readonly offset: string; readonly timestamp: string } | undefined;
   #isClosed = false;
 
   constructor(config: DoctorConfig & KafkaConfig, services: readonly ServiceName[], clocks: Clocks) {
@@ -297,31 +304,12 @@ export class KafkaChecks implements AsyncDisposable {
 
   async #checkReplicas(): Promise<Finding> {
     const topics = this.#existing.map(({ name }) => name);
-    if (topics.length < this.#rowTopics.length) return await this.#foreseeReplicas();
+    const absent = this.#rowTopics.filter((topic) => !topics.includes(topic));
+    if (absent.length > 0) return await foreseeReplicas(this.#admin, this.#config, absent);
     const replicas = await readReplicas(this.#admin, topics);
     const problems = shortcomings(replicas);
     if (problems.length > 0) return wrong(problems.join('; '), 'Change the topics: docs/operate/durability.md#kafka.');
     return ok(describeReplicas(replicas));
-  }
-
-  /** What topics of rows would get that are created now. */
-  async #foreseeReplicas(): Promise<Finding> {
-    const existing = this.#existing.map(({ name }) => name);
-    const absent = this.#rowTopics.filter((topic) => !existing.includes(topic));
-    const { brokers } = await this.#admin.describeCluster();
-    const { replicas, inSyncMin } = await readNewTopic(this.#admin, this.#config);
-    if (replicas === undefined)
-      return note(
-        `what ${absent.join(', ')} would have cannot be seen without the right DescribeConfigs on the cluster`,
-        'Set KAFKA_REPLICATION_FACTOR=3 where there are three brokers, and run doctor again when a service has created them.',
-      );
-    const foreseen = { brokers: brokers.length, topics: absent.map((topic) => ({ topic, replicas, inSyncMin })) };
-    const problems = shortcomings(foreseen, 'would have');
-    if (problems.length === 0) return ok(`new topics would have: ${describeReplicas(foreseen)}`);
-    return wrong(
-      problems.join('; '),
-      'Set KAFKA_REPLICATION_FACTOR=3 for all services before their first start: docs/operate/durability.md#kafka.',
-    );
   }
 
   #checkTimestamps(): Finding {
@@ -405,7 +393,9 @@ export class KafkaChecks implements AsyncDisposable {
       for (let index = 0; index < RECORDS && !signal.aborted; index += 1) {
         const startedAt = performance.now();
         const beforeMs = Date.now();
-        const [record] = await producer.send({ topic, acks: -1, messages: [{ value: '', partition: 0 }] });
+        const timestamp = String(beforeMs - PRODUCER_BEHIND_MS);
+        const [record] = await producer.send({ topic, acks: -1, messages: [{ value: '', partition: 0, timestamp }] });
+        this.#sent = { offset: record?.baseOffset ?? '-1', timestamp };
         const took = performance.now() - startedAt;
         tookMs.push(took);
         offsets.push(BigInt(record?.baseOffset ?? -1));
@@ -506,6 +496,9 @@ export class KafkaChecks implements AsyncDisposable {
     const problems = [
       ...(leaderEpochOf(record) >= 0 ? [] : ['a fetched batch has no leader epoch']),
       ...(Number(record.timestamp) > 0 ? [] : ['a fetched record has no time']),
+      ...((await this.#keepsTimeOfProducer())
+        ? ['a fetched record has the time of its producer, though the topic has LogAppendTime']
+        : []),
     ];
     if (Number(record.timestamp) > 0) {
       const offsets = await this.#admin.fetchTopicOffsetsByTimestamp(topic, Number(record.timestamp));
@@ -524,6 +517,15 @@ export class KafkaChecks implements AsyncDisposable {
       'ListOffsets by time returns another offset than that of the first record since then',
       'Only sluice audit asks for offsets by time: do not trust what it takes for invented.',
     );
+  }
+
+  /** Whether the record that was sent has not got the time of the broker. It is not known where it cannot be read. */
+  async #keepsTimeOfProducer(): Promise<boolean> {
+    const topic = clockTopicName(this.#config);
+    if (this.#sent === undefined || !this.#stampsConfigured(topic)) return false;
+    const { offset, timestamp } = this.#sent;
+    const record = await this.#admin.fetchRecord({ topic, partition: 0, offset }).catch(() => null);
+    return record?.timestamp === timestamp;
   }
 
   async #checkLag(): Promise<Finding> {
@@ -560,27 +562,8 @@ export class KafkaChecks implements AsyncDisposable {
   }
 }
 
-function describeReplicas({ brokers, topics }: KafkaReplicas): string {
-  const found = topics.map(({ topic, replicas, inSyncMin }) => `${topic} ${replicas}, of which ${inSyncMin} in sync`);
-  return `${found.join('; ')}${brokers === 1 ? ' on the only broker: a 202 rests on one machine' : ''}`;
-}
-
 function clientOf(config: KafkaConfig): Kafka {
   return createKafka(config, 'sluice-doctor', SILENT);
-}
-
-/** Returns Kafka's name of an error, also of one that kafkajs has wrapped. */
-function typeOf(error: unknown): string {
-  const { type, cause, errors = [] } = error as { type?: string; cause?: unknown; errors?: readonly unknown[] };
-  if (type !== undefined) return type;
-  const inner = cause ?? errors[0];
-  return inner === undefined ? reasonOf(error) : typeOf(inner);
-}
-
-/** Returns the broker that an error of kafkajs is about, also of one that it has wrapped. */
-function brokerOf(error: unknown): string | undefined {
-  const { broker, cause } = error as { broker?: string; cause?: unknown };
-  return broker ?? (cause === undefined ? undefined : brokerOf(cause));
 }
 
 function numberOf(settings: ReadonlyMap<string, string> | undefined, name: string): number | undefined {
