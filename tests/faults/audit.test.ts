@@ -203,6 +203,17 @@ test('what the log no longer has is said, and is not taken for invented', async 
   expect(after.notes).toEqual([expect.stringMatching(/^audit\.events\/0 begins at offset \d+, .* \d+ stored events/)]);
 });
 
+test('what has expired is not missing', async () => {
+  const before = await auditPipeline(pipeline);
+  await sql("INSERT INTO retention (workspace_id, days) VALUES ('test', 30)");
+  const after = await auditPipeline(pipeline);
+  const sums = sumsOf(after, 'events');
+  expect(sums.expired).toBeGreaterThan(0);
+  expect(sums.accepted).toBe(sumsOf(before, 'events').accepted);
+  // Those that are missing have a timestamp that has expired.
+  expect(differencesOf(after).filter((text) => /^missing of events: ./.test(text))).toEqual([]);
+});
+
 /** Skips an event: moves the position on while no writer runs. Returns its uuid. */
 async function skipEvents(): Promise<string> {
   const { writer } = pipeline.services;

@@ -6,6 +6,7 @@ import { createKafka } from '@sluice/shared/kafka/client';
 import { until } from '@sluice/shared/testing/until';
 import { DeadLetters } from '@sluice/storage/dead-letters';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { expectBalanced, sumsOf } from '../kit/audit.ts';
 import { countCalls, sendCalls, track } from '../kit/calls.ts';
 import { readMetric } from '../kit/metrics.ts';
 import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
@@ -90,4 +91,5 @@ test('the deletion of a user erases what was rejected of it, whyever it was', as
   await until('the dead letters', async () => (await rejectedIds()).length === before.length + 4);
   await pipeline.deleteUser(email);
   await until('the dead letters to be erased', async () => (await rejectedIds()).length === before.length);
+  expect(sumsOf(await expectBalanced(pipeline), 'rejected')).toEqual({ accepted: 6, dead_letters: 2, deleted: 4 });
 });

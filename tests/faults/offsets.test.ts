@@ -1,6 +1,7 @@
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { expectBalanced } from '../kit/audit.ts';
 import { deleteRecords } from '../kit/delete-records.ts';
 import {
   expectHalted,
@@ -74,4 +75,8 @@ test('retention has deleted messages that were not stored: that partition halts,
   await writer.ready();
   await running.drained();
   expect(await readMetric(writer, 'sluice_writer_halted_partitions')).toBe(0);
+  // What the log no longer has, and what was stored from the topic before, is said.
+  const { notes } = await expectBalanced(running);
+  expect(notes).toContainEqual(expect.stringMatching(/^offsets\.events\/0 was halted, .* deleted \d+ messages/));
+  expect(notes).toContainEqual(expect.stringMatching(/^offsets\.events\/1 begins at offset 0, .* created again/));
 });

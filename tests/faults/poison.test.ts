@@ -14,6 +14,7 @@ import { until } from '@sluice/shared/testing/until';
 import { DeadLetters } from '@sluice/storage/dead-letters';
 import type { Kafka } from 'kafkajs';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { expectBalanced, sumsOf } from '../kit/audit.ts';
 import { readMetric } from '../kit/metrics.ts';
 import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
 import type { EventPage } from '../kit/records.ts';
@@ -152,4 +153,6 @@ test('when most rows cannot be stored, all are kept, the alarm is on, and good r
     expect.stringMatching(/50\d of the last \d+ rows could not be stored/),
   ]);
   expect((await fetch(`${writer.url}/livez`)).status).toBe(200);
+  const books = await expectBalanced(pipeline);
+  expect(sumsOf(books, 'events')).toMatchObject({ stored: 35, dead_letters: 505 });
 });

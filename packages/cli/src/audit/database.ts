@@ -1,7 +1,7 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { readStatements } from '@sluice/storage/clickhouse/statements';
 
-const STATEMENTS = readStatements(new URL('./audit.sql', import.meta.url), [
+export const STATEMENTS = readStatements(new URL('./audit.sql', import.meta.url), [
   'read-deletions',
   'read-events',
   'read-registers',
