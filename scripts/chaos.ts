@@ -21,7 +21,7 @@ properties and deletions. Meanwhile it kills, stops and freezes processes, loses
 profile of ClickHouse's account, and cuts off Kafka's logs, at random. At the end it compares the responses with what is
 stored and served. Only events that Kafka lost with a log before they were stored may be missing. Two webhooks get the
 events, one in batches, one event by event; their receivers refuse, break off, hang, answer slowly and go away. Each event
-has to come at least once; those that come again are counted.
+has to come at least once; those that come again are counted. An audit has to find everything in its place.
 
   --seed N         a whole number; the same seed gives the same faults at the same times (default: random, and printed)
   --minutes M      how long faults happen, 0.2 to 600 (default 5)
@@ -36,8 +36,8 @@ disks, one of each range at a time: a wiped one is filled by "servers copy", whi
 dashboard is read. With mirrors none of its requests may fail, and at the end mirrors have to be equal row by row.
 Neither query-apis nor logs are disturbed then, and no responses of ClickHouse, and there are no webhooks.
 
-Exit codes: 0 all is well; 1 something was lost, missing at a webhook, doubled, invented, wrong, refused or became a dead letter, a request of
-the dashboard failed, or mirrors differ (the folder with the logs is printed); 2 the arguments are wrong.`;
+Exit codes: 0 all is well; 1 something was lost, missing at a webhook, doubled, invented, wrong, refused or became a dead letter, an audit did
+not balance, a request of the dashboard failed, or mirrors differ (the folder with the logs is printed); 2 the arguments are wrong.`;
 
 const NAMED_MAX = 20;
 const EXIT_CODE_INTERRUPTED = 130;
@@ -87,7 +87,8 @@ async function main(): Promise<number> {
   const { failed, different } = outcome.ofServers ?? { failed: [], different: [] };
   const areReceived = outcome.receipts.every(({ missing, wrong }) => missing.length === 0 && wrong.length === 0);
   const isDelivered = areReceived && isDeepStrictEqual(faultsOf(outcome.delivery), NO_FAULTS);
-  if (isDelivered && failed.length === 0 && different.length === 0) return 0;
+  const isBalanced = outcome.unbalanced.length === 0;
+  if (isDelivered && isBalanced && failed.length === 0 && different.length === 0) return 0;
   console.log(`Logs are in ${await keepLogs(seed, outcome.logs)}`);
   return 1;
 }
@@ -105,7 +106,7 @@ function parseKinds(text: string | undefined): readonly FaultKind[] {
   throw new ArgumentsError(`--without does not know "${unknown.join('", "')}"; use some of ${FAULT_KINDS.join(', ')}.`);
 }
 
-function printTally({ delivery, faults, pages, cutOff, receipts, ofServers }: ChaosOutcome): void {
+function printTally({ delivery, faults, pages, cutOff, receipts, unbalanced, ofServers }: ChaosOutcome): void {
   const { accepted, unknown, required, visible, entities, lost, doubled, invented, wrong, deadLetters, refused } =
     delivery;
   console.log(`
@@ -122,12 +123,22 @@ doubled                ${doubled.length}
 invented               ${invented.length}
 wrong                  ${wrong.length}
 refused                ${refused.length}
-dead letters           ${deadLetters}`);
+dead letters           ${deadLetters}
+not balanced           ${unbalanced.length}`);
   for (const receipt of receipts) printReceipt(receipt);
   if (ofServers) printServers(ofServers, faults);
   const failed = ofServers?.failed.map(({ at, path, status, text }) => `${at} ${path} got ${status}: ${text}`) ?? [];
   const different = ofServers?.different ?? [];
-  for (const [name, faulty] of Object.entries({ lost, doubled, invented, wrong, refused, failed, different })) {
+  for (const [name, faulty] of Object.entries({
+    lost,
+    doubled,
+    invented,
+    wrong,
+    refused,
+    unbalanced,
+    failed,
+    different,
+  })) {
     for (const fault of faulty.slice(0, NAMED_MAX)) console.log(`${name}: ${fault}`);
   }
 }

@@ -2,8 +2,12 @@ import { expect, test } from 'vitest';
 import { runChaos } from '../kit/chaos/chaos.ts';
 import { faultsOf, NO_FAULTS } from '../kit/verify-delivery.ts';
 
-test('half a minute of random faults loses, doubles and invents nothing, and webhooks get everything', async () => {
-  const { delivery, faults, receipts } = await runChaos({ seed: 7, minutes: 0.5, onProgress: () => undefined });
+test('half a minute of random faults loses, doubles and invents nothing, webhooks get everything, and an audit balances', async () => {
+  const { delivery, faults, receipts, unbalanced } = await runChaos({
+    seed: 7,
+    minutes: 0.5,
+    onProgress: () => undefined,
+  });
   expect(faultsOf(delivery)).toEqual(NO_FAULTS);
   expect(delivery.required).toBeGreaterThan(0);
   expect(faults.length).toBeGreaterThan(5);
@@ -12,6 +16,7 @@ test('half a minute of random faults loses, doubles and invents nothing, and web
     expect(required).toBeGreaterThan(0);
   }
   expect(receipts).toHaveLength(2);
+  expect(unbalanced).toEqual([]);
 });
 
 test('two ranges of two mirrors: one server of a range at a time fails or is wiped, no request fails, and mirrors are equal', async () => {

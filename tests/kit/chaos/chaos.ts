@@ -5,6 +5,7 @@ import { findFreePorts } from '@sluice/local-stack/ports';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { WEBHOOKS_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { until } from '@sluice/shared/testing/until';
+import { auditPipeline, differencesOf } from '../audit.ts';
 import { ownKafka } from '../engines.ts';
 import { startKafkaProxy } from '../kafka-proxy.ts';
 import { groupOf, startLoad } from '../load.ts';
@@ -55,6 +56,8 @@ export interface ChaosOutcome {
   readonly logs: ReadonlyMap<string, string>;
   /** What became of the events of webhooks. With several servers there are none. */
   readonly receipts: readonly Receipt[];
+  /** What an audit found at the end. With several servers there is none. */
+  readonly unbalanced: readonly string[];
   /** What several servers showed; absent with one. */
   readonly ofServers?: Comparison & Dashboards & { readonly deletions: number };
 }
@@ -164,6 +167,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
   const requests = dashboards && (await endOf(dashboards, topology));
   const { delivery, comparison } = await store.verify({ pipeline, slots }, tally, logCutter.cutOff);
   const receipts = (await receivers?.verify(tally, logCutter.cutOff)) ?? [];
+  const unbalanced = servers ? [] : await audit(pipeline, plan);
   const deletions = tally.operations.filter(
     ({ action: { kind }, outcome }) => kind === 'delete' && outcome === 'accepted',
   );
@@ -173,9 +177,17 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
     pages,
     cutOff: [...tally.accepted.keys()].filter((key) => logCutter.cutOff.has(key)).length,
     receipts,
+    unbalanced,
     logs: new Map([...slots].map(([name, { log, service }]) => [name, log + service.log()])),
     ...(comparison && requests && { ofServers: { ...comparison, ...requests, deletions: deletions.length } }),
   };
+}
+
+/** Audits what was received. What Kafka lost with a log after it was stored is in no log any more, so it cannot but seem invented. */
+async function audit(pipeline: Pipeline, plan: readonly PlannedFault[]): Promise<readonly string[]> {
+  const isCutOff = plan.some(({ kind }) => kind === 'cut off');
+  const differences = differencesOf(await auditPipeline(pipeline));
+  return isCutOff ? differences.filter((difference) => !difference.startsWith('invented')) : differences;
 }
 
 interface Breakable extends Surroundings {
