@@ -18,11 +18,11 @@ const PROBE_PAUSE_MS = 400;
 const POLL_MS = 10;
 
 /**
- * How long nothing more must have been stored, in milliseconds: while events are missing so long that a consumer that was
- * killed has left its group by the default of Kafka's clients (45 seconds), and has had its partitions read again.
+ * How long nothing more must have been stored, in milliseconds: longer than a consumer that was killed stays in its group
+ * (10 seconds), and while events are missing so long that its partitions have been read again.
  */
-const QUIET_MS = 5_000;
-const QUIET_WHILE_MISSING_MS = 90_000;
+const QUIET_MS = 12_000;
+const QUIET_WHILE_MISSING_MS = 60_000;
 
 /** What a load at full speed costs. */
 export interface PeerCost extends Pick<LoadResult, 'latencyMs'> {
