@@ -16,7 +16,7 @@ const SOURCES = join(import.meta.dirname, 'kfake');
 const FILES = ['go.mod', 'go.sum', 'main.go', 'edits.go'];
 const BUILT = join(cacheDir, 'kfake');
 
-const REMEDY = 'Go 1.26 or newer is needed, for a second implementation of Kafka: install it from https://go.dev/dl.';
+const REMEDY = 'Go 1.26 or newer is needed on the PATH, or where its installer puts it.';
 
 /** What brokers may lack. `append-time`: kfake as it is, which knows no LogAppendTime. `edits.go` says what each is. */
 export type KafkaLack =

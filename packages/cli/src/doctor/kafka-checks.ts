@@ -7,19 +7,19 @@ import { readReplicas, shortcomings } from '@sluice/shared/kafka/topic-durabilit
 import { clockTopicName, topicNames, wantedTopics } from '@sluice/shared/kafka/topics';
 import { readLag, totalLag } from '@sluice/storage/kafka/lag';
 import { leaderEpochOf } from '@sluice/storage/protocol/position';
-import kafkajs, { type Admin, type Kafka, type KafkaMessage, type PartitionMetadata } from 'kafkajs';
+import kafkajs, { type Admin, type Kafka, type KafkaMessage } from 'kafkajs';
 import { checkReleases } from './broker-release.ts';
 import { type Check, type Finding, note, ok, reasonOf, wrong } from './check.ts';
 import type { Clocks } from './clocks.ts';
 import type { DoctorConfig, ServiceName } from './config.ts';
-import { brokerOf, typeOf } from './kafka-errors.ts';
-import { describeReplicas, foreseeReplicas } from './new-topics.ts';
-
-/** What Kafka's default `max.message.bytes` is, for which ingest-api makes its batches. */
-const MESSAGE_BYTES_MIN = 1_048_588;
-
-/** For how long topics should keep rows that are not stored yet, in milliseconds: ClickHouse may be away over a night. */
-const RETENTION_MS_MIN = 86_400_000;
+import {
+  checkRetention,
+  checkSizes,
+  checkTimestamps,
+  describeReplicas,
+  foreseeReplicas,
+  type Topic,
+} from './topic-checks.ts';
 
 /** From when on writers are behind, in milliseconds. */
 const BEHIND_MS = 60_000;
@@ -39,13 +39,6 @@ const ADVERTISED =
   'Set advertised.listeners of the brokers to addresses that the services can reach, and start brokers that are away.';
 
 const RIGHTS = 'docs/operate/secure.md#kafka lists the rights';
-
-/** A topic as its metadata and its settings have it; the settings are undefined without the right `DescribeConfigs`. */
-interface Topic {
-  readonly name: string;
-  readonly partitions: readonly PartitionMetadata[];
-  settings?: ReadonlyMap<string, string>;
-}
 
 /** What Sluice relies on in Kafka. */
 export class KafkaChecks implements AsyncDisposable {
@@ -111,19 +104,19 @@ export class KafkaChecks implements AsyncDisposable {
         name: 'kafka.timestamps',
         why: 'The lag of the writers and the comparison of clocks need the time at which the broker appended a record.',
         needs: [settings],
-        run: this.#ofTopics(async () => this.#checkTimestamps()),
+        run: this.#ofTopics(async () => checkTimestamps(this.#topics)),
       },
       {
         name: 'kafka.sizes',
         why: 'ingest-api sends batches of up to a mebibyte; larger events than a topic takes are refused.',
         needs: [settings],
-        run: this.#ofTopics(async () => this.#checkSizes()),
+        run: this.#ofTopics(async () => checkSizes(this.#existing)),
       },
       {
         name: 'kafka.retention',
         why: 'Kafka deletes accepted rows after their retention, stored or not: for so long ClickHouse may be away.',
         needs: [settings],
-        run: this.#ofTopics(async () => this.#checkRetention()),
+        run: this.#ofTopics(async () => checkRetention(this.#existing)),
       },
       ...(writes ? this.#checksOfSending(topics) : []),
       ...(reads ? this.#checksOfReading(topics) : []),
@@ -310,59 +303,6 @@ export class KafkaChecks implements AsyncDisposable {
     const problems = shortcomings(replicas);
     if (problems.length > 0) return wrong(problems.join('; '), 'Change the topics: docs/operate/durability.md#kafka.');
     return ok(describeReplicas(replicas));
-  }
-
-  #checkTimestamps(): Finding {
-    const others = this.#topics.filter(({ settings }) => settings?.get('message.timestamp.type') !== 'LogAppendTime');
-    if (others.length === 0) return ok('LogAppendTime');
-    return wrong(
-      others.map(({ name, settings }) => `${name} has ${settings?.get('message.timestamp.type')}`).join(', '),
-      'Set message.timestamp.type=LogAppendTime of these topics (kafka-configs.sh --alter).',
-    );
-  }
-
-  #checkSizes(): Finding {
-    const sizes = this.#existing.map(({ name, settings }) => ({
-      name,
-      bytes: numberOf(settings, 'max.message.bytes'),
-    }));
-    const small = sizes.filter(({ bytes }) => bytes !== undefined && bytes < MESSAGE_BYTES_MIN);
-    if (small.length === 0)
-      return ok(sizes.map(({ name, bytes }) => `${name} takes ${bytes ?? 'any number of'} bytes`).join(', '));
-    return wrong(
-      small.map(({ name, bytes }) => `${name} has max.message.bytes=${bytes}`).join(', '),
-      `Set max.message.bytes to ${MESSAGE_BYTES_MIN} or more, then restart ingest-api.`,
-    );
-  }
-
-  #checkRetention(): Finding {
-    const problems = this.#existing.flatMap(({ name, settings }) => {
-      const policy = settings?.get('cleanup.policy') ?? 'delete';
-      const ms = numberOf(settings, 'retention.ms') ?? -1;
-      return [
-        ...(policy === 'delete' ? [] : [`${name} has cleanup.policy=${policy}`]),
-        ...(ms >= 0 && ms < RETENTION_MS_MIN ? [`${name} keeps rows for ${(ms / 3_600_000).toFixed(1)} hours`] : []),
-        ...(settings?.get('unclean.leader.election.enable') === 'true'
-          ? [`${name} has unclean.leader.election.enable=true, which loses accepted rows`]
-          : []),
-      ];
-    });
-    if (problems.length > 0)
-      return wrong(
-        problems.join('; '),
-        'Set cleanup.policy=delete, retention.ms to a day or more (a week is usual), and no unclean elections.',
-      );
-    const limited = this.#existing.filter(({ settings }) => (numberOf(settings, 'retention.bytes') ?? -1) >= 0);
-    if (limited.length > 0)
-      return note(
-        `retention.bytes of ${limited.map(({ name }) => name).join(', ')} may delete rows before their time`,
-        'Watch how much of it a long outage of ClickHouse would need.',
-      );
-    const kept = this.#existing.map(({ name, settings }) => {
-      const ms = numberOf(settings, 'retention.ms') ?? -1;
-      return `${name} ${ms < 0 ? 'for ever' : `${Math.round(ms / 3_600_000)} hours`}`;
-    });
-    return ok(kept.join(', '));
   }
 
   /** A record for a partition that does not exist is refused by the rights of the account first. */
@@ -566,9 +506,18 @@ function clientOf(config: KafkaConfig): Kafka {
   return createKafka(config, 'sluice-doctor', SILENT);
 }
 
-function numberOf(settings: ReadonlyMap<string, string> | undefined, name: string): number | undefined {
-  const value = settings?.get(name);
-  return value === undefined ? undefined : Number(value);
+/** Returns Kafka's name of an error, also of one that kafkajs has wrapped. */
+function typeOf(error: unknown): string {
+  const { type, cause, errors = [] } = error as { type?: string; cause?: unknown; errors?: readonly unknown[] };
+  if (type !== undefined) return type;
+  const inner = cause ?? errors[0];
+  return inner === undefined ? reasonOf(error) : typeOf(inner);
+}
+
+/** Returns the broker that an error of kafkajs is about, also of one that it has wrapped. */
+function brokerOf(error: unknown): string | undefined {
+  const { broker, cause } = error as { broker?: string; cause?: unknown };
+  return broker ?? (cause === undefined ? undefined : brokerOf(cause));
 }
 
 function quantile(values: readonly number[], part: number): number {
