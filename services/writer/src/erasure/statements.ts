@@ -17,9 +17,9 @@ export const STATEMENTS = readStatements(new URL('./erasure.sql', import.meta.ur
   'find-expired-events',
   'find-expired-events-of-others',
   'erase-expired-events',
+  'read-events-policy',
   'find-moves',
   'find-misplaced-parts',
   'move-to-cold-volume',
   'move-back',
-  'read-events-policy',
 ]);
