@@ -43,7 +43,7 @@ test('an old month moves to S3: recent events do without it, also while it is aw
     `/events?limit=20&startDate=${recently}`,
     `/events?userId=new&startDate=${recently}`,
     `/events/series?interval=day&groupBy=event&startDate=${recently}`,
-    `/users/new/activity?startDate=${recently}`,
+    `/events/values?property=event&startDate=${recently}`,
   ];
   const statuses = async (paths: readonly string[]) =>
     await Promise.all(paths.map(async (path) => (await running.get(path)).status));

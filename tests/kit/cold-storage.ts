@@ -73,7 +73,9 @@ export async function startColdStorage(options: Partial<LocalClickHouseOptions> 
     async objects() {
       const entries = await readdir(s3.bucketDir, { recursive: true, withFileTypes: true });
       const files = entries.filter((entry) => entry.isFile());
-      return await Promise.all(files.map(({ parentPath, name }) => readFile(join(parentPath, name))));
+      // ClickHouse may remove one meanwhile.
+      const contents = files.map(({ parentPath, name }) => readFile(join(parentPath, name)).catch(() => undefined));
+      return (await Promise.all(contents)).filter((content) => content !== undefined);
     },
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };

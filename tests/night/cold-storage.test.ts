@@ -124,7 +124,7 @@ test('partitions are staged, detached and attached as on a disk', async () => {
 });
 
 test('late events of a month on S3 wait while S3 is away, and are stored once; others are stored meanwhile', async () => {
-  await using running = await startCold('coldlate', { KAFKA_PARTITIONS: '1' });
+  await using running = await startCold('coldlate');
   const uuid = '018f3c5e-7b1a-7cc0-9d5e-0242ac120002';
   await submit(running, { event: 'late', timestamp: OLD, uuid }, 1);
   await running.settled(151);
