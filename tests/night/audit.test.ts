@@ -11,6 +11,7 @@ import { expectBalanced, sumsOf } from '../kit/audit.ts';
 import { startSluice } from '../kit/backups.ts';
 import { readClickHouse } from '../kit/clickhouse.ts';
 import { ownClickHouse } from '../kit/engines.ts';
+import { readiness } from '../kit/halted-partitions.ts';
 import { kafkaClient } from '../kit/kafka-client.ts';
 import { startLoad } from '../kit/load.ts';
 import { operatorOf } from '../kit/operator.ts';
@@ -138,6 +139,7 @@ test('a million events: memory, cost, killed and resumed, and one row that is de
 
   const operate = operatorOf({ kafkaBrokers, clickhouseUrl: url, name: 'auditsize', database: pipeline.database });
   await operate('halt', `auditsize.events/${partition}`);
+  await eventually(() => readiness(pipeline.services.writer)).toContain('is halted');
   expect((await operate('resume', `auditsize.events/${partition}`, '--from', offset, '--yes')).code).toBe(0);
   await until(
     'the row to be stored again',
