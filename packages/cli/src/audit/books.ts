@@ -37,9 +37,12 @@ export const NO_COUNTS: Readonly<Counts> = {
   ...{ unknown: 0, missing: 0, invented: 0, duplicates: 0 },
 };
 
+const KINDS: readonly Kind[] = ['events', 'changes', 'rejected'];
+
 /** The books of all workspaces and hours. */
 export class Books {
-  readonly #hours = new Map<string, { readonly hour: Omit<Hour, 'counts'>; readonly counts: Counts }>();
+  /** By workspace and kind, and then by hour: one of them is looked up for each row. */
+  readonly #hours = new Map<string, Readonly<Record<Kind, Map<number, Counts>>>>();
 
   /** @param received in microseconds since 1970 */
   count(workspace: string, received: number, kind: Kind, fate: Fate): void {
@@ -54,7 +57,11 @@ export class Books {
 
   /** All hours, by workspace, hour and kind. */
   get hours(): readonly Hour[] {
-    const hours = [...this.#hours.values()].map(({ hour, counts }) => ({ ...hour, counts }));
+    const hours = [...this.#hours].flatMap(([workspace, kinds]) =>
+      KINDS.flatMap((kind) =>
+        [...kinds[kind]].map(([hour, counts]) => ({ workspace, hour: hour * 3_600, kind, counts })),
+      ),
+    );
     const texts = (one: string, other: string) => Number(one > other) - Number(one < other);
     return hours.sort(
       (one, other) => texts(one.workspace, other.workspace) || one.hour - other.hour || texts(one.kind, other.kind),
@@ -66,12 +73,16 @@ export class Books {
   }
 
   #at(workspace: string, received: number, kind: Kind): Counts {
-    const hour = Math.floor(received / HOUR_MICROS) * 3_600;
-    const key = `${hour}/${kind}/${workspace}`;
-    const known = this.#hours.get(key);
-    if (known) return known.counts;
+    const hour = Math.floor(received / HOUR_MICROS);
+    let kinds = this.#hours.get(workspace);
+    if (!kinds) {
+      kinds = { events: new Map(), changes: new Map(), rejected: new Map() };
+      this.#hours.set(workspace, kinds);
+    }
+    const known = kinds[kind].get(hour);
+    if (known) return known;
     const counts = { ...NO_COUNTS };
-    this.#hours.set(key, { hour: { workspace, hour, kind }, counts });
+    kinds[kind].set(hour, counts);
     return counts;
   }
 }

@@ -1,5 +1,8 @@
 import { mixOf } from './identifiers.ts';
 
+/** An odd number that mixes the bits of another one. */
+const SPREAD = 0x9e3779b1;
+
 /** Finds the records of a slice that belong together, by their first bytes. */
 export class Groups {
   readonly #bytes: Buffer;
@@ -38,7 +41,9 @@ export class Groups {
 
   #find(bytes: Buffer, at: number): number {
     const mask = this.#heads.length - 1;
-    for (let place = mixOf(bytes, at) & mask; ; place = (place + 1) & mask) {
+    // The records of a slice have some bits of that number in common.
+    const spread = Math.imul(mixOf(bytes, at), SPREAD) >>> 7;
+    for (let place = spread & mask; ; place = (place + 1) & mask) {
       const head = this.#heads[place] ?? -1;
       if (head < 0) return place;
       const own = head * this.#recordBytes;

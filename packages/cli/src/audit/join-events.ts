@@ -66,10 +66,10 @@ export function joinEvents(log: Buffer, stored: Buffer, join: EventJoin): void {
   const isStored = markStored(log, groups, stored, join);
   for (let index = 0; index * EVENT_BYTES < log.length; index += 1) {
     const at = index * EVENT_BYTES;
-    if (groups.first(log, at) === index) {
-      const head = storedGroups.first(log, at);
-      countGroup(log, groups, index, isStored, storedRows(stored, storedGroups, head), join);
-    }
+    if (groups.first(log, at) !== index) continue;
+    // Nearly all stand alone, and are stored.
+    if (isStored[index] === 1 && groups.next(index) < 0) countStored(readEvent(log, at), join);
+    else countGroup(log, groups, index, isStored, storedRows(stored, storedGroups, storedGroups.first(log, at)), join);
   }
 }
 
@@ -95,6 +95,13 @@ function markStored(log: Buffer, groups: Groups, stored: Buffer, join: EventJoin
 
 function* storedRows(stored: Buffer, groups: Groups, head: number) {
   for (let index = head; index >= 0; index = groups.next(index)) yield readStored(stored, index * STORED_BYTES);
+}
+
+/** Counts an event that is stored, and that no other one has anything to do with. */
+function countStored(record: EventRecord, join: EventJoin): void {
+  if (record.received < join.since || record.received >= join.until) return;
+  const fate = fateOf(record, true, NO_OTHERS, join) ?? 'stored';
+  join.books.count(join.nameOf(record.workspace), record.received, 'events', fate);
 }
 
 /** Counts the events of one workspace and uuid, in the order of the log. */
@@ -147,6 +154,8 @@ interface Others {
   readonly deleted: Originals;
   readonly expired: Originals;
 }
+
+const NO_OTHERS: Others = { shown: new Originals(), deleted: new Originals(), expired: new Originals() };
 
 /** Returns what became of an event; `undefined` where that has to be looked at. */
 function fateOf(record: EventRecord, isStored: boolean, others: Others, join: EventJoin): Fate | undefined {

@@ -10,10 +10,9 @@ import { type Share, shareCondition, shareParameters } from './share.ts';
 
 /** What a server says of itself, or counts for itself, and what query-api stores, which is on one server. */
 export const NOT_COPIED: readonly string[] = [
-  ...['schema_migrations', 'backups', 'copies', 'server_comparisons'],
+  ...['schema_migrations', 'backups', 'copies', 'server_comparisons', 'audits', 'audited_hours', 'audit_differences'],
   ...['database_identity', 'storing_progress'],
   ...['writer_groups', 'writer_epochs', 'writer_positions', 'writer_halts', 'given_up_messages'],
-  ...['audits', 'audited_hours', 'audit_differences'],
   ...['webhooks', 'webhook_states', 'webhook_leases', 'webhook_positions', 'webhook_deliveries', 'console_documents'],
 ];
 
