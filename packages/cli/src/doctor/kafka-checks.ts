@@ -48,8 +48,8 @@ export class KafkaChecks implements AsyncDisposable {
   readonly #kafka: Kafka;
   readonly #admin: Admin;
   #topics: readonly Topic[] = [];
-  /** The last record that was sent, with the time of its producer. */
-  #sent: { readonly offset: string; readonly timestamp: string } | undefined;
+  /** The last record that was sent, with the time of its producer, and the one that it was acknowledged with. */
+  #sent: { readonly offset: string; readonly timestamp: string; readonly acknowledged: string } | undefined;
   #isClosed = false;
 
   constructor(config: DoctorConfig & KafkaConfig, services: readonly ServiceName[], clocks: Clocks) {
@@ -335,7 +335,8 @@ export class KafkaChecks implements AsyncDisposable {
         const beforeMs = Date.now();
         const timestamp = String(beforeMs - PRODUCER_BEHIND_MS);
         const [record] = await producer.send({ topic, acks: -1, messages: [{ value: '', partition: 0, timestamp }] });
-        this.#sent = { offset: record?.baseOffset ?? '-1', timestamp };
+        const { baseOffset: offset = '-1', logAppendTime: acknowledged = '-1' } = record ?? {};
+        this.#sent = { offset, timestamp, acknowledged };
         const took = performance.now() - startedAt;
         tookMs.push(took);
         offsets.push(BigInt(record?.baseOffset ?? -1));
@@ -463,9 +464,10 @@ export class KafkaChecks implements AsyncDisposable {
   async #keepsTimeOfProducer(): Promise<boolean> {
     const topic = clockTopicName(this.#config);
     if (this.#sent === undefined || !this.#stampsConfigured(topic)) return false;
-    const { offset, timestamp } = this.#sent;
+    const { offset, timestamp, acknowledged } = this.#sent;
     const record = await this.#admin.fetchRecord({ topic, partition: 0, offset }).catch(() => null);
-    return record?.timestamp === timestamp;
+    // A clock that is ahead may have made it the same as that of the broker.
+    return record?.timestamp === timestamp && timestamp !== acknowledged;
   }
 
   async #checkLag(): Promise<Finding> {
