@@ -45,7 +45,10 @@ export async function startColdStorage(options: Partial<LocalClickHouseOptions> 
   const cutOffs = new Set<() => void>();
   const proxy = started.use(
     await startTcpProxy({ host, port: Number(port) }, (client, upstream) => {
-      if (isAway) return client.destroy();
+      if (isAway) {
+        client.destroy();
+        return;
+      }
       cutOffs.add(() => client.destroy());
       client.on('data', (chunk) => {
         requests += chunk.toString('latin1').match(/^(GET|HEAD|PUT|POST|DELETE) \S+ HTTP/gm)?.length ?? 0;
