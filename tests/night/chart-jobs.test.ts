@@ -4,7 +4,6 @@ import { expect, inject, test } from 'vitest';
 import { RESTORE_ACCOUNT, startBackedUp } from '../kit/backups.ts';
 import { ChartJobs } from '../kit/chart-jobs.ts';
 import { GrowingPipeline, numberedEvents } from '../kit/growing-pipeline.ts';
-import { startPipeline } from '../kit/pipeline.ts';
 import { startS3Server } from '../kit/s3-server.ts';
 
 // The command lines of the chart's Jobs, as helm renders them, on real engines: docs/operate/kubernetes.md.
@@ -77,25 +76,4 @@ test('the Job adds partitions once ingest-api and the writers have stopped and e
     output: expect.stringContaining('Set KAFKA_PARTITIONS=4 for all services'),
   });
   expect([await growing.inKafka(), await growing.recorded()]).toEqual([[4, 4], '4']);
-});
-
-test('the Job of the doctor has the accounts and addresses of a writer, and fails where one of them is wrong', async () => {
-  const engines = { kafkaBrokers: inject('kafkaBrokers'), clickhouseUrl: inject('clickhouseUrl') };
-  await using running = await startPipeline({ ...engines, name: 'chartdoctor' });
-  // Kafka has one broker here, and no service of the chart runs.
-  const values = {
-    ...{ ingestApi: { stopped: true }, queryApi: { stopped: true }, kafka: { replicationFactor: null } },
-    jobs: { doctor: { schedule: '0 * * * *' } },
-  };
-  const found = await (await ChartJobs.of(running)).run('doctor', values);
-  expect(found.output.match(/^WRONG .*$/gm)).toBeNull();
-  expect(found).toMatchObject({ code: 0, output: expect.stringMatching(/^ok +clickhouse\S*reached /m) });
-
-  const environment = { ...running.environment, CLICKHOUSE_PASSWORD: 'no such password' };
-  const wrong = await (await ChartJobs.of({ environment })).run('doctor', values);
-  expect(wrong).toMatchObject({
-    code: 1,
-    output: expect.stringMatching(/^ok +kafka\.reached .*^WRONG +clickhouse\S*reached /ms),
-  });
-  expect(wrong.output).not.toContain('no such password');
 });
