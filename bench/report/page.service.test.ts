@@ -72,6 +72,11 @@ test('figures stand in the rows and columns that they name', () => {
   );
 });
 
+test('a figure without a value says why there is none', () => {
+  const absent = { row: 'home', column: 'time', unit: 'ms', value: 0, absent: 'no shoes' };
+  expect(sectionOf(BENCHMARK, resultOf([absent]))).toContain('| no shoes |');
+});
+
 test('figures of several tables stand under the headings of these', () => {
   const figures = [
     { table: 'On foot', row: 'home', column: 'time', unit: 'ms', value: 2 },
