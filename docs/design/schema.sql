@@ -17,7 +17,7 @@ CREATE TABLE audit_differences
 )
 ENGINE = MergeTree
 ORDER BY (audit_id, workspace_id, hour)
-TTL toDateTime(recorded_at) + toIntervalDay(90)
+TTL toDateTime(recorded_at) + toIntervalDay(30)
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, index_granularity = 8192;
 
 CREATE TABLE audited_hours
@@ -41,6 +41,7 @@ CREATE TABLE audited_hours
     `audited_at` DateTime64(6, 'UTC') DEFAULT now64(6)
 )
 ENGINE = ReplacingMergeTree(audited_at)
+PARTITION BY toYYYYMM(hour)
 ORDER BY (workspace_id, hour, kind)
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, index_granularity = 8192;
 

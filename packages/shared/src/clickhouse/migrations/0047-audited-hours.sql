@@ -26,6 +26,8 @@ CREATE TABLE IF NOT EXISTS audited_hours (
   audited_at DateTime64(6, 'UTC') DEFAULT now64(6)
 )
 ENGINE = ReplacingMergeTree(audited_at)
+-- What is asked for is of a month or two, of all workspaces.
+PARTITION BY toYYYYMM(hour)
 ORDER BY (workspace_id, hour, kind)
 -- Durability: 0001-events.sql explains these settings.
 SETTINGS

@@ -19,7 +19,8 @@ CREATE TABLE IF NOT EXISTS audit_differences (
 )
 ENGINE = MergeTree
 ORDER BY (audit_id, workspace_id, hour)
-TTL toDateTime(recorded_at) + INTERVAL 90 DAY
+-- Keys of changes name users, also those who are deleted meanwhile.
+TTL toDateTime(recorded_at) + INTERVAL 30 DAY
 -- Durability: 0001-events.sql explains these settings.
 SETTINGS
   fsync_after_insert = 1,
