@@ -22,8 +22,6 @@ test('an old month moves to S3: recent events do without it, also while it is aw
   const read = (sql: string) => readClickHouse(clickhouse.url, sql, { database: running.database });
   const partsOn = async () =>
     await read("SELECT arraySort(groupUniqArray(disk_name)) FROM system.parts WHERE active AND table = 'events'");
-  // ClickHouse would otherwise keep what a rewrite has replaced for eight minutes.
-  await read('ALTER TABLE events MODIFY SETTING old_parts_lifetime = 1');
   const old = new Date(COLD_TIME).toISOString();
   const submit = async (foreignUserId: string, event: object, count: number) => {
     const events = Array.from({ length: count }, () => event);

@@ -31,7 +31,6 @@ async function startCold(name: string, env: Readonly<Record<string, string>> = {
     name,
     env: { ...COLD_ENV, ...env },
   });
-  await readIn(pipeline, 'ALTER TABLE events MODIFY SETTING old_parts_lifetime = 1');
   await submit(pipeline, { event: 'old', timestamp: OLD }, 100);
   await submit(pipeline, { event: 'new' }, 50);
   await pipeline.settled(150);
@@ -52,12 +51,15 @@ function readIn({ database }: Pipeline, sql: string): Promise<string> {
 const rowsByDisk = (pipeline: Pipeline) =>
   readIn(
     pipeline,
-    `SELECT toString(mapSort(sumMap(map(disk_name, rows)))) FROM system.parts
-      WHERE database = currentDatabase() AND table = 'events' AND active`,
+    `SELECT arrayStringConcat(arraySort(groupArray(disk_name || '=' || toString(disk_rows))), ' ') FROM (
+      SELECT disk_name, sum(rows) AS disk_rows FROM system.parts
+      WHERE database = currentDatabase() AND table = 'events' AND active AND rows > 0
+      GROUP BY disk_name
+    )`,
   );
 
-async function isCold(pipeline: Pipeline, rows = 100): Promise<void> {
-  await eventually(() => rowsByDisk(pipeline)).toBe(`{'cold_s3':${rows},'default':50}`);
+async function isCold(pipeline: Pipeline): Promise<void> {
+  await eventually(() => rowsByDisk(pipeline)).toBe('cold_s3=100 default=50');
 }
 
 const totals = async (pipeline: Pipeline) =>
@@ -65,7 +67,7 @@ const totals = async (pipeline: Pipeline) =>
     [OF_OLD_MONTH, OF_NEW_MONTHS].map(async (path) => (await pipeline.get<{ total: number }>(path)).body.total),
   );
 
-test('a backup holds what is on S3, and a restored month moves there again', async () => {
+test('users who were deleted since a backup are erased from S3 after it is restored', async () => {
   await using running = await startCold('coldbackup');
   expect(await sluice(running, ['backup', '--to', `${backups}/monday`])).toMatchObject({ code: 0 });
   await running.deleteUser('ann');
@@ -81,14 +83,14 @@ test('a backup holds what is on S3, and a restored month moves there again', asy
   );
 });
 
-test('a restored month moves to S3 again', async () => {
+test('a backup holds what is on S3, and a restored month moves there again', async () => {
   await using running = await startCold('coldrestore');
   expect(await sluice(running, ['backup', '--to', `${backups}/tuesday`])).toMatchObject({ code: 0 });
   await running.services.writer.stop();
   await readIn(running, 'TRUNCATE TABLE events');
   const restored = await sluice(running, ['restore', '--from', `${backups}/tuesday`, '--yes'], RESTORE_ACCOUNT);
   expect(restored).toMatchObject({ code: 0 });
-  expect(await totals(running)).toEqual([100, 50]);
+  await eventually(() => totals(running)).toEqual([100, 50]);
   await running.restart('writer');
   await isCold(running);
   expect(await totals(running)).toEqual([100, 50]);
@@ -99,7 +101,7 @@ test('a month that expires as a whole is removed from S3', async () => {
   const before = (await cold.objects()).length;
   await running.services.writer.stop();
   await running.startAnother('writer', { EVENTS_RETENTION_DAYS: '40', RETENTION_DELAY_MS: '0' });
-  await eventually(() => rowsByDisk(running)).toBe("{'default':50}");
+  await eventually(() => rowsByDisk(running)).toBe('default=50');
   await until('its objects to be removed', async () => (await cold.objects()).length < before);
   expect(await totals(running)).toEqual([0, 50]);
 });
@@ -130,7 +132,7 @@ test('late events of a month on S3 wait while S3 is away, and are stored once; o
   await running.settled(151);
   cold.cutOff(true);
   await submit(running, { event: 'late', timestamp: OLD, uuid }, 1);
-  await until('the writer to say why it waits', async () => /S3|cold/i.test(running.services.writer.log()));
+  await until('the writer to say why it waits', async () => running.services.writer.log().includes('S3 disk'));
   expect((await running.get(OF_NEW_MONTHS)).status).toBe(200);
   expect((await running.get(OF_OLD_MONTH)).status).toBe(503);
   cold.cutOff(false);
@@ -139,7 +141,7 @@ test('late events of a month on S3 wait while S3 is away, and are stored once; o
   expect(await totals(running)).toEqual([101, 51]);
 });
 
-test('an S3 that does not respond makes nobody wait for ever, and ClickHouse that starts without it comes back with it', async () => {
+test('an S3 that does not respond makes nobody wait for ever', async () => {
   await using running = await startCold('coldfrozen');
   const thaw = freeze(cold.s3.pid);
   try {
