@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { auditPipeline, differencesOf } from '../audit.ts';
 import { ownClickHouse } from '../engines.ts';
 import { startProxy } from '../proxy.ts';
 import { seededRandom } from '../random.ts';
@@ -59,7 +60,9 @@ export async function startOneServer(seed: number): Promise<ChaosStore> {
       fate = 'deliver';
     },
     async verify({ pipeline }, tally, cutOff) {
-      return { delivery: await verifyDelivery(pipeline, clickhouse.url, tally, cutOff) };
+      const delivery = await verifyDelivery(pipeline, clickhouse.url, tally, cutOff);
+      const differences = differencesOf(await auditPipeline(pipeline));
+      return { delivery: { ...delivery, wrong: [...delivery.wrong, ...differences] } };
     },
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   };
