@@ -3,7 +3,7 @@ import { withAdmin } from '@sluice/shared/kafka/topics';
 import { messageHeaders } from '@sluice/shared/rows';
 import { until } from '@sluice/shared/testing/until';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { auditPipeline, differencesOf, sumsOf } from '../kit/audit.ts';
+import { type Audited, auditPipeline, differencesOf, sumsOf } from '../kit/audit.ts';
 import { sluice } from '../kit/backups.ts';
 import { sendCalls, track } from '../kit/calls.ts';
 import { readClickHouse } from '../kit/clickhouse.ts';
@@ -19,6 +19,8 @@ const kafka = kafkaClient(kafkaBrokers);
 /** All tests use it, one after the other. */
 let operated: OperatedPipeline;
 let pipeline: Pipeline;
+/** The result of the last audit: each of what is planted costs a pause. */
+let last: Audited;
 
 beforeAll(async () => {
   operated = await startOperated({ kafkaBrokers, clickhouseUrl, name: 'audit' });
@@ -171,6 +173,7 @@ test('each planted fault is named, and nothing else', async () => {
      VALUES ('test', now64(3), '${invented}', 'e', now64(6) + INTERVAL 30 MINUTE)`,
   );
   const books = await auditPipeline(pipeline);
+  last = books;
   expect(differencesOf(books)).toEqual(
     [
       `missing of events: ${erased.uuid}`,
@@ -196,20 +199,20 @@ test('each planted fault is named, and nothing else', async () => {
 });
 
 test('what the log no longer has is said, and is not taken for invented', async () => {
-  const before = differencesOf(await auditPipeline(pipeline));
+  const before = differencesOf(last);
   await deleteRecords(kafka, 'audit.events', 0);
   const after = await auditPipeline(pipeline);
+  last = after;
   expect(before).toEqual(expect.arrayContaining(differencesOf(after)));
   expect(after.notes).toEqual([expect.stringMatching(/^audit\.events\/0 begins at offset \d+, .* \d+ stored events/)]);
 });
 
 test('what has expired is not missing', async () => {
-  const before = await auditPipeline(pipeline);
   await sql("INSERT INTO retention (workspace_id, days) VALUES ('test', 30)");
   const after = await auditPipeline(pipeline);
   const sums = sumsOf(after, 'events');
   expect(sums.expired).toBeGreaterThan(0);
-  expect(sums.accepted).toBe(sumsOf(before, 'events').accepted);
+  expect(sums.accepted).toBe(sumsOf(last, 'events').accepted);
   // Those that are missing have a timestamp that has expired.
   expect(differencesOf(after).filter((text) => /^missing of events: ./.test(text))).toEqual([]);
 });

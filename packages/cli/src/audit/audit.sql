@@ -122,8 +122,8 @@ FROM writer_positions FINAL
 WHERE group_id = {group:String}
 
 -- name: read-halts
-SELECT topic, partition, reason, detail, toString(first_offset) AS first, toString(last_offset) AS last,
-  resumed_at IS NOT NULL AS is_resumed, toString(resume_offset) AS resumed
+SELECT topic, partition, reason, detail,
+  resumed_at IS NOT NULL AS is_resumed, toUnixTimestamp64Milli(halted_at) AS halted
 FROM writer_halts FINAL
 WHERE group_id = {group:String}
 

@@ -142,7 +142,7 @@ class Audit {
     const candidates = new Pending<Candidate>(folder.path, 'candidates');
     const strays = new Pending<Stray>(folder.path, 'strays');
     const days = await this.#join(rows, storage, candidates, strays);
-    await this.#judgeStrays(strays);
+    await this.#judgeStrays(strays, storage);
     await this.#judgeCandidates(candidates, new DeletionPlaces(rows.changes, SLICES));
     await this.#countDuplicates(days);
     for (const slices of [rows.events, rows.changes]) slices.close();
@@ -204,7 +204,7 @@ class Audit {
     return days;
   }
 
-  async #judgeStrays(strays: Pending<Stray>): Promise<void> {
+  async #judgeStrays(strays: Pending<Stray>, storage: StorageState): Promise<void> {
     const [{ partitions = 0 } = {}] = await this.#database.read<{ partitions: number }>('read-partition-counts', {
       topic: this.#options.topics.events,
     });
@@ -212,6 +212,7 @@ class Audit {
     const notes = await judgeStrays(strays, {
       ...this.#options,
       ...{ admin: this.#admin, database: this.#database, logs: this.#logs, pace: this.#pace, ...this.#window },
+      lostAtMs: (partition) => storage.lostAtMs('events', partition),
       partitionCounts: [...new Set([partitions, count])].filter((number) => number > 0),
       onInvented: ({ workspace, uuid, ms, received }) => {
         this.#books.add(workspace, received, 'events', 'invented', 1);

@@ -16,10 +16,13 @@ interface HaltRow {
   readonly partition: number;
   readonly reason: string;
   readonly detail: string;
-  readonly first: string | null;
-  readonly last: string | null;
   readonly is_resumed: 0 | 1;
+  /** In milliseconds since 1970. */
+  readonly halted: number;
 }
+
+/** Why a partition is halted whose log no longer has what is stored. */
+const LOST: readonly string[] = ['the log was cut off', 'the log is another one'];
 
 /** What the database says of the writers, at one moment. */
 export interface StorageState {
@@ -29,6 +32,8 @@ export interface StorageState {
   givenUpAt(role: TopicRole, partition: number, offset: number): string | undefined;
   /** The begin of the time from which events of a workspace are kept, in milliseconds since 1970. */
   keptFromMs(workspace: string): number;
+  /** When the writers noticed that the log of a partition had lost records, in milliseconds since 1970; 0: never. */
+  lostAtMs(role: TopicRole, partition: number): number;
   /** What of it has to be said. */
   readonly notes: readonly string[];
 }
@@ -58,6 +63,9 @@ export async function readStorageState(database: Database, group: string, topics
           offset >= Number(one.first) &&
           offset <= Number(one.last),
       )?.at,
+    lostAtMs: (role, partition) =>
+      halts.find((one) => one.topic === topics[role] && one.partition === partition && LOST.includes(one.reason))
+        ?.halted ?? 0,
     keptFromMs: (workspace) => kept.get(workspace) ?? kept.get(ALL_OTHERS) ?? BEFORE_EVENTS_MS,
     notes: [
       ...active.map(({ topic, partition, detail }) => `${topic}/${partition} is halted: ${detail}.`),

@@ -19,6 +19,8 @@ export interface StraysOptions extends Selection {
   readonly database: Database;
   readonly logs: readonly PartitionLog[];
   readonly pace: Pace;
+  /** When the writers noticed that a partition of the events had lost records, in milliseconds; 0: never. */
+  readonly lostAtMs: (partition: number) => number;
   /** The window, in microseconds since 1970. */
   readonly since: number;
   readonly until: number;
@@ -48,15 +50,16 @@ export async function judgeStrays(strays: Pending<Stray>, options: StraysOptions
       if (!found.some((one) => one.ms === ms && one.received === received)) continue;
       const begun = options.partitionCounts
         .map((count) => options.logs.find((log) => log.role === 'events' && log.partition === crc32(uuid) % count))
-        .find((log) => log && beginsAfter(log, received));
+        .find((log) => log && (beginsAfter(log, received) || received <= options.lostAtMs(log.partition) * 1_000));
       if (begun) notJudged.set(begun, (notJudged.get(begun) ?? 0) + 1);
       else options.onInvented(stray);
     }
   }
-  return [...notJudged].map(
-    ([{ topic, partition, low }, rows]) =>
-      `${topic}/${partition} begins at offset ${low}, with a record that is newer than ${rows} stored events: they may have been in it ` +
-      'before Kafka deleted its begin, or before the topic was created again.',
+  return [...notJudged].map(([{ topic, partition, low }, rows]) =>
+    options.lostAtMs(partition) > 0
+      ? `The log of ${topic}/${partition} has lost records. They may be those of ${rows} stored events that it does not have.`
+      : `${topic}/${partition} begins at offset ${low}, with a record that is newer than ${rows} stored events: they may have been in it ` +
+        'before Kafka deleted its begin, or before the topic was created again.',
   );
 }
 
