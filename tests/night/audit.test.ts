@@ -16,14 +16,14 @@ import { kafkaClient } from '../kit/kafka-client.ts';
 import { startLoad } from '../kit/load.ts';
 import { operatorOf } from '../kit/operator.ts';
 import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
-import { expectExactlyOnce } from '../kit/verify-delivery.ts';
+import { expectExactlyOnce, verifyDelivery } from '../kit/verify-delivery.ts';
 
 const [kafkaBrokers, clickhouseUrl] = [inject('kafkaBrokers'), inject('clickhouseUrl')];
 
 const HOUR_MS = 3_600_000;
 const MEMORY_MAX = 512 * 1_024 * 1_024;
 
-test('an hour of kills, repeats, deletions and changes balances', async () => {
+test('a load with kills, repeats, deletions and changes balances', async () => {
   await using pipeline = await startPipeline({ kafkaBrokers, clickhouseUrl, name: 'auditload' });
   await using load = startLoad({ pipeline, urls: () => [pipeline.services['ingest-api'].url], concurrency: 4 });
   for (let times = 0; times < 4; times += 1) {
@@ -41,6 +41,9 @@ test('an hour of kills, repeats, deletions and changes balances', async () => {
     undefined,
   ]);
   await expectExactlyOnce(pipeline, clickhouseUrl, tally);
+  // What clients were told agrees with the books.
+  const { visible } = await verifyDelivery(pipeline, clickhouseUrl, tally);
+  expect(sumsOf(books, 'events').stored).toBe(visible);
 });
 
 const EVENTS = Number(process.env['SLUICE_AUDITED_EVENTS'] ?? 1_000_000);

@@ -5,7 +5,7 @@ const HOUR_MS = 3_600_000;
 
 /**
  * How long an hour has to be over, in milliseconds. By then all that was received in it is in the log: clocks differ by seconds,
- * and a request that takes longer than a minute is refused.
+ * and requests that are under way come to their end.
  */
 const OVER_MS = 600_000;
 
