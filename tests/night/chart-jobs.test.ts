@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import { expect, inject, test } from 'vitest';
 import { RESTORE_ACCOUNT, startBackedUp } from '../kit/backups.ts';
 import { ChartJobs } from '../kit/chart-jobs.ts';
+import { ownClickHouse } from '../kit/engines.ts';
 import { GrowingPipeline, numberedEvents } from '../kit/growing-pipeline.ts';
+import { startPipeline } from '../kit/pipeline.ts';
 import { startS3Server } from '../kit/s3-server.ts';
 
 // The command lines of the chart's Jobs, as helm renders them, on real engines: docs/operate/kubernetes.md.
@@ -76,4 +78,40 @@ test('the Job adds partitions once ingest-api and the writers have stopped and e
     output: expect.stringContaining('Set KAFKA_PARTITIONS=4 for all services'),
   });
   expect([await growing.inKafka(), await growing.recorded()]).toEqual([[4, 4], '4']);
+});
+
+test('the Job audits, and fails where it cannot', async () => {
+  const engines = { kafkaBrokers: inject('kafkaBrokers'), clickhouseUrl: inject('clickhouseUrl') };
+  await using running = await startPipeline({ ...engines, name: 'chartaudit' });
+  expect((await running.submit(numberedEvents(0, 20))).status).toBe(202);
+  await running.settled(20);
+  const jobs = await ChartJobs.of(running);
+  const audit = (since: string) =>
+    jobs.run('audit', { jobs: { audit: { schedule: '30 4 * * *', args: ['--since', since] } } });
+  // This hour is not over.
+  expect(await audit('24h')).toMatchObject({ code: 0, output: expect.stringContaining('0 rows were accepted') });
+  expect(await audit('once')).toMatchObject({ code: 2, output: expect.stringContaining('--since must be a time') });
+});
+
+test('the Job of the doctor has the accounts and addresses of a writer, and fails where one of them is wrong', async () => {
+  // The profile of the shared one is none that services could work with unless they send their own settings.
+  await using clickhouse = await ownClickHouse();
+  const engines = { kafkaBrokers: inject('kafkaBrokers'), clickhouseUrl: clickhouse.url };
+  await using running = await startPipeline({ ...engines, name: 'chartdoctor' });
+  // Kafka has one broker here, and no service of the chart runs.
+  const values = {
+    ...{ ingestApi: { stopped: true }, queryApi: { stopped: true }, kafka: { replicationFactor: null } },
+    jobs: { doctor: { schedule: '0 * * * *' } },
+  };
+  const found = await (await ChartJobs.of(running)).run('doctor', values);
+  expect(found.output.match(/^WRONG .*$/gm)).toBeNull();
+  expect(found).toMatchObject({ code: 0, output: expect.stringMatching(/^ok +clickhouse\S*reached /m) });
+
+  const environment = { ...running.environment, CLICKHOUSE_PASSWORD: 'no such password' };
+  const wrong = await (await ChartJobs.of({ environment })).run('doctor', values);
+  expect(wrong).toMatchObject({
+    code: 1,
+    output: expect.stringMatching(/^ok +kafka\.reached .*^WRONG +clickhouse\S*reached /ms),
+  });
+  expect(wrong.output).not.toContain('no such password');
 });
