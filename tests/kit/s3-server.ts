@@ -18,7 +18,6 @@ export interface S3Server extends AsyncDisposable {
   readonly bucketUrl: string;
   /** The folder of the bucket: each file in it is an object. */
   readonly bucketDir: string;
-  readonly pid: number;
 }
 
 /** Starts S3Proxy on 127.0.0.1 with one account. */
