@@ -23,12 +23,12 @@ beforeAll(async () => {
 afterAll(() => started.disposeAsync());
 
 /** Starts a pipeline of whose 150 events 100 lie on the cold volume. */
-async function startCold(name: string, env: Readonly<Record<string, string>> = {}): Promise<Pipeline> {
+async function startCold(name: string): Promise<Pipeline> {
   const pipeline = await startPipeline({
     kafkaBrokers: inject('kafkaBrokers'),
     clickhouseUrl: cold.clickhouse.url,
     name,
-    env: { ...COLD_ENV, ...env },
+    env: COLD_ENV,
   });
   await submit(pipeline, { event: 'old', timestamp: OLD }, 100);
   await submit(pipeline, { event: 'new' }, 50);
