@@ -62,7 +62,6 @@ export async function startS3Server(account: { readonly keyId: string; readonly 
   return {
     bucketUrl: `${url}/backups`,
     bucketDir,
-    pid: server.pid,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
 }
