@@ -18,7 +18,6 @@ export interface S3Server extends AsyncDisposable {
   readonly bucketUrl: string;
   /** The folder of the bucket: each file in it is an object. */
   readonly bucketDir: string;
-  readonly pid: number;
 }
 
 /** Starts S3Proxy on 127.0.0.1 with one account. */
@@ -63,7 +62,6 @@ export async function startS3Server(account: { readonly keyId: string; readonly 
   return {
     bucketUrl: `${url}/backups`,
     bucketDir,
-    pid: server.pid,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
 }
