@@ -207,6 +207,24 @@ test('what the log no longer has is said, and is not taken for invented', async 
   expect(after.notes).toEqual([expect.stringMatching(/^audit\.events\/0 begins at offset \d+, .* \d+ stored events/)]);
 });
 
+test('what may repeat an event that the log has lost, and whose user was deleted since, is unknown', async () => {
+  const uuid = uuidInPartition(2, (partition) => partition === 1);
+  await submit('ada', timed(uuid));
+  await pipeline.drained();
+  await sql(`ALTER TABLE events DELETE WHERE uuid = '${uuid}'`);
+  expect((await pipeline.deleteUser('somebody')).status).toBe(202);
+  await pipeline.drained();
+  const missing = `missing of events: ${uuid}`;
+  expect(differencesOf(await auditPipeline(pipeline))).toContain(missing);
+  await sql(
+    `INSERT INTO writer_halts (group_id, topic, partition, reason, detail, halted_at, resumed_at)
+     VALUES ('audit-writer', 'audit.events', 1, 'the log was cut off', 'it ends before what is stored', now64(3), now64(3))`,
+  );
+  last = await auditPipeline(pipeline);
+  expect(differencesOf(last)).not.toContain(missing);
+  expect(sumsOf(last, 'events').unknown).toBeGreaterThan(0);
+});
+
 test('what has expired is not missing', async () => {
   await sql("INSERT INTO retention (workspace_id, days) VALUES ('test', 30)");
   const after = await auditPipeline(pipeline);

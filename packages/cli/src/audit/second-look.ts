@@ -238,8 +238,8 @@ function judge(read: Read, found: Found, state: StorageState, options: LookOptio
   const givenUp = state.givenUpAt(role, partition, offset);
   if (givenUp !== undefined)
     return seen('given_up', `An operator gave it up at ${givenUp}, when the partition was resumed.`);
-  if (mayRepeatUnread(row, found, options)) {
-    return seen('unknown', 'It may repeat an event from before the log that was read, whose user was deleted since.');
+  if (mayRepeatUnread(read, found, state, options)) {
+    return seen('unknown', 'It may repeat an event that the log does not have, whose user was deleted since.');
   }
   return seen('missing', describe(row, storedUpTo));
 }
@@ -297,11 +297,19 @@ function fateOfChange({ workspace, received, change }: LogRow, { registers }: Fo
 }
 
 /**
- * Whether an event may repeat one that was received before the log that was read, and that is erased by now. Only a deletion
- * since then erases it, an event is received a day before its time at most, and a stamped one repeats only what came minutes before.
+ * Whether an event may repeat one that is erased by now, and that was received before the log that was read, or that the log has lost since
+ * it was stored. Only a deletion since then erases it, an event is received a day before its time at most, and a stamped one
+ * repeats only what came minutes before.
  */
-function mayRepeatUnread(row: LogRow, { newestDeletions }: Found, { readFromMs }: LookOptions): boolean {
-  if (!row.event || readFromMs === 0 || (newestDeletions.get(row.workspace) ?? 0) < row.received) return false;
+function mayRepeatUnread(
+  { candidate, row }: Read,
+  { newestDeletions }: Found,
+  state: StorageState,
+  { readFromMs }: LookOptions,
+): boolean {
+  if (!row.event || (newestDeletions.get(row.workspace) ?? 0) < row.received) return false;
+  if (state.lostAtMs('events', candidate.partition) > 0) return true;
+  if (readFromMs === 0) return false;
   return (
     row.event.ms < readFromMs + (isTimedByReceipt({ ms: row.event.ms, received: row.received }) ? 0 : AHEAD_MS_MAX)
   );
