@@ -12,7 +12,11 @@ let query: QueryService;
 let origin: string;
 
 beforeAll(async () => {
-  query = await startQuery(inject('clickhouseUrl'), { ...WEBHOOKS_ENV, WEBHOOK_DELIVERY: 'false' });
+  query = await startQuery(inject('clickhouseUrl'), {
+    ...WEBHOOKS_ENV,
+    WEBHOOK_DELIVERY: 'false',
+    OPERATOR_WORKSPACE: 'a',
+  });
   await query.app.listen({ host: '127.0.0.1', port: 0 });
   origin = `http://127.0.0.1:${(query.app.server.address() as AddressInfo).port}`;
   await query.store('a', [anEvent({ userId: 'jane', properties: '{"p":1}' }), anEvent({ event: 'paid' })]);
@@ -149,7 +153,7 @@ function urlOf(path: string, given: readonly (readonly [name: string, value: str
 
 /** Returns what is wrong with the response, which may have no end. */
 async function faultOf(url: string, names: readonly string[], isRefused: boolean): Promise<string | undefined> {
-  const key = /^\/(?:dead-letters|keys)/.test(url)
+  const key = /^\/(?:dead-letters|keys|audits\/workspaces)/.test(url)
     ? 'admin-a'
     : /^\/(?:webhooks|alerts|digests)/.test(url)
       ? 'webhooks-a'
