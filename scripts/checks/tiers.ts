@@ -48,7 +48,7 @@ export const TIERS: readonly Tier[] = [
     include: ['tests/faults/**/*.test.ts'],
     setup: [ENGINES],
     isolate: true,
-    budgetSeconds: 615,
+    budgetSeconds: 660,
   },
   {
     name: 'slow',
@@ -90,7 +90,7 @@ export const TIERS: readonly Tier[] = [
     include: [`${BESIDE_CODE}/*.service.test.ts`],
     setup: [ENGINES],
     isolate: true,
-    budgetSeconds: 370,
+    budgetSeconds: 400,
   },
   {
     name: 'unit',
@@ -98,7 +98,7 @@ export const TIERS: readonly Tier[] = [
     exclude: ['**/*.{service,slow,night}.test.ts'],
     setup: [],
     isolate: true,
-    budgetSeconds: 120,
+    budgetSeconds: 140,
   },
 ];
 

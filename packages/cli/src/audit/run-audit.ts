@@ -287,7 +287,8 @@ class Audit {
       ...hours.filter(({ counts }) => differencesOf(counts) > 0).map(({ hour }) => hour * 1_000),
     );
     const unknown = this.#books.totals.unknown;
-    if (unknown > 0) this.#notes.push(`Of ${unknown} rows nothing that is left says where they are.`);
+    if (unknown > 0)
+      this.#notes.push(`Where ${unknown} ${unknown === 1 ? 'row is' : 'rows are'}, nothing that is left says.`);
     return {
       ...{ id, startedMs, sinceMs, untilMs, workspace, share, shares, hours, differences: this.#listed },
       ...{ notes: this.#notes, balancedThroughMs: Math.min(untilMs, firstWrong) },
