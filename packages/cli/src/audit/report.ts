@@ -38,7 +38,7 @@ export function linesOf(result: AuditResult | undefined): readonly string[] {
     ...(wrong > differences.length ? [`These are ${differences.length} of ${number(wrong)} differences.`] : []),
     wrong === 0
       ? `${number(total.accepted)} rows were accepted, and all are accounted for.`
-      : `${number(total.accepted)} rows were accepted: ${number(total.missing)} are missing, ${number(total.invented)} invented, ${number(total.duplicates)} stored twice.`,
+      : `${number(total.accepted)} rows were accepted: ${number(total.missing)} missing, ${number(total.invented)} invented, ${number(total.duplicates)} stored twice.`,
   ];
 }
 
