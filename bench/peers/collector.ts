@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { cacheDir } from '@sluice/local-stack/maven-libs';
+import { startNativeRelay } from '@sluice/local-stack/native-relay';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { Engines } from '../processes/engines.ts';
 import { Absent, type Peer } from './peer.ts';
@@ -47,8 +48,10 @@ export async function startCollector(running: AsyncDisposableStack): Promise<Pee
       }),
     );
   };
+  // The local engine ends itself when a connection to its native port is reset, as a killed collector does: a server would not.
+  const relay = running.adopt(await startNativeRelay(engines.clickhouse.tcpPort), (started) => started.stop());
   const ingest = await start('way in', port, ingestConfig(port, engines));
-  const sink = await start('sink', sinkPort, sinkConfig(sinkPort, engines));
+  const sink = await start('sink', sinkPort, sinkConfig(sinkPort, engines, relay.port));
   return {
     ...{ engines, form: 'otlp', key: 'none', url: `http://127.0.0.1:${port}` },
     ...{ table: `${DATABASE}.otel_logs`, time: 'Timestamp', uuid: `LogAttributes['uuid']` },
@@ -99,7 +102,7 @@ function ingestConfig(port: number, { kafka }: Engines) {
 }
 
 /** It listens as well, so that one sees when it is ready. */
-function sinkConfig(port: number, { kafka, clickhouse }: Engines) {
+function sinkConfig(port: number, { kafka }: Engines, nativePort: number) {
   return {
     receivers: {
       otlp: otlpOn(port),
@@ -115,7 +118,7 @@ function sinkConfig(port: number, { kafka, clickhouse }: Engines) {
     },
     exporters: {
       clickhouse: {
-        endpoint: `tcp://127.0.0.1:${clickhouse.tcpPort}`,
+        endpoint: `tcp://127.0.0.1:${nativePort}`,
         database: DATABASE,
         async_insert: false,
         retry_on_failure: { initial_interval: '500ms', max_interval: '2s', max_elapsed_time: '0s' },
