@@ -34,35 +34,28 @@ export class ColdEvents {
   readonly #config: ColdConfig;
   readonly #deps: ColdEventsDependencies;
   readonly #rounds: Rounds;
-  /** When the next round begins, on the clock of `performance`. */
-  #roundFrom = 0;
 
   constructor(config: ColdConfig, deps: ColdEventsDependencies) {
     const { logger, failures } = deps;
     this.#config = config;
     this.#deps = deps;
-    this.#rounds = new Rounds({ intervalMs: config.ERASURE_INTERVAL_MS, what: 'moving old events', logger, failures });
+    this.#rounds = new Rounds({
+      ...{ intervalMs: config.ERASURE_INTERVAL_MS, restMs: config.RETENTION_INTERVAL_MS },
+      ...{ what: 'moving old events', logger, failures },
+    });
   }
 
   start(): void {
-    this.#rounds.start(() => this.#takeDueRound());
+    this.#rounds.start(() => this.takeRound());
   }
 
   /** Only one writer of the group moves: the one that owns the first partition of the events. */
   setOwner(owner: boolean): void {
-    // The next owner begins with a round.
-    if (!owner) this.#roundFrom = 0;
     this.#rounds.setOwner(owner);
   }
 
   async stop(): Promise<void> {
     await this.#rounds.stop();
-  }
-
-  async #takeDueRound(): Promise<void> {
-    if (performance.now() < this.#roundFrom) return;
-    await this.takeRound();
-    this.#roundFrom = performance.now() + this.#config.RETENTION_INTERVAL_MS;
   }
 
   /** Moves all that is to be moved now. @throws {MoveRunning}, {RemovalRunning}, and ClickHouse's errors: the next round goes on */

@@ -37,8 +37,6 @@ export class ExpiredEvents {
   readonly #writerId: string;
   readonly #logger: Logger;
   readonly #rounds: Rounds;
-  /** When the next round begins, on the clock of `performance`. */
-  #roundFrom = 0;
 
   /** @param failures counts rounds that failed */
   constructor(
@@ -54,6 +52,7 @@ export class ExpiredEvents {
     this.#logger = logger;
     this.#rounds = new Rounds({
       intervalMs: config.ERASURE_INTERVAL_MS,
+      restMs: config.RETENTION_INTERVAL_MS,
       what: 'erasing expired events',
       logger,
       failures,
@@ -61,24 +60,16 @@ export class ExpiredEvents {
   }
 
   start(): void {
-    this.#rounds.start(() => this.#takeDueRound());
+    this.#rounds.start(() => this.takeRound());
   }
 
   /** Only one writer of the group erases: the one that owns the first partition of the events. */
   setOwner(owner: boolean): void {
-    // The next owner begins with a round.
-    if (!owner) this.#roundFrom = 0;
     this.#rounds.setOwner(owner);
   }
 
   async stop(): Promise<void> {
     await this.#rounds.stop();
-  }
-
-  async #takeDueRound(): Promise<void> {
-    if (performance.now() < this.#roundFrom) return;
-    await this.takeRound();
-    this.#roundFrom = performance.now() + this.#config.RETENTION_INTERVAL_MS;
   }
 
   /** Erases all that is to be erased now. @throws {RemovalRunning}, and ClickHouse's errors: the next round goes on */

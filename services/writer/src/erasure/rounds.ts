@@ -5,6 +5,8 @@ import { MoveRunning, RemovalRunning } from '@sluice/storage/clickhouse/removals
 export interface RoundsOptions {
   /** The pause before each round, in milliseconds. */
   readonly intervalMs: number;
+  /** How long after a round that has succeeded there is none, in milliseconds; the next owner begins with one. Default 0. */
+  readonly restMs?: number;
   /** What it does, for the log. */
   readonly what: string;
   readonly logger: Logger;
@@ -13,13 +15,15 @@ export interface RoundsOptions {
 }
 
 /**
- * Rounds of an erasure, or of moving old events, in the background. Only one writer of the group takes them: the one that owns the first partition
- * of the events. A round that fails is logged, and repeated.
+ * Rounds of an erasure, or of moving old events, in the background. Only one writer of the group takes them: the one that owns the
+ * first partition of the events. A round that fails is logged, and repeated.
  */
 export class Rounds {
   readonly #options: RoundsOptions;
   readonly #stopping = new AbortController();
   #isOwner = false;
+  /** When the next round may begin, on the clock of `performance`. */
+  #roundFrom = 0;
   #running: Promise<void> | undefined;
 
   constructor(options: RoundsOptions) {
@@ -36,6 +40,7 @@ export class Rounds {
   }
 
   setOwner(isOwner: boolean): void {
+    if (!isOwner) this.#roundFrom = 0;
     this.#isOwner = isOwner;
   }
 
@@ -48,8 +53,14 @@ export class Rounds {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       await sleep(this.#options.intervalMs, signal);
-      if (this.mayGoOn) await takeRound().catch((error) => this.#report(error));
+      if (!this.mayGoOn || performance.now() < this.#roundFrom) continue;
+      await this.#take(takeRound).catch((error) => this.#report(error));
     }
+  }
+
+  async #take(takeRound: () => Promise<void>): Promise<void> {
+    await takeRound();
+    this.#roundFrom = performance.now() + (this.#options.restMs ?? 0);
   }
 
   #report(error: Error): void {
