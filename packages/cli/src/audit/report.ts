@@ -1,24 +1,11 @@
 import { printable } from '@sluice/shared/text/printable';
 import { inColumns } from '../command/terminal.ts';
-import { type Counts, differencesOf, type Hour, sumOf } from './books.ts';
+import { type Counts, differencesOf, type Hour, NO_COUNTS, sumOf } from './books.ts';
 import type { AuditResult, ListedDifference } from './result.ts';
 import { timeOf } from './window.ts';
 
-/** The columns of the books, with their names for people. */
-const COLUMNS: readonly (readonly [keyof Counts, string])[] = [
-  ['accepted', 'accepted'],
-  ['stored', 'stored'],
-  ['repeats', 'repeats'],
-  ['dead_letters', 'dead letters'],
-  ['deleted', 'deleted'],
-  ['expired', 'expired'],
-  ['waiting', 'waiting'],
-  ['given_up', 'given up'],
-  ['unknown', 'unknown'],
-  ['missing', 'missing'],
-  ['invented', 'invented'],
-  ['duplicates', 'duplicates'],
-];
+/** The columns of the books, in their order. */
+const COLUMNS = Object.keys(NO_COUNTS) as readonly (keyof Counts)[];
 
 /** Hours without a difference are shown as one row of their day when there are more of them. */
 const HOURS_SHOWN_MAX = 200;
@@ -43,15 +30,15 @@ export function linesOf(result: AuditResult | undefined): readonly string[] {
 }
 
 function tableOf(hours: readonly Hour[]): readonly (readonly string[])[] {
-  const names = COLUMNS.filter(([name]) => name === 'accepted' || hours.some(({ counts }) => counts[name] > 0));
-  const header = ['workspace', 'hour', 'rows', ...names.map(([, text]) => text)];
+  const names = COLUMNS.filter((name) => name === 'accepted' || hours.some(({ counts }) => counts[name] > 0));
+  const header = ['workspace', 'hour', 'rows', ...names.map((name) => name.replaceAll('_', ' '))];
   const isLong = hours.length > HOURS_SHOWN_MAX;
   const groups = Map.groupBy(hours, ({ workspace, hour, kind, counts }) =>
     JSON.stringify([workspace, isLong && differencesOf(counts) === 0 ? dayOf(hour) : timeOf(hour * 1_000), kind]),
   );
   const row = (label: readonly string[], counts: Readonly<Counts>) => [
     ...label,
-    ...names.map(([name]) => number(counts[name])),
+    ...names.map((name) => number(counts[name])),
   ];
   const rows = [...groups].map(([key, some]) => {
     const [workspace = '', time = '', kind = ''] = JSON.parse(key) as string[];

@@ -45,14 +45,13 @@ test('an audit of an hour reads its events, and none of closed months, however m
   await using folder = await makeTempDir();
   const slices = new Slices(folder.path, 'stored', STORED_BYTES, [0, 0]);
   const workspaces = new Workspaces([]);
-  expect(await readStoredEvents(new Database(db.writerClient), SELECTION, HOUR, { slices, count: 2, workspaces })).toBe(
-    700,
-  );
+  await readStoredEvents(new Database(db.writerClient), SELECTION, HOUR, { slices, count: 2, workspaces });
   const read = [0, 1].flatMap((index) => {
     const bytes = slices.read(index);
     return Array.from({ length: bytes.length / STORED_BYTES }, (_, row) => readUuid(bytes, row * STORED_BYTES));
   });
   slices.close();
+  expect(read).toHaveLength(700);
   const stored = await db.client.query({
     query:
       "SELECT toString(uuid) AS uuid FROM events WHERE received_at >= '2026-11-03 12:00:00' AND received_at < '2026-11-03 13:00:00'",

@@ -1,6 +1,6 @@
 import { type Database, readText, readWide } from './database.ts';
 import type { DeletedPersons } from './deleted-persons.ts';
-import { KEY_BYTES, sliceOf } from './identifiers.ts';
+import { copyStoredUuid, KEY_BYTES, sliceOf } from './identifiers.ts';
 import type { Selection, Workspaces } from './intake.ts';
 import { WEEK_MICROS } from './join-changes.ts';
 import { SEEN, writeRegister, writeStored } from './records.ts';
@@ -23,7 +23,7 @@ export async function readDeletions(
 }
 
 /**
- * Writes what is stored with a receipt in a time into slices, and returns how many rows there are.
+ * Writes what is stored with a receipt in a time into slices.
  *
  * @param from in microseconds since 1970
  * @throws ClickHouse's errors
@@ -33,23 +33,18 @@ export async function readStoredEvents(
   { workspace, share, shares }: Selection,
   { from, to }: { readonly from: number; readonly to: number },
   { slices, count, workspaces }: { readonly slices: Slices; readonly count: number; readonly workspaces: Workspaces },
-): Promise<number> {
-  let rows = 0;
-  const own = Buffer.alloc(KEY_BYTES);
+): Promise<void> {
+  const uuid = Buffer.alloc(KEY_BYTES);
   await database.stream('read-events', { workspace, share, shares, from, to }, (bytes, at) => {
     const name = readText(bytes, at);
     if (!name || name.end + 32 > bytes.length) return -1;
     const ms = readWide(bytes, name.end);
-    const uuid = { bytes, at: name.end + 8 };
-    // The slice follows from the bytes as the log has them; the order of the words does not matter to it, that of bytes does.
-    for (let word = 0; word < KEY_BYTES; word += 4) own.writeUInt32BE(bytes.readUInt32LE(uuid.at + word), word);
+    copyStoredUuid(bytes, name.end + 8, uuid, 0);
     const received = readWide(bytes, name.end + 24);
     const record = { workspace: workspaces.numberOf(name.text), ms, received };
-    writeStored(slices.add(sliceOf(own, 0, count)), uuid, record);
-    rows += 1;
+    writeStored(slices.add(sliceOf(uuid, 0, count)), uuid, record);
     return name.end + 32;
   });
-  return rows;
 }
 
 /** Writes what changed of users and organizations since a time into slices. @throws ClickHouse's errors */
