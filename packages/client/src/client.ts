@@ -88,9 +88,14 @@ export function createClient<Events extends EventMap<Events> = AnyEvents>(
       await onError({ code, message: String(message), dropped, call: call && JSON.parse(call.text), status });
     } catch {}
   };
-  const url = `${options.url.replace(/\/+$/, '')}/v1/batch`;
   const queue = new SendQueue(
-    { ...options, batchCallsMax: Math.min(batchCallsMax, BATCH_CALLS_MAX), batchAgeMsMax, queueCallsMax, url },
+    {
+      ...options,
+      batchCallsMax: Math.min(batchCallsMax, BATCH_CALLS_MAX),
+      batchAgeMsMax,
+      queueCallsMax,
+      url: `${options.url.replace(/\/+$/, '')}/v1/batch`,
+    },
     report,
   );
 

@@ -100,7 +100,10 @@ export class SendQueue {
     this.#queue.push(entry);
     store?.add(call);
     while (this.#queue.length > queueCallsMax || this.#bytes > QUEUE_BYTES_MAX) {
-      const dropped = this.#queue.splice(this.#queue.findIndex(isWaiting), 1);
+      const dropped = this.#queue.splice(
+        this.#queue.findIndex(({ sent }) => sent === undefined),
+        1,
+      );
       this.#bytes -= bytesOf(dropped);
       this.#overflow += 1;
       store?.remove(dropped);
@@ -119,7 +122,7 @@ export class SendQueue {
     const calls = new Set(this.#queue);
     const undelivered = () => this.#queue.filter((call) => calls.has(call)).length;
     this.#hurry();
-    while (undelivered() > 0 && !(await Promise.race([timeout, this.#step])));
+    while (undelivered() && !(await Promise.race([timeout, this.#step])));
     clearTimeout(timer);
     return undelivered();
   }
@@ -131,7 +134,7 @@ export class SendQueue {
     document?.removeEventListener('visibilitychange', this.#onVisibility);
     this.#queue = [];
     this.#request?.abort();
-    if (left > 0) this.#report('not_delivered', `${left} calls`, this.#overflow + (this.#options.store ? 0 : left));
+    if (left) this.#report('not_delivered', `${left} calls`, this.#overflow + (this.#options.store ? 0 : left));
     return left;
   }
 
@@ -153,7 +156,7 @@ export class SendQueue {
   }
 
   #isDue(): boolean | undefined {
-    const [oldest] = this.#queue;
+    const oldest = this.#queue[0];
     return oldest && (oldest.isDue || this.#queue.length >= this.#batchCallsMax || this.#bytes >= BATCH_BYTES_MAX);
   }
 
@@ -174,7 +177,7 @@ export class SendQueue {
     const delayMs = await this.#send();
     const dropped = this.#overflow;
     this.#overflow = 0;
-    if (dropped > 0) this.#report('queue_full', `${dropped} calls`, dropped);
+    if (dropped) this.#report('queue_full', `${dropped} calls`, dropped);
     if (delayMs > 0) await new Promise<void>((resolve) => later(resolve, delayMs));
   }
 
@@ -182,15 +185,16 @@ export class SendQueue {
   async #send(): Promise<number> {
     const oldest = this.#queue.slice(0, this.#batchCallsMax || 1);
     // The first is sent alone if it is larger than a batch.
-    const calls = oldest.slice(0, fitting(oldest, BATCH_BYTES_MAX) || 1);
+    const calls = oldest.slice(0, fitting(oldest, BATCH_BYTES_MAX).length || 1);
     if (calls.length === 0) return 0;
+    for (const call of calls) call.sent = false;
     const { status, retryAfter, success, message } = await this.#post(calls, await compress(batchBody(calls)));
     if (success || this.#queue.length === 0) return 0;
     // One of these calls may be what the service, or a proxy before it, does not accept.
     if (status === 413 || status === 400) {
       this.#batchCallsMax = Math.ceil(calls.length / 2);
       if (
-        calls.length === 1 &&
+        !calls[1] &&
         // 400 may be the response to everything: a call is at fault if it gets it again, and an empty batch does not.
         (status === 413 || ((await this.#post([])).success && (await this.#post(calls)).status === 400))
       ) {
@@ -210,7 +214,7 @@ export class SendQueue {
     body: string | ArrayBuffer = batchBody(calls),
   ): Promise<Answer & { readonly status: number; readonly retryAfter: string | null | undefined }> {
     const options = this.#options;
-    for (const call of calls) call.isInFlight = true;
+    for (const call of calls) call.sent = true;
     const request = new AbortController();
     const timer = later(() => request.abort('timeout'), REQUEST_TIMEOUT_MS);
     let response: Response | undefined;
@@ -239,7 +243,7 @@ export class SendQueue {
       answer = { message: (error as Error).cause ?? error };
     }
     clearTimeout(timer);
-    for (const call of calls) call.isInFlight = false;
+    for (const call of calls) call.sent = undefined;
     return { ...answer, status: response?.status ?? 0, retryAfter: response?.headers.get('retry-after') };
   }
 
@@ -247,7 +251,7 @@ export class SendQueue {
   readonly #onVisibility = (): void => {
     if (document?.visibilityState !== 'hidden') return;
     const waiting = this.#queue.filter(isWaiting);
-    const calls = waiting.slice(0, fitting(waiting, KEEPALIVE_BYTES_MAX - this.#bytes + bytesOf(waiting)));
+    const calls = fitting(waiting, KEEPALIVE_BYTES_MAX - this.#bytes + bytesOf(waiting));
     if (!calls[0]) return;
     if (canKeepAlive) this.#before = Promise.all([this.#before, this.#post(calls)]);
     // There is no response to a beacon: these calls stay in the queue.
@@ -278,28 +282,29 @@ interface Entry extends QueuedCall {
   readonly bytes: number;
   /** Whether it is sent without waiting for a full batch. */
   isDue?: boolean;
-  isInFlight?: boolean;
+  /** Whether its request is in flight, or (`false`) still being compressed. Default: there is none; only such calls are dropped. */
+  sent?: boolean | undefined;
 }
 
 function createEntry(call: QueuedCall): Entry {
   return { ...call, bytes: new TextEncoder().encode(call.text).length };
 }
 
-function isWaiting({ isInFlight }: Entry): boolean {
-  return !isInFlight;
+function isWaiting({ sent }: Entry): boolean {
+  return !sent;
 }
 
 function bytesOf(calls: readonly Entry[]): number {
   return calls.reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
-/** Returns how many of the first calls have `bytesMax` bytes at most together, with a comma each. */
-function fitting(calls: readonly Entry[], bytesMax: number): number {
+/** Returns the first calls, as many as have `bytesMax` bytes at most together, with a comma each. */
+function fitting(calls: readonly Entry[], bytesMax: number): Entry[] {
   let left = bytesMax;
   return calls.filter(({ bytes }) => {
     left -= bytes + 1;
     return left >= 0;
-  }).length;
+  });
 }
 
 /** The body of `POST /v1/batch`. */
