@@ -1,4 +1,5 @@
 import { createLogger } from '@sluice/shared/base/log';
+import { sleep } from '@sluice/shared/base/retry';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { type ClickHouseConfig, clickHouseEnv, groupEnv, kafkaEnv } from '@sluice/shared/config';
 import { ArgumentsError } from '@sluice/shared/config/command-line';
@@ -21,6 +22,12 @@ import { PartitionGrowth } from './partition-growth.ts';
 import { messagesGivenUp, type PartitionStatus, Partitions, whatIsGivenUp } from './partitions.ts';
 
 const APPLICATION = 'sluice-writer-command';
+
+/**
+ * How long running writers take to follow a halt, in milliseconds. The command ends after it: a writer that had not seen the halt
+ * before it is resumed would go on where it was, whatever the operator chooses.
+ */
+const FOLLOWED_AFTER_MS = 2_000;
 
 const configSchema = z.object({ ...kafkaEnv, ...clickHouseEnv, ...serverEnv, ...groupEnv });
 
@@ -95,7 +102,7 @@ function help(name: string): string {
   return `Usage: ${name} COMMAND
 
 Shows, halts and resumes the Kafka partitions that the writers store, and adds more. Running writers follow within two
-seconds.
+seconds, for which halt waits.
 
   status                        shows each partition: what Kafka holds, what is stored, what is halted and why
   halt PARTITION [...]          stops storing partitions, such as sluice.events/3, until they are resumed
@@ -134,10 +141,10 @@ export async function runWriterCommand(
   if (parsed.command === 'status') return printStatus(all, terminal);
   const chosen = parsed.all ? all : parsed.operands.map((name) => findPartition(name, all));
   if (parsed.command === 'halt') {
-    for (const { topic, partition, halt } of chosen) {
-      if (!halt) await partitions.halt(topic, partition);
-      terminal.print(`${nameOf({ topic, partition })} is halted`);
-    }
+    const active = chosen.filter(({ halt }) => !halt);
+    for (const { topic, partition } of active) await partitions.halt(topic, partition);
+    if (active.length > 0) await sleep(FOLLOWED_AFTER_MS);
+    for (const status of chosen) terminal.print(`${nameOf(status)} is halted`);
     return 0;
   }
   const options = { all: parsed.all, from: parsed.texts.from, yes: parsed.flags.yes };
