@@ -134,10 +134,10 @@ class Audit {
   }
 
   async run(): Promise<AuditResult> {
-    const { folder, topics, group } = this.#options;
+    const { folder } = this.#options;
     const rows = await this.#readLog();
     // Before anything stored is read: what is stored by then is there.
-    const storage = await readStorageState(this.#database, group, topics);
+    const storage = await this.#readStorageState();
     this.#notes.push(...storage.notes);
     const candidates = new Pending<Candidate>(folder.path, 'candidates');
     const strays = new Pending<Stray>(folder.path, 'strays');
@@ -155,6 +155,11 @@ class Audit {
   get #window() {
     const { sinceMs, untilMs } = this.#state;
     return { since: sinceMs * 1_000, until: untilMs * 1_000 };
+  }
+
+  async #readStorageState(): Promise<StorageState> {
+    const { group, topics } = this.#options;
+    return await readStorageState(this.#database, { group, topics, sinceMs: this.#state.sinceMs });
   }
 
   async #readLog(): Promise<ReadRows> {
@@ -248,7 +253,7 @@ class Audit {
   }
 
   async #look(candidates: Pending<Candidate>, deletions: DeletionPlaces, onSeen: (seen: Seen) => void): Promise<void> {
-    const { group, topics, signal } = this.#options;
+    const { topics, signal } = this.#options;
     const isWhole = this.#state.pieces.every(({ role, from }) => role !== 'events' || from === '0');
     const options = {
       ...{ database: this.#database, records: new RecordReader(this.#admin, this.#pace), topics, deletions },
@@ -256,7 +261,7 @@ class Audit {
     };
     for await (const batch of candidates.batches(LOOK_MAX)) {
       signal.throwIfAborted();
-      const storage = await readStorageState(this.#database, group, topics);
+      const storage = await this.#readStorageState();
       for (const seen of await lookAgain(batch, storage, options)) onSeen(seen);
     }
   }
