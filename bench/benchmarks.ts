@@ -1,3 +1,4 @@
+import { AUDIT } from './benchmarks/audit.ts';
 import { CONSOLE } from './benchmarks/console.ts';
 import { COPY } from './benchmarks/copy.ts';
 import { CURVE } from './benchmarks/curve.ts';
@@ -32,4 +33,5 @@ export const BENCHMARKS: readonly Benchmark[] = [
   CONSOLE,
   SERVERS,
   COPY,
+  AUDIT,
 ];

@@ -21,7 +21,8 @@ properties and deletions. Meanwhile it kills, stops and freezes processes, loses
 profile of ClickHouse's account, and cuts off Kafka's logs, at random. At the end it compares the responses with what is
 stored and served. Only events that Kafka lost with a log before they were stored may be missing. Two webhooks get the
 events, one in batches, one event by event; their receivers refuse, break off, hang, answer slowly and go away. Each event
-has to come at least once; those that come again are counted. An audit has to find everything in its place.
+has to come at least once; those that come again are counted. An audit has to find everything in its place, each event where what
+its client was told and what is visible allow it.
 
   --seed N         a whole number; the same seed gives the same faults at the same times (default: random, and printed)
   --minutes M      how long faults happen, 0.2 to 600 (default 5)
@@ -33,7 +34,8 @@ has to come at least once; those that come again are counted. An audit has to fi
 
 With more than one ClickHouse server, each has writers of its own. Servers are killed, stopped, frozen, and lose their
 disks, one of each range at a time: a wiped one is filled by "servers copy", which may be broken off. All the time a
-dashboard is read. With mirrors none of its requests may fail, and at the end mirrors have to be equal row by row.
+dashboard is read. With mirrors none of its requests may fail, and at the end mirrors have to be equal row by row. Each server is
+audited alone.
 Neither query-apis nor logs are disturbed then, and no responses of ClickHouse, and there are no webhooks.
 
 Exit codes: 0 all is well; 1 something was lost, missing at a webhook, doubled, invented, wrong, refused or became a dead letter, an audit did

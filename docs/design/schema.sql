@@ -326,6 +326,20 @@ ENGINE = ReplacingMergeTree
 ORDER BY (group_id, topic, partition, first_offset, last_offset)
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, index_granularity = 8192;
 
+CREATE TABLE log_gaps
+(
+    `topic` LowCardinality(String),
+    `partition` UInt32,
+    `reason` LowCardinality(String),
+    `detail` String,
+    `first_offset` Nullable(Int64),
+    `last_offset` Nullable(Int64),
+    `noticed_at` DateTime64(3, 'UTC')
+)
+ENGINE = ReplacingMergeTree
+ORDER BY (topic, partition, noticed_at)
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, index_granularity = 8192;
+
 CREATE TABLE pending_deletions
 (
     `workspace_id` LowCardinality(String),

@@ -1,4 +1,4 @@
-import { runAudit } from '@sluice/cli/audit/run-audit';
+import { type AuditOptions, runAudit } from '@sluice/cli/audit/run-audit';
 import { WorkFolder } from '@sluice/cli/audit/work-folder';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { createLogger } from '@sluice/shared/base/log';
@@ -10,7 +10,7 @@ import { type PartitionRange, parseRange } from '@sluice/shared/servers/partitio
 import { serverEnv } from '@sluice/shared/servers/server-config';
 import { expect } from 'vitest';
 import { z } from 'zod';
-import type { Pipeline } from './pipeline.ts';
+import type { Pipeline, PipelineServer } from './pipeline.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -19,12 +19,25 @@ const schema = z.object({ ...kafkaEnv, ...clickHouseEnv, ...serverEnv, ...groupE
 /** The result of an audit, and the sums of its books by kind. */
 export type Audited = NonNullable<Awaited<ReturnType<typeof runAudit>>>;
 
+export type OnRow = NonNullable<AuditOptions['onRow']>;
+
 type Count = keyof Audited['hours'][number]['counts'];
 
 export interface AuditedPipeline extends Pick<Pipeline, 'environment'> {
   /** The variables of one of several servers. */
   readonly of?: Readonly<Record<string, string>>;
   readonly partitions?: string;
+}
+
+/** One of several servers of a pipeline. */
+export function onServer(
+  { environment }: Pick<Pipeline, 'environment'>,
+  name: string,
+  { url, partitions = '' }: PipelineServer,
+): AuditedPipeline {
+  const group = `${environment['KAFKA_GROUP_ID']}.${name}`;
+  const of = { CLICKHOUSE_SERVERS_FILE: '', CLICKHOUSE_SERVER: '', CLICKHOUSE_URL: url, KAFKA_GROUP_ID: group };
+  return { environment, of, partitions };
 }
 
 /**
@@ -39,10 +52,11 @@ export async function auditPipeline(
     readonly workspace?: string;
     readonly share?: number;
     readonly shares?: number;
+    readonly onRow?: OnRow;
   } = {},
 ): Promise<Audited> {
   await using folders = new AsyncDisposableStack();
-  const { work = folders.use(await makeTempDir()).path, workspace = '', share = 1, shares = 1 } = options;
+  const { work = folders.use(await makeTempDir()).path, workspace = '', share = 1, shares = 1, onRow } = options;
   const config = loadConfig(schema, { ...environment, ...of });
   const client = createClickHouse(config, { application: 'test', requestTimeoutMs: 60_000, connectionsMax: 2 });
   const range: PartitionRange | undefined = parseRange(partitions);
@@ -54,6 +68,7 @@ export async function auditPipeline(
       ...{ client, kafka: createKafka(config, 'test', createLogger('test', 'silent')), group, range, folder },
       ...{ topics: topicNames(config), command: 'test', workspace, share, shares, rate: 0, nowMs },
       ...{ sinceMs: nowMs - 5 * HOUR_MS, untilMs: undefined, signal: new AbortController().signal },
+      ...(onRow && { onRow }),
       onProgress: () => undefined,
     });
     if (!result) throw new Error('there was nothing to audit');

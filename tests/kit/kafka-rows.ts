@@ -8,7 +8,12 @@ const TIMEOUT_MS = 60_000;
 /** A row of a message in Kafka. */
 export interface KafkaRow {
   readonly partition: number;
+  readonly offset: string;
+  /** Its index in its message. */
+  readonly line: number;
   readonly row: Readonly<Record<string, unknown>>;
+  /** The kind of rows that its message has. */
+  readonly kind: string;
   /** The names of its message's headers. */
   readonly headers: readonly string[];
 }
@@ -33,10 +38,10 @@ export async function readRows(
     await consumer.connect();
     await consumer.subscribe({ topics: [topic], fromBeginning: true });
     await consumer.run({
-      eachMessage: async ({ partition, message: { value, headers = {} } }) => {
-        for (const line of String(value).trimEnd().split('\n')) {
-          const row = JSON.parse(line) as Record<string, unknown>;
-          rows.push({ partition, row, headers: Object.keys(headers) });
+      eachMessage: async ({ partition, message: { offset, value, headers = {} } }) => {
+        for (const [line, text] of String(value).trimEnd().split('\n').entries()) {
+          const row = JSON.parse(text) as Record<string, unknown>;
+          rows.push({ partition, offset, line, row, kind: String(headers['kind']), headers: Object.keys(headers) });
         }
         if (enough(rows)) done.resolve();
       },

@@ -1,7 +1,7 @@
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import { expect } from 'vitest';
-import { expectBalanced } from './audit.ts';
+import { expectBalanced, onServer } from './audit.ts';
 import { compareServers, expectComparedSame } from './compared-servers.ts';
 import { ownClickHouse } from './engines.ts';
 import { expectEqualServers } from './equal-servers.ts';
@@ -108,12 +108,8 @@ export async function expectToSurvive(faults: MirrorFaults): Promise<void> {
     await running.restart('query-api');
     await expectExactlyOnce(running, engines[name].url, tally);
   }
-  const { database, environment } = running;
-  for (const [server, { url }] of Object.entries(engines)) {
-    const group = `${environment['KAFKA_GROUP_ID']}.${server}`;
-    const of = { CLICKHOUSE_SERVERS_FILE: '', CLICKHOUSE_SERVER: '', CLICKHOUSE_URL: url, KAFKA_GROUP_ID: group };
-    await expectBalanced({ environment, of });
-  }
+  const { database } = running;
+  for (const [name, { url }] of Object.entries(engines)) await expectBalanced(onServer(running, name, { url }));
   await expectEqualServers(
     [one, other].map(({ url }) => ({ url, database })),
     tally,

@@ -118,6 +118,16 @@ export async function expectExactlyOnce(
   if (delivery.required === 0) throw new Error('no accepted event of the load has to be stored');
 }
 
+/** Returns the keys of a load's events that are visible. */
+export async function readVisibleKeys(
+  database: string,
+  clickhouseUrl: string,
+  load: string,
+): Promise<ReadonlySet<string>> {
+  const stored = await readEvents(database, clickhouseUrl, load);
+  return new Set(stored.filter(({ visible }) => visible > 0).map(({ key }) => key));
+}
+
 async function readEvents(database: string, clickhouseUrl: string, load: string): Promise<StoredEvent[]> {
   const sql = `
     WITH deletions AS (

@@ -19,9 +19,9 @@ test('half a minute of random faults loses, doubles and invents nothing, webhook
   expect(unbalanced).toEqual([]);
 });
 
-test('two ranges of two mirrors: one server of a range at a time fails or is wiped, no request fails, and mirrors are equal', async () => {
+test('two ranges of two mirrors: one server of a range at a time fails or is wiped, no request fails, mirrors are equal, and their audits balance', async () => {
   const topology = { shards: 2, mirrors: 2 };
-  const { delivery, faults, ofServers } = await runChaos({
+  const { delivery, faults, unbalanced, ofServers } = await runChaos({
     seed: 39,
     minutes: 0.5,
     topology,
@@ -33,4 +33,5 @@ test('two ranges of two mirrors: one server of a range at a time fails or is wip
   expect(ofServers?.failed).toEqual([]);
   expect(ofServers?.different).toEqual([]);
   expect(ofServers?.answered).toBeGreaterThan(0);
+  expect(unbalanced).toEqual([]);
 });

@@ -5,7 +5,7 @@ import { findFreePorts } from '@sluice/local-stack/ports';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { WEBHOOKS_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { until } from '@sluice/shared/testing/until';
-import { auditPipeline } from '../audit.ts';
+import { compareEvents, type KnownLoad } from '../audited-events.ts';
 import { ownKafka } from '../engines.ts';
 import { startKafkaProxy } from '../kafka-proxy.ts';
 import { groupOf, startLoad } from '../load.ts';
@@ -31,7 +31,7 @@ import {
 } from './schedule.ts';
 import { startSeveralServers } from './several-servers.ts';
 import { closeSlots, openSlots, type Slot, urlsOf } from './slots.ts';
-import type { ChaosStore, Comparison, Surroundings } from './store.ts';
+import type { AuditedServer, ChaosStore, Comparison, Surroundings } from './store.ts';
 
 export interface ChaosOptions {
   /** The same seed makes the same faults and the same load. */
@@ -56,7 +56,7 @@ export interface ChaosOutcome {
   readonly logs: ReadonlyMap<string, string>;
   /** What became of the events of webhooks. With several servers there are none. */
   readonly receipts: readonly Receipt[];
-  /** What an audit found at the end. With several servers there is none. */
+  /** What the audits of all servers found at the end, and where they did not agree with what clients were told. */
   readonly unbalanced: readonly string[];
   /** What several servers showed; absent with one. */
   readonly ofServers?: Comparison & Dashboards & { readonly deletions: number };
@@ -167,7 +167,12 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
   const requests = dashboards && (await endOf(dashboards, topology));
   const { delivery, comparison } = await store.verify({ pipeline, slots }, tally, logCutter.cutOff);
   const receipts = (await receivers?.verify(tally, logCutter.cutOff)) ?? [];
-  const unbalanced = servers ? [] : await audit(pipeline);
+  const { cutOff, gone } = logCutter;
+  const unbalanced: string[] = [];
+  for (const server of store.audited(pipeline)) {
+    onProgress(`Auditing ${server.name}`);
+    unbalanced.push(...(await audit(server, { database: pipeline.database, tally, cutOff, gone })));
+  }
   const deletions = tally.operations.filter(
     ({ action: { kind }, outcome }) => kind === 'delete' && outcome === 'accepted',
   );
@@ -183,12 +188,16 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
   };
 }
 
-/** Returns what an audit finds, a sentence for each row. */
-async function audit(pipeline: Pipeline): Promise<readonly string[]> {
-  const { differences } = await auditPipeline(pipeline);
-  return differences.map(({ difference, key, topic, partition, offset, line, detail }) => {
+/** Returns what an audit finds, a sentence for each row, and where it does not agree with what clients were told. */
+async function audit(
+  { name, audited, clickhouseUrl }: AuditedServer,
+  load: Omit<KnownLoad, 'clickhouseUrl'>,
+): Promise<readonly string[]> {
+  const { books, different } = await compareEvents(audited, { ...load, clickhouseUrl });
+  const listed = books.differences.map(({ difference, key, topic, partition, offset, line, detail }) => {
     return `${difference}: ${key} at ${topic}/${partition}@${offset}:${line}: ${detail}`;
   });
+  return [...listed, ...different].map((text) => `${name}: ${text}`);
 }
 
 interface Breakable extends Surroundings {

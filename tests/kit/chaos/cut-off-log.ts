@@ -80,12 +80,12 @@ function batchesOf(bytes: Buffer): LogBatch[] {
 }
 
 /**
- * The keys of the load's events in batches that were not stored: those that end at `storedUpTo` or later, which is the
- * offset that the writers have committed. Batches are not compressed, so rows are there as they were sent.
+ * The keys of the load's events in batches that end at an offset or later. Batches are not compressed, so rows are there as they
+ * were sent.
  */
-export function keysNotStored({ batches }: CutOff, storedUpTo: bigint): string[] {
+export function keysSince({ batches }: CutOff, offset: bigint): string[] {
   return batches
-    .filter(({ lastOffset }) => lastOffset >= storedUpTo)
+    .filter(({ lastOffset }) => lastOffset >= offset)
     .flatMap(({ bytes }) => [...bytes.toString('latin1').matchAll(/"properties":\{"key":"([^"]+)"/g)])
     .map(([, key = '']) => key);
 }

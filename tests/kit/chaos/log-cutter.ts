@@ -5,7 +5,7 @@ import { withAdmin } from '@sluice/shared/kafka/topics';
 import { until } from '@sluice/shared/testing/until';
 import type { Pipeline } from '../pipeline.ts';
 import { seededRandom } from '../random.ts';
-import { cutOffLog, keysNotStored, resumeHalted } from './cut-off-log.ts';
+import { cutOffLog, keysSince, resumeHalted } from './cut-off-log.ts';
 
 /** The most batches that a log loses at once. */
 const BATCHES_MAX = 15;
@@ -14,6 +14,8 @@ const BATCHES_MAX = 15;
 export interface LogCutter {
   /** The keys of events that were cut off before they were stored. */
   readonly cutOff: ReadonlySet<string>;
+  /** The keys of all events that were cut off. */
+  readonly gone: ReadonlySet<string>;
   /** Kills all brokers, cuts off the log of one partition, and starts them again. */
   cut(): Promise<void>;
   /** Has the writers go on where they have halted since a log was cut off; nothing before. */
@@ -32,6 +34,7 @@ export function createLogCutter(kafka: LocalKafka, kafkaDir: string, pipeline: P
   };
   const client = createKafka(config, 'test', createLogger('test', 'silent'));
   const cutOff = new Set<string>();
+  const gone = new Set<string>();
   let isCut = false;
 
   /** The offset that the writers have committed; `undefined` while Kafka cannot say. */
@@ -45,6 +48,7 @@ export function createLogCutter(kafka: LocalKafka, kafkaDir: string, pipeline: P
 
   return {
     cutOff,
+    gone,
     async cut() {
       const partition = Math.floor(random() * 6);
       const count = 1 + Math.floor(random() * BATCHES_MAX);
@@ -53,7 +57,9 @@ export function createLogCutter(kafka: LocalKafka, kafkaDir: string, pipeline: P
       const { offset } = await until('the committed offset', async () => await storedUpTo(partition));
       await Promise.all(brokers.map((broker) => kafka.kill9(broker)));
       const lost = await cutOffLog(kafkaDir, brokers.length, `${topic}-${partition}`, count);
-      for (const key of lost ? keysNotStored(lost, offset) : []) cutOff.add(key);
+      // What is committed is stored.
+      for (const key of lost ? keysSince(lost, offset) : []) cutOff.add(key);
+      for (const key of lost ? keysSince(lost, 0n) : []) gone.add(key);
       isCut ||= lost !== undefined;
       await Promise.all(brokers.map((broker) => kafka.restart(broker)));
     },

@@ -61,6 +61,7 @@ export async function startOneServer(seed: number): Promise<ChaosStore> {
     async verify({ pipeline }, tally, cutOff) {
       return { delivery: await verifyDelivery(pipeline, clickhouse.url, tally, cutOff) };
     },
+    audited: (pipeline) => [{ name: 'the server', audited: pipeline, clickhouseUrl: clickhouse.url }],
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   };
 }

@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@sluice/shared/testing/until';
+import { onServer } from '../audit.ts';
 import { compareServers, type ServerComparison } from '../equal-servers.ts';
 import type { Tally } from '../load.ts';
 import { findMetric } from '../metrics.ts';
@@ -103,6 +104,10 @@ export async function startSeveralServers(topology: Topology, folder: string): P
       }
       return { delivery, comparison: sumOf(compared) };
     },
+    audited: (pipeline) =>
+      Object.entries(servers).map(([name, server]) => {
+        return { name, audited: onServer(pipeline, name, server), clickhouseUrl: server.url };
+      }),
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   };
 }

@@ -1,3 +1,4 @@
+import type { AuditedPipeline } from '../audit.ts';
 import type { Tally } from '../load.ts';
 import type { Pipeline, PipelineServer } from '../pipeline.ts';
 import type { Delivery } from '../verify-delivery.ts';
@@ -34,4 +35,12 @@ export interface ChaosStore extends AsyncDisposable {
     tally: Tally,
     cutOff: ReadonlySet<string>,
   ): Promise<{ readonly delivery: Delivery; readonly comparison?: Comparison }>;
+  /** The servers, each of which is audited alone. */
+  audited(pipeline: Pipeline): readonly AuditedServer[];
+}
+
+export interface AuditedServer {
+  readonly name: string;
+  readonly audited: AuditedPipeline;
+  readonly clickhouseUrl: string;
 }

@@ -403,6 +403,12 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     tables.halts.set(nameOf({ topic, partition }), { topic, partition, reason, detail, ...offsets, isResumed: false });
     return {};
   },
+  'keep-gap'({ tables, parameters }) {
+    const { topic, partition } = parameters as unknown as TopicPartition;
+    const halt = tables.halts.get(nameOf({ topic, partition }));
+    if (halt && halt.reason !== 'by hand') tables.gaps.push(halt);
+    return {};
+  },
   'resume-partition'({ tables, parameters }) {
     const name = nameOf(parameters as unknown as TopicPartition);
     const halt = tables.halts.get(name);

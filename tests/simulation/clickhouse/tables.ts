@@ -6,6 +6,7 @@ export interface Tables {
   readonly epochs: EpochRow[];
   readonly positions: Map<string, PositionRow>;
   readonly halts: Map<string, HaltRow>;
+  readonly gaps: GapRow[];
   readonly groups: Set<string>;
   /** Whose the database is; undefined until a writer has recorded it. */
   identity: IdentityRow | undefined;
@@ -54,13 +55,16 @@ export interface PositionRow {
   readonly leaderEpoch: number;
 }
 
-export interface HaltRow {
+export interface GapRow {
   readonly topic: string;
   readonly partition: number;
   readonly reason: string;
   readonly detail: string;
   readonly firstOffset: string | null;
   readonly lastOffset: string | null;
+}
+
+export interface HaltRow extends GapRow {
   readonly isResumed: boolean;
 }
 
@@ -126,6 +130,7 @@ export function createTables(): Tables {
     epochs: [],
     positions: new Map(),
     halts: new Map(),
+    gaps: [],
     groups: new Set(),
     identity: undefined,
     topicPartitions: new Map(),

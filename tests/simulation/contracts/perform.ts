@@ -95,9 +95,10 @@ export class Performer {
       }
       case 'halt': {
         const { partition, epoch } = operation;
-        const why = { reason: 'by hand', detail: 'why', firstOffset: null, lastOffset: 4n } as const;
+        const why = { detail: 'why', firstOffset: null, lastOffset: 4n };
         const halt = { topic: 't.events', partition, ...why };
-        return await this.#halts.record(halt, epoch === undefined ? undefined : this.#epoch(epoch));
+        if (epoch === undefined) return await this.#halts.record({ ...halt, reason: 'by hand' });
+        return await this.#halts.record({ ...halt, reason: 'the log was cut off' }, this.#epoch(epoch));
       }
       case 'resume':
         await this.#halts.resume('t.events', operation.partition, operation.offset);

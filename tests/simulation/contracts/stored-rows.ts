@@ -24,6 +24,8 @@ const QUERIES = {
   positions: 'SELECT (topic, partition, next_offset, fingerprint, leader_epoch) AS fields FROM writer_positions FINAL',
   halts: `SELECT (topic, partition, reason, detail, toString(first_offset), toString(last_offset), isNotNull(resumed_at)) AS fields
     FROM writer_halts FINAL`,
+  gaps: `SELECT (topic, partition, reason, detail, toString(first_offset), toString(last_offset)) AS fields
+    FROM log_gaps`,
   epochs: 'SELECT DISTINCT (incarnation, generation, leader_id) AS fields FROM writer_epochs',
   groups: 'SELECT DISTINCT tuple(group_id) AS fields FROM writer_groups',
   topicPartitions: 'SELECT DISTINCT (topic, partitions) AS fields FROM topic_partitions',
@@ -84,6 +86,9 @@ export function simulatedRows(tables: Tables): StoredRows {
     halts: [...tables.halts.values()].map((halt) => [
       ...[halt.topic, halt.partition, halt.reason, halt.detail, halt.firstOffset, halt.lastOffset],
       halt.isResumed ? 1 : 0,
+    ]),
+    gaps: tables.gaps.map(({ topic, partition, reason, detail, firstOffset, lastOffset }) => [
+      ...[topic, partition, reason, detail, firstOffset, lastOffset],
     ]),
     epochs: tables.epochs.map(({ incarnation, generation, leaderId }) => [incarnation, generation, leaderId]),
     groups: [...tables.groups].map((group) => [group]),

@@ -122,15 +122,24 @@ FROM writer_positions FINAL
 WHERE group_id = {group:String}
 
 -- name: read-halts
-SELECT topic, partition, reason, detail,
-  resumed_at IS NOT NULL AS is_resumed, toUnixTimestamp64Milli(halted_at) AS halted
+-- The partitions that are halted.
+SELECT topic, partition, detail
 FROM writer_halts FINAL
-WHERE group_id = {group:String}
+WHERE group_id = {group:String} AND resumed_at IS NULL
+
+-- name: read-gaps
+-- The gaps between the log and what is stored. Those of the newest halts are not kept elsewhere yet.
+SELECT DISTINCT topic, partition, reason, detail, toUnixTimestamp64Milli(noticed_at) AS noticed
+FROM (
+  SELECT topic, partition, reason, detail, noticed_at FROM log_gaps
+  UNION ALL
+  SELECT topic, partition, reason, detail, halted_at FROM writer_halts FINAL WHERE group_id = {group:String} AND reason != 'by hand'
+)
+ORDER BY topic, partition, noticed
 
 -- name: read-given-up
 SELECT topic, partition, toString(first_offset) AS first, toString(last_offset) AS last, toString(given_up_at) AS at
 FROM given_up_messages
-WHERE group_id = {group:String}
 
 -- name: read-retention
 SELECT workspace_id AS workspace, days FROM retention FINAL WHERE days > 0

@@ -1,4 +1,5 @@
 import type { Kind } from './log-rows.ts';
+import type { Place } from './records.ts';
 
 export const HOUR_MICROS = 3_600_000_000;
 
@@ -39,16 +40,30 @@ export const NO_COUNTS: Readonly<Counts> = {
 
 const KINDS: readonly Kind[] = ['events', 'changes', 'rejected'];
 
+/** A row of the log. */
+interface Row extends Place {
+  /** In microseconds since 1970. */
+  readonly received: number;
+}
+
+/** Called once with what became of each row of the log. */
+export type OnRow = (kind: Kind, fate: Fate, place: Place) => void;
+
 /** The books of all workspaces and hours. */
 export class Books {
+  readonly #onRow: OnRow | undefined;
   /** By workspace and kind, and then by hour: one of them is looked up for each row. */
   readonly #hours = new Map<string, Readonly<Record<Kind, Map<number, Counts>>>>();
 
-  /** @param received in microseconds since 1970 */
-  count(workspace: string, received: number, kind: Kind, fate: Fate): void {
-    const counts = this.#at(workspace, received, kind);
+  constructor(onRow?: OnRow) {
+    this.#onRow = onRow;
+  }
+
+  count(workspace: string, row: Row, kind: Kind, fate: Fate): void {
+    const counts = this.#at(workspace, row.received, kind);
     counts.accepted += 1;
     counts[fate] += 1;
+    this.#onRow?.(kind, fate, row);
   }
 
   add(workspace: string, received: number, kind: Kind, difference: 'invented' | 'duplicates', rows: number): void {

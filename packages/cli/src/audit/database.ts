@@ -16,6 +16,7 @@ export const STATEMENTS = readStatements(new URL('./audit.sql', import.meta.url)
   'find-duplicates',
   'read-positions',
   'read-halts',
+  'read-gaps',
   'read-given-up',
   'read-retention',
   'read-partition-counts',

@@ -86,7 +86,7 @@ function countChange(record: ChangeRecord, before: Set<string>, stored: Stored, 
   // A deletion is sent to every partition, and is one row.
   if (isKnown && week === DELETED_USER) return;
   const fate = isKnown ? 'repeats' : fateOf(record, role, stored, join);
-  if (fate) join.books.count(workspace, received, kind, fate);
+  if (fate) join.books.count(workspace, record, kind, fate);
   else join.candidates.add({ kind, role, partition, offset, line, workspace, received, earlier: [] });
 }
 

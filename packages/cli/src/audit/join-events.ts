@@ -101,7 +101,7 @@ function* storedRows(stored: Buffer, groups: Groups, head: number) {
 function countStored(record: EventRecord, join: EventJoin): void {
   if (record.received < join.since || record.received >= join.until) return;
   const fate = fateOf(record, true, NO_OTHERS, join) ?? 'stored';
-  join.books.count(join.nameOf(record.workspace), record.received, 'events', fate);
+  join.books.count(join.nameOf(record.workspace), record, 'events', fate);
 }
 
 /** Counts the events of one workspace and uuid, in the order of the log. */
@@ -132,7 +132,7 @@ function countGroup(
     const isStamped = (record.flags & STAMPED) !== 0;
     const isInWindow = record.received >= join.since && record.received < join.until;
     const workspace = join.nameOf(record.workspace);
-    if (isInWindow && fate) join.books.count(workspace, record.received, 'events', fate);
+    if (isInWindow && fate) join.books.count(workspace, record, 'events', fate);
     else if (isInWindow) {
       const repeated = earlier.filter((other) => repeats(record, isStamped, other)).slice(0, EARLIER_MAX);
       const { partition, offset, line, received } = record;

@@ -5,7 +5,7 @@ import { withAdmin } from '@sluice/shared/kafka/topics';
 import type { PartitionRange } from '@sluice/shared/servers/partition-range';
 import { refuseOtherGroups } from '@sluice/storage/clickhouse/claim-database';
 import type { Admin, Kafka } from 'kafkajs';
-import { Books, differencesOf } from './books.ts';
+import { Books, differencesOf, type OnRow } from './books.ts';
 import { Database } from './database.ts';
 import { DeletedPersons } from './deleted-persons.ts';
 import { DeletionPlaces } from './deletion-places.ts';
@@ -50,6 +50,7 @@ export interface AuditOptions extends Selection, WantedWindow {
   readonly signal: AbortSignal;
   readonly nowMs: number;
   readonly onProgress: (text: string, done?: number, total?: number) => void;
+  readonly onRow?: OnRow;
 }
 
 /**
@@ -113,7 +114,7 @@ class Audit {
   readonly #state: AuditState;
   readonly #options: AuditOptions;
   readonly #pace: Pace;
-  readonly #books = new Books();
+  readonly #books: Books;
   readonly #notes: string[];
   readonly #listed: ListedDifference[] = [];
 
@@ -129,15 +130,16 @@ class Audit {
     this.#database = database;
     this.#state = state;
     this.#options = options;
+    this.#books = new Books(options.onRow);
     this.#pace = new Pace(options.rate, options.signal);
     this.#notes = [...state.notes];
   }
 
   async run(): Promise<AuditResult> {
-    const { folder, topics, group } = this.#options;
+    const { folder } = this.#options;
     const rows = await this.#readLog();
     // Before anything stored is read: what is stored by then is there.
-    const storage = await readStorageState(this.#database, group, topics);
+    const storage = await this.#readStorageState();
     this.#notes.push(...storage.notes);
     const candidates = new Pending<Candidate>(folder.path, 'candidates');
     const strays = new Pending<Stray>(folder.path, 'strays');
@@ -155,6 +157,11 @@ class Audit {
   get #window() {
     const { sinceMs, untilMs } = this.#state;
     return { since: sinceMs * 1_000, until: untilMs * 1_000 };
+  }
+
+  async #readStorageState(): Promise<StorageState> {
+    const { group, topics } = this.#options;
+    return await readStorageState(this.#database, { group, topics, sinceMs: this.#state.sinceMs });
   }
 
   async #readLog(): Promise<ReadRows> {
@@ -234,12 +241,12 @@ class Audit {
     const left = new Pending<Candidate>(folder.path, 'left');
     await this.#look(candidates, deletions, ({ candidate, fate }) => {
       if (fate === 'missing' || fate === 'unknown') left.add(candidate);
-      else this.#books.count(candidate.workspace, candidate.received, candidate.kind, fate);
+      else this.#books.count(candidate.workspace, candidate, candidate.kind, fate);
     });
     if (left.count > 0) await sleep(PAUSE_MS, this.#options.signal);
     await this.#look(left, deletions, ({ candidate, fate, key, detail }) => {
       const { workspace, received, kind, role, partition, offset, line } = candidate;
-      this.#books.count(workspace, received, kind, fate);
+      this.#books.count(workspace, candidate, kind, fate);
       if (fate !== 'missing') return;
       const topic = this.#options.topics[role];
       this.#list({ workspace, received, kind, difference: 'missing', key, topic, partition, offset, line, detail });
@@ -248,7 +255,7 @@ class Audit {
   }
 
   async #look(candidates: Pending<Candidate>, deletions: DeletionPlaces, onSeen: (seen: Seen) => void): Promise<void> {
-    const { group, topics, signal } = this.#options;
+    const { topics, signal } = this.#options;
     const isWhole = this.#state.pieces.every(({ role, from }) => role !== 'events' || from === '0');
     const options = {
       ...{ database: this.#database, records: new RecordReader(this.#admin, this.#pace), topics, deletions },
@@ -256,7 +263,7 @@ class Audit {
     };
     for await (const batch of candidates.batches(LOOK_MAX)) {
       signal.throwIfAborted();
-      const storage = await readStorageState(this.#database, group, topics);
+      const storage = await this.#readStorageState();
       for (const seen of await lookAgain(batch, storage, options)) onSeen(seen);
     }
   }

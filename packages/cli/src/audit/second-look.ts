@@ -10,6 +10,7 @@ import { isTimedByReceipt, repeats } from './originals.ts';
 import type { Place } from './records.ts';
 import type { StorageState } from './storage-state.ts';
 import type { Topics } from './topic-logs.ts';
+import { MARGIN_MS } from './window.ts';
 
 /** How many rows are looked at together. */
 export const LOOK_MAX = 1_000;
@@ -308,11 +309,10 @@ function mayRepeatUnread(
   { readFromMs }: LookOptions,
 ): boolean {
   if (!row.event || (newestDeletions.get(row.workspace) ?? 0) < row.received) return false;
-  if (state.lostAtMs('events', candidate.partition) > 0) return true;
-  if (readFromMs === 0) return false;
-  return (
-    row.event.ms < readFromMs + (isTimedByReceipt({ ms: row.event.ms, received: row.received }) ? 0 : AHEAD_MS_MAX)
-  );
+  const lostAtMs = state.lostAtMs('events', candidate.partition);
+  const unreadMs = Math.max(readFromMs, lostAtMs > 0 ? lostAtMs + MARGIN_MS : 0);
+  if (unreadMs === 0) return false;
+  return row.event.ms < unreadMs + (isTimedByReceipt({ ms: row.event.ms, received: row.received }) ? 0 : AHEAD_MS_MAX);
 }
 
 function nameOfRow({ event, change, kind, deadLetter }: LogRow): string {

@@ -7,7 +7,10 @@ import { STATEMENTS } from './statements.ts';
 /** Older than every epoch of a writer. */
 const NO_EPOCH: Epoch = { incarnation: 0, generation: 0 };
 
-/** The halts of a group of writers. They are kept in ClickHouse, so a restart of a writer ends none. */
+/**
+ * The halts of a group of writers. They are kept in ClickHouse, so a restart of a writer ends none. Of each partition the newest
+ * is kept, and of all of them the gaps between log and database.
+ */
 export class Halts {
   readonly #client: ClickHouseClient;
   readonly #groupId: string;
@@ -23,6 +26,7 @@ export class Halts {
    * @throws ClickHouse's errors
    */
   async record(halt: Halt, epoch: Epoch = NO_EPOCH): Promise<void> {
+    if (halt.reason === 'by hand') await this.#run('keep-gap', { topic: halt.topic, partition: halt.partition });
     await this.#run('record-halt', { ...halt, ...epoch }).catch((error) => {
       throw asFenced(error);
     });
@@ -39,6 +43,7 @@ export class Halts {
    * @throws ClickHouse's errors
    */
   async resume(topic: string, partition: number, offset?: bigint): Promise<void> {
+    await this.#run('keep-gap', { topic, partition });
     if (offset !== undefined) await this.#run('choose-position', { topic, partition, offset });
     await this.#run('resume-partition', { topic, partition, offset: offset ?? null });
   }

@@ -133,6 +133,24 @@ test('a partition is halted and resumed, also after the clock of ClickHouse was 
   expect(await isHalted()).toBe(true);
 });
 
+test('what was wrong with a log stays known when the partition is resumed, and when it is halted by hand', async () => {
+  const halts = new Halts(db.writerClient, groupId);
+  const halt = { topic: groupId, partition: 3, detail: '', firstOffset: 8n, lastOffset: null } as const;
+  const known = async () => {
+    const query = 'SELECT reason, first_offset FROM log_gaps FINAL WHERE topic = {groupId:String} ORDER BY noticed_at';
+    const result = await db.client.query({ query, query_params: { groupId }, format: 'JSONCompactEachRow' });
+    return await result.json();
+  };
+  await halts.record({ ...halt, reason: 'the log was cut off' });
+  await halts.resume(groupId, 3, 8n);
+  const cutOff = ['the log was cut off', 8];
+  expect(await known()).toEqual([cutOff]);
+  await halts.record({ ...halt, reason: 'the log is another one', firstOffset: null });
+  await halts.record({ ...halt, reason: 'by hand' });
+  await halts.resume(groupId, 3);
+  expect(await known()).toEqual([cutOff, ['the log is another one', null]]);
+});
+
 test('a writer whose epoch is over halts no partition of the new owner; an operator does', async () => {
   const halts = new Halts(db.writerClient, groupId);
   const halt: Halt = {

@@ -97,6 +97,13 @@ HAVING throwIf(
     'a newer epoch owns the partitions'
   ) = 0
 
+-- name: keep-gap
+-- Keeps why a writer halted the partition last, before the row that says so is replaced.
+INSERT INTO log_gaps (topic, partition, reason, detail, first_offset, last_offset, noticed_at)
+SELECT topic, partition, reason, detail, first_offset, last_offset, halted_at
+FROM writer_halts FINAL
+WHERE group_id = {group:String} AND topic = {topic:String} AND partition = {partition:UInt32} AND reason != 'by hand'
+
 -- name: give-up-messages
 -- Before the position is chosen: a resumption that ends in between is repeated.
 INSERT INTO given_up_messages (group_id, topic, partition, first_offset, last_offset)

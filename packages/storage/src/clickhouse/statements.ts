@@ -23,6 +23,7 @@ export const STATEMENTS = {
     'record-grown-topics',
     'forget-smaller-topics',
     'record-halt',
+    'keep-gap',
     'give-up-messages',
     'resume-partition',
     'read-newest-block',
