@@ -1,4 +1,4 @@
--- Erasing deleted users and expired events, and moving old events to the cold volume.
+-- Erasing deleted users and expired events, moving old events to the cold volume, and sending late events that waited for it again.
 
 -- name: find-due-erasures
 -- The oldest pending deletions after a cursor. A deletion is due only when it has been stored for so long that every
@@ -302,3 +302,55 @@ ALTER TABLE events MOVE PART {part:String} TO VOLUME 'cold'
 
 -- name: move-back
 ALTER TABLE events MOVE PART {part:String} TO VOLUME 'default'
+
+-- name: find-waiting-months
+-- The months of late events that wait in `dead_letters` for the cold volume, and up to when what is found now is complete: every
+-- insert that began before has ended. An event that was replayed by hand may be found as well, and does no harm.
+SELECT
+  toUInt32(toYYYYMM(fromUnixTimestamp64Milli(JSONExtractInt(row, 'timestamp'), 'UTC'))) AS month,
+  toString(now64(6, 'UTC') - toIntervalMillisecond({delayMs:UInt64})) AS before
+FROM dead_letters
+WHERE kind = 'events'
+  AND reason = {reason:String}
+  AND replayed_at IS NULL
+  AND state_at < now64(6, 'UTC') - toIntervalMillisecond({delayMs:UInt64})
+GROUP BY month
+ORDER BY month
+
+-- name: look-up-waiting-events
+-- As find-repeats does: it fails while the cold volume does not answer.
+WITH waiting AS (
+  SELECT
+    JSONExtractString(row, 'workspace_id') AS workspace,
+    fromUnixTimestamp64Milli(JSONExtractInt(row, 'timestamp'), 'UTC') AS time,
+    toUUIDOrZero(JSONExtractString(row, 'uuid')) AS id
+  FROM dead_letters
+  WHERE kind = 'events'
+    AND reason = {reason:String}
+    AND replayed_at IS NULL
+    AND state_at < toDateTime64({before:String}, 6, 'UTC')
+    AND toYYYYMM(time) = {month:UInt32}
+)
+SELECT count() AS stored
+FROM events
+PREWHERE timestamp IN (SELECT time FROM waiting)
+WHERE (workspace_id, timestamp, uuid) IN (SELECT workspace, time, id FROM waiting)
+
+-- name: read-waiting-events
+-- In the order of the log: which of several with one key is stored must not depend on the server.
+SELECT topic, partition, base64Encode(row) AS row64
+FROM dead_letters
+WHERE kind = 'events'
+  AND reason = {reason:String}
+  AND replayed_at IS NULL
+  AND state_at < toDateTime64({before:String}, 6, 'UTC')
+  AND toYYYYMM(fromUnixTimestamp64Milli(JSONExtractInt(row, 'timestamp'), 'UTC')) = {month:UInt32}
+ORDER BY topic, partition, offset, line
+
+-- name: remove-sent-events
+-- Their rows are in Kafka again. One that has failed again since then is a newer state, and stays.
+ALTER TABLE dead_letters DELETE
+WHERE kind = 'events'
+  AND reason = {reason:String}
+  AND state_at < toDateTime64({before:String}, 6, 'UTC')
+  AND toYYYYMM(fromUnixTimestamp64Milli(JSONExtractInt(row, 'timestamp'), 'UTC')) = {month:UInt32}
