@@ -22,8 +22,10 @@ export const STATEMENTS = readStatements(new URL('./erasure.sql', import.meta.ur
   'find-misplaced-parts',
   'move-to-cold-volume',
   'move-back',
-  'find-waiting-months',
+  'find-waiting-events',
+  'stage-waiting-events',
   'look-up-waiting-events',
   'read-waiting-events',
+  'mark-sent-events',
   'remove-sent-events',
 ]);

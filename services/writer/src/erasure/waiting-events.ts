@@ -23,11 +23,12 @@ export interface WaitingEventsDependencies {
   readonly failures: { inc(): void };
 }
 
-/** Late events of a month that wait. */
+/** A month of which late events wait, or were sent again so long ago that they are stored. */
 interface WaitingMonth {
   readonly month: number;
-  /** Those whose state is from before this time. */
-  readonly before: string;
+  readonly is_sent: 0 | 1;
+  /** When those were sent at the latest that are stored. */
+  readonly sent_before: string;
 }
 
 interface WaitingRow {
@@ -37,21 +38,24 @@ interface WaitingRow {
 }
 
 /**
- * Sends late events to Kafka again that wait in `dead_letters` because the cold volume did not answer, once it does, and removes
- * them there. The writers store each unless it is stored already. So it does no harm if some are sent twice, as when this is ended
- * between the two.
+ * Sends late events to Kafka again that wait in `dead_letters` because the cold volume did not answer, once it does. The writers
+ * store each unless it is stored already. So it does no harm if some are sent twice, as when this is ended before it marks them.
  *
- * A month whose events cannot be looked up yet waits for the next round.
+ * A month whose events cannot be looked up yet waits for the next round. What was sent is removed from the dead letters after
+ * RETENTION_INTERVAL_MS: until then they say where the event is.
  */
 export class WaitingEvents {
-  readonly #delayMs: number;
+  readonly #times: { readonly delayMs: number; readonly keptMs: number };
   readonly #deps: WaitingEventsDependencies;
   readonly #rounds: Rounds;
 
-  constructor(config: Pick<WriterConfig, 'ERASURE_INTERVAL_MS' | 'ERASURE_DELAY_MS'>, deps: WaitingEventsDependencies) {
+  constructor(
+    config: Pick<WriterConfig, 'ERASURE_INTERVAL_MS' | 'ERASURE_DELAY_MS' | 'RETENTION_INTERVAL_MS'>,
+    deps: WaitingEventsDependencies,
+  ) {
     const { logger, failures } = deps;
     // Longer than a statement takes that stores dead letters.
-    this.#delayMs = config.ERASURE_DELAY_MS;
+    this.#times = { delayMs: config.ERASURE_DELAY_MS, keptMs: config.RETENTION_INTERVAL_MS };
     this.#deps = deps;
     this.#rounds = new Rounds({
       intervalMs: config.ERASURE_INTERVAL_MS,
@@ -73,39 +77,43 @@ export class WaitingEvents {
   }
 
   /**
-   * Sends what can be stored now.
+   * Sends what can be stored now, and removes what is stored.
    *
    * @throws {RemovalRunning}, ClickHouse's and kafkajs's errors: the next round goes on
    */
   async takeRound(): Promise<void> {
     const { client, writerId } = this.#deps;
     await ClickHouseSession.use(client, `sluice-writer/${writerId}-waiting`, ERASURE_TIMEOUT_MS, async (session) => {
-      const found = STATEMENTS['find-waiting-months'];
-      const months = await session.read<WaitingMonth>(found, { reason: COLD_VOLUME_AWAY, delayMs: this.#delayMs });
+      const found = await session.read<WaitingMonth>(STATEMENTS['find-waiting-events'], {
+        reason: COLD_VOLUME_AWAY,
+        ...this.#times,
+      });
       const failures: unknown[] = [];
-      for (const month of months) await this.#sendAgain(session, month).catch((error) => failures.push(error));
+      for (const { month } of found.filter(({ is_sent }) => !is_sent))
+        await this.#sendAgain(session, month).catch((error) => failures.push(error));
       if (failures.length > 0) throw failures[0];
+      const sent = found.find(({ is_sent }) => is_sent);
+      if (sent) await this.#removeSent(session, sent.sent_before);
     });
   }
 
-  async #sendAgain(session: ClickHouseSession, { month, before }: WaitingMonth): Promise<void> {
+  async #sendAgain(session: ClickHouseSession, month: number): Promise<void> {
     if (!this.#rounds.mayGoOn) throw new Error('this writer no longer sends late events');
-    // Before they are sent, or they would be sent in each round until the removal may begin.
-    await requireNoRemovals(session);
-    const parameters = { reason: COLD_VOLUME_AWAY, month, before };
-    await session.read(STATEMENTS['look-up-waiting-events'], parameters);
-    const events = await this.#send(parameters);
-    await session.run(STATEMENTS['remove-sent-events'], parameters);
+    const { delayMs } = this.#times;
+    await session.run(STATEMENTS['stage-waiting-events'], { reason: COLD_VOLUME_AWAY, month, delayMs });
+    await session.read(STATEMENTS['look-up-waiting-events']);
+    const events = await this.#send(session);
+    await session.run(STATEMENTS['mark-sent-events']);
     this.#deps.logger.info({ month, events }, 'the cold volume answers: late events that waited are stored');
   }
 
+  async #removeSent(session: ClickHouseSession, sentBefore: string): Promise<void> {
+    await requireNoRemovals(session);
+    await session.run(STATEMENTS['remove-sent-events'], { reason: COLD_VOLUME_AWAY, sentBefore });
+  }
+
   /** Returns how many rows are sent. */
-  async #send(query_params: Record<string, unknown>): Promise<number> {
-    const { sql: query } = STATEMENTS['read-waiting-events'];
-    // ClickHouse says that it failed before the first row, and not after some: those that are not sent would be removed.
-    const clickhouse_settings = { wait_end_of_query: 1 } as const;
-    const request = { query, query_params, clickhouse_settings, format: 'JSONEachRow' } as const;
-    const result = await this.#deps.client.query(request);
+  async #send(session: ClickHouseSession): Promise<number> {
     let sent = 0;
     let open: WaitingRow[] = [];
     let bytes = 0;
@@ -115,12 +123,10 @@ export class WaitingEvents {
       open = [];
       bytes = 0;
     };
-    for await (const rows of result.stream<WaitingRow>()) {
-      for (const row of rows.map((one) => one.json())) {
-        if (bytes + row.row64.length > SENT_BYTES) await flush();
-        open.push(row);
-        bytes += row.row64.length;
-      }
+    for await (const row of session.stream<WaitingRow>(STATEMENTS['read-waiting-events'])) {
+      if (bytes + row.row64.length > SENT_BYTES) await flush();
+      open.push(row);
+      bytes += row.row64.length;
     }
     await flush();
     return sent;
