@@ -6,6 +6,7 @@ import { type EntityRow, MendedServer } from '@sluice/servers/compare/mended-ser
 import { TEST_ACCOUNTS } from '@sluice/shared/clickhouse/testing/test-accounts';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { recordState } from '@sluice/storage/clickhouse/identity';
+import { COLD_VOLUME_AWAY } from '@sluice/storage/protocol/dead-letter';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import {
   compare,
@@ -36,6 +37,8 @@ describe('two servers', () => {
     const { a1, a2 } = servers.of;
     // Where a dead letter came from, and how often it was replayed, is of one server.
     await a2.insert('dead_letters', deadLetter('one', { offset: 7, replayed_at: '2026-03-02 00:00:00' }));
+    // Only a server whose cold volume is away has this one.
+    await a2.insert('dead_letters', deadLetter('cold', { reason: COLD_VOLUME_AWAY }));
     await a1.client.command({ query: 'OPTIMIZE TABLE entities FINAL' });
     const { lines, ...outcome } = await compare(servers);
     expect(outcome).toEqual(SAME);

@@ -1,5 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import type { Socket } from 'node:net';
+import { basename, join, relative } from 'node:path';
+import { PassThrough, Transform } from 'node:stream';
 import type { LocalClickHouse, LocalClickHouseOptions } from '@sluice/local-stack/clickhouse';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { ownClickHouse } from './engines.ts';
@@ -7,6 +9,8 @@ import { type S3Server, startS3Server } from './s3-server.ts';
 import { startTcpProxy } from './tcp-proxy.ts';
 
 const PAGE = new URL('../../docs/operate/cold-storage.md', import.meta.url);
+
+const KEY_ID = 'sluice-cold';
 
 /** The secret of S3, which no output may show. */
 export const COLD_SECRET = 'a-secret-of-the-cold-volume';
@@ -29,6 +33,15 @@ const REMOVED_SOON = `<clickhouse><merge_tree>
   <cleanup_delay_period_random_add>0</cleanup_delay_period_random_add>
 </merge_tree></clickhouse>`;
 
+/** A request takes so long of an S3 that is slow, in milliseconds. ClickHouse waits longer. */
+const SLOW_MS = 1_200;
+
+/**
+ * How S3 behaves to ClickHouse: `away`, each connection is closed at once; `silent`, connections are accepted, and nothing is
+ * answered; `slow`, each piece that it is sent comes late.
+ */
+export type S3State = 'there' | 'away' | 'silent' | 'slow';
+
 /** A ClickHouse with the storage policy of docs/operate/cold-storage.md, and its S3 server. */
 export interface ColdStorage extends AsyncDisposable {
   readonly clickhouse: LocalClickHouse;
@@ -37,34 +50,65 @@ export interface ColdStorage extends AsyncDisposable {
   readonly s3: S3Server;
   /** How many requests S3 was sent so far. */
   requests(): number;
-  /** Cuts ClickHouse off from S3, or lets it through again: each connection is closed at once. */
-  cutOff(isCutOff: boolean): void;
-  /** The objects of S3, each by its whole content. */
-  objects(): Promise<readonly Buffer[]>;
+  /** Ends the connections to S3; those that follow find it so. */
+  s3Becomes(state: S3State): void;
+  /** As {@link s3Becomes} `away`, with the next but so many requests that write. */
+  awayAfterWrites(writes: number): void;
+  /** The objects of S3, by their keys, each with its whole content. */
+  objects(): Promise<ReadonlyMap<string, Buffer>>;
+  /** Returns the statement of the page that lists the objects which ClickHouse does not know, of any age. */
+  statementOfUnknownObjects(): Promise<string>;
 }
 
-/** @param options of ClickHouse, besides its configuration */
-export async function startColdStorage(options: Partial<LocalClickHouseOptions> = {}): Promise<ColdStorage> {
+/** A path of the bucket of an S3 server that several servers of ClickHouse have. */
+export interface SharedS3 {
+  readonly s3: S3Server;
+  readonly path: string;
+}
+
+/**
+ * @param options of ClickHouse, besides its configuration
+ * @param shared default: an S3 server of its own
+ */
+export async function startColdStorage(
+  options: Partial<LocalClickHouseOptions> = {},
+  shared?: SharedS3,
+): Promise<ColdStorage> {
   await using started = new AsyncDisposableStack();
-  const s3 = started.use(await startS3Server({ keyId: 'sluice-cold', secret: COLD_SECRET }));
+  const s3 = shared?.s3 ?? started.use(await startS3Server({ keyId: KEY_ID, secret: COLD_SECRET }));
   let requests = 0;
-  let isAway = false;
+  let writesLeft = Number.POSITIVE_INFINITY;
+  let state: S3State = 'there';
+  const clients = new Set<Socket>();
+  const become = (next: S3State) => {
+    state = next;
+    for (const client of clients) client.destroy();
+  };
   const { hostname: host, port } = new URL(s3.bucketUrl);
-  const cutOffs = new Set<() => void>();
   const proxy = started.use(
     await startTcpProxy({ host, port: Number(port) }, (client, upstream) => {
-      if (isAway) {
+      if (state === 'away') {
         client.destroy();
         return;
       }
-      cutOffs.add(() => client.destroy());
+      clients.add(client);
+      client.on('close', () => clients.delete(client));
       client.on('data', (chunk) => {
-        requests += chunk.toString('latin1').match(/^(GET|HEAD|PUT|POST|DELETE) \S+ HTTP/gm)?.length ?? 0;
+        const methods = chunk.toString('latin1').match(/^(GET|HEAD|PUT|POST|DELETE)(?= \S+ HTTP)/gm) ?? [];
+        requests += methods.length;
+        writesLeft -= methods.filter((method) => method === 'PUT').length;
+        if (writesLeft >= 0) return;
+        writesLeft = Number.POSITIVE_INFINITY;
+        become('away');
       });
-      client.pipe(upstream).pipe(client);
+      if (state !== 'silent')
+        client
+          .pipe(state === 'slow' ? late() : new PassThrough())
+          .pipe(upstream)
+          .pipe(client);
     }),
   );
-  const endpoint = `http://${host}:${proxy.port}${new URL(s3.bucketUrl).pathname}/sluice/`;
+  const endpoint = `http://${host}:${proxy.port}${new URL(s3.bucketUrl).pathname}/${shared?.path ?? 'sluice'}/`;
   const logDir = started.use(await makeTempDir()).path;
   const clickhouse = started.use(
     await ownClickHouse({
@@ -77,17 +121,32 @@ export async function startColdStorage(options: Partial<LocalClickHouseOptions> 
   return {
     ...{ clickhouse, logDir, s3 },
     requests: () => requests,
-    cutOff(isCutOff) {
-      isAway = isCutOff;
-      for (const cut of isCutOff ? cutOffs : []) cut();
-      cutOffs.clear();
+    s3Becomes: become,
+    awayAfterWrites(writes) {
+      writesLeft = writes;
     },
     async objects() {
       const entries = await readdir(s3.bucketDir, { recursive: true, withFileTypes: true });
-      const files = entries.filter((entry) => entry.isFile());
-      // ClickHouse may remove one meanwhile.
-      const contents = files.map(({ parentPath, name }) => readFile(join(parentPath, name)).catch(() => undefined));
-      return (await Promise.all(contents)).filter((content) => content !== undefined);
+      const found = new Map<string, Buffer>();
+      for (const { parentPath, name } of entries.filter((entry) => entry.isFile())) {
+        const file = join(parentPath, name);
+        // ClickHouse may remove one meanwhile.
+        const content = await readFile(file).catch(() => undefined);
+        if (content) found.set(relative(s3.bucketDir, file), content);
+      }
+      return found;
+    },
+    async statementOfUnknownObjects() {
+      const [, sql = ''] = /```sql\n(SELECT _path.*?)```/s.exec(await readFile(PAGE, 'utf8')) ?? [];
+      const filled = sql
+        .replace(/https:.*(?=\*\*')/, endpoint)
+        .replace('KEY_ID', KEY_ID)
+        .replace('SECRET', COLD_SECRET)
+        .replace('my-bucket/', `${basename(s3.bucketDir)}/`)
+        .replace('INTERVAL 1 DAY', 'INTERVAL -1 DAY');
+      if (!filled.includes(`${endpoint}**`) || !filled.includes('-1 DAY'))
+        throw new Error('the page has no such statement');
+      return filled;
     },
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
@@ -98,8 +157,17 @@ async function configXml(endpoint: string): Promise<string> {
   const [, xml = ''] = /```xml\n(.*?)```/s.exec(await readFile(PAGE, 'utf8')) ?? [];
   const filled = xml
     .replace(/(?<=<endpoint>).*(?=<)/, endpoint)
-    .replace('KEY_ID', 'sluice-cold')
+    .replace('KEY_ID', KEY_ID)
     .replace('SECRET', COLD_SECRET);
   if (!filled.includes(endpoint) || !filled.includes(COLD_SECRET)) throw new Error('the page has no such file');
   return filled;
+}
+
+/** A stream that passes each piece on late. */
+function late(): Transform {
+  return new Transform({
+    transform(chunk, _encoding, done) {
+      setTimeout(() => done(null, chunk), SLOW_MS);
+    },
+  });
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { startEngineProcess } from '@sluice/local-stack/engine-process';
 import { cacheDir, ensureMavenLibs } from '@sluice/local-stack/maven-libs';
 import { findFreePorts } from '@sluice/local-stack/ports';
+import { guardCommand } from '@sluice/local-stack/process-guard';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 
 const S3PROXY = {
@@ -45,11 +46,11 @@ export async function startS3Server(account: { readonly keyId: string; readonly 
   await writeFile(join(folder, 'logback.xml'), '<configuration><root level="WARN"/></configuration>');
   const server = await startEngineProcess({
     name: 'S3Proxy',
-    command: 'java',
-    args: [
+    // Java would outlive a test that is killed.
+    ...guardCommand('java', [
       ...['-Xmx256m', '-XX:+UseSerialGC', `-Dlogback.configurationFile=${join(folder, 'logback.xml')}`],
       ...['-cp', join(libs, '*'), 'org.gaul.s3proxy.Main', '--properties', file],
-    ],
+    ]),
     cwd: folder,
     logFile: join(folder, 's3proxy.log'),
     // It refuses a request without credentials, and so shows that it listens.

@@ -71,8 +71,8 @@ const writer = createWriter(config, {
   erasureClient: createClickHouse(config, {
     application: 'sluice-writer-erasure',
     requestTimeoutMs: ERASURE_TIMEOUT_MS + 5_000,
-    // One for deleted users, one for expired events, and one for those that move.
-    connectionsMax: 3,
+    // One for deleted users, one for expired events, one for those that move, and two for late ones that wait.
+    connectionsMax: 5,
     logger,
   }),
   logger,

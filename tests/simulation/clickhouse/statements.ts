@@ -471,6 +471,8 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
   'record-retention': () => ({}),
   'read-retention': () => ({ rows: [] }),
   'end-failed-removals': () => ({}),
+  // There is no cold volume.
+  'find-waiting-events': () => ({}),
   'find-removals': () => ({ rows: [] }),
   'erase-events': (call) => eraseEvents(call, versionsOf(call.parameters), ({ user_id }) => user_id !== ''),
   'erase-events-of-visitors': (call) =>

@@ -1,5 +1,6 @@
 import { acceptedSql } from '@sluice/shared/clickhouse/property-versions';
 import { PERSON_SQL } from '@sluice/shared/rows/deleted-person';
+import { COLD_VOLUME_AWAY } from '@sluice/storage/protocol/dead-letter';
 
 /** A table that two servers have to have alike, as it is compared. */
 export interface ComparedTable {
@@ -117,7 +118,7 @@ const SIGHTINGS: ComparedTable = {
 };
 
 /**
- * Equal ids have equal rows; place and reason are those of the copy that a server has read. Some rows do not say when they
+ * Late events that wait for a cold volume are left out: only a server whose volume is away has them. Equal ids have equal rows; place and reason are those of the copy that a server has read. Some rows do not say when they
  * were received.
  */
 const DEAD_LETTERS: ComparedTable = {
@@ -131,7 +132,9 @@ const DEAD_LETTERS: ComparedTable = {
       SELECT
         id, any(workspace_id) AS workspace, any(user_id) AS user, max(version) AS received, min(recorded_at) AS recorded,
         any(kind) AS of_kind
-      FROM dead_letters GROUP BY id
+      FROM dead_letters
+      WHERE reason != '${COLD_VOLUME_AWAY}'
+      GROUP BY id
     )
     WHERE of_kind != 'rejected' OR newest >= {rejectedFrom:Int64}`,
   isFolded: false,

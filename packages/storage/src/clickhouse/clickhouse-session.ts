@@ -103,6 +103,13 @@ export class ClickHouseSession {
     return await result.json<Row>();
   }
 
+  /** Returns the rows of a SELECT one after the other. The session does nothing else meanwhile. @throws ClickHouse's errors, before the first row */
+  async *stream<Row>(statement: Statement, parameters: Parameters = {}): AsyncGenerator<Row> {
+    const request = { ...this.#requestOf(statement), query_params: { ...parameters }, format: 'JSONEachRow' } as const;
+    const result = await this.#client.query(request);
+    for await (const rows of result.stream<Row>()) for (const row of rows) yield row.json();
+  }
+
   /** @throws ClickHouse's errors, also while a statement of the session is running */
   async close(): Promise<void> {
     const clickhouse_settings = { ...this.#settings, ...CLOSING };

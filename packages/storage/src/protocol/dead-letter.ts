@@ -15,6 +15,12 @@ export interface DeadLetter {
 }
 
 /**
+ * The reason of a late event whose month lies on a cold volume that does not answer, so that nobody knows whether the event is stored
+ * already. The writer sends it to Kafka again by itself, once the volume answers.
+ */
+export const COLD_VOLUME_AWAY = 'COLD_VOLUME_AWAY: the event is stored once the volume of its month answers';
+
+/**
  * Returns the same id for the same row, whenever and in whichever partition it fails. A rejected call has the same id
  * whenever it comes: its row ends with the time of receipt.
  */

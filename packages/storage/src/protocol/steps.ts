@@ -19,6 +19,8 @@
  *        │
  *        └─ when ClickHouse refuses a row ─▶ isolate-bad-rows ─▶ store-dead-letters ─▶ again, with the good rows
  *
+ *   When find-repeats needs a cold volume that does not answer ─▶ find-cold-times ─▶ store-dead-letters ─▶ again, without its events
+ *
  *   When any statement fails, or its response is lost ─▶ end-own-statements ─▶ the rows in other batches
  *
  * Only store-events makes events visible, so a batch may be repeated from the start at any time before it. It may even

@@ -149,6 +149,23 @@ WHERE timestamp BETWEEN fromUnixTimestamp64Milli({first_stamped:Int64}, 'UTC') -
   AND (workspace_id, uuid) IN (SELECT workspace_id, uuid FROM staged_events WHERE stamped)
   AND toUnixTimestamp64Milli(timestamp) = intDiv(toUnixTimestamp64Micro(received_at), 1000)
 
+-- name: find-cold-times
+-- The times of the staged events that may be on the cold volume: those of its months and, of late history, years.
+WITH
+  (
+    SELECT groupUniqArray(partition_id)
+    FROM system.parts
+    WHERE database = currentDatabase()
+      AND table = 'events'
+      AND active
+      AND disk_name IN (
+        SELECT arrayJoin(disks) FROM system.storage_policies WHERE policy_name = 'sluice' AND volume_name = 'cold'
+      )
+  ) AS cold
+SELECT DISTINCT toUnixTimestamp64Milli(timestamp) AS ms
+FROM staged_events
+WHERE hasAny(cold, [toString(toYYYYMM(timestamp)), toString(toYear(timestamp))])
+
 -- name: drop-hidden-originals
 -- A stored event that the deletion of its own user or visitor hides is no original: an event that is sent again after that
 -- deletion is new, whomever it names. find-deletions explains the look-up.

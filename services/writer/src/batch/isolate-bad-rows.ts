@@ -1,9 +1,9 @@
 import { ClickHouseError } from '@clickhouse/client';
 import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
-import { ROW_FORMAT } from '@sluice/shared/rows';
 import type { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
-import { type DeadLetter, errorTypeOf } from '@sluice/storage/protocol/dead-letter';
+import { errorTypeOf } from '@sluice/storage/protocol/dead-letter';
 import { isObject, type Line, linesOf, type RowMessage, withoutLineFeed } from '@sluice/storage/protocol/row-batch';
+import { type DividedRows, takeOut } from './set-aside.ts';
 import { NUMBERED_ROWS, type NumberedRowStatements } from './staging-tables.ts';
 
 /**
@@ -44,12 +44,6 @@ export function isRowError(error: unknown): error is ClickHouseError {
   return error instanceof ClickHouseError && ROW_ERRORS.has(error.code);
 }
 
-export interface IsolatedRows {
-  /** The messages without the rows that cannot be stored. */
-  readonly good: readonly RowMessage[];
-  readonly bad: readonly DeadLetter[];
-}
-
 /**
  * Finds the rows that ClickHouse cannot store, in a few statements, however many rows are bad:
  *
@@ -63,9 +57,9 @@ export interface IsolatedRows {
 export async function isolateBadRows(
   session: ClickHouseSession,
   messages: readonly RowMessage[],
-): Promise<IsolatedRows> {
+): Promise<DividedRows> {
   const [first] = messages;
-  if (!first) return { good: [], bad: [] };
+  if (!first) return { kept: [], deadLetters: [] };
   const lines = linesOf(messages);
   const bad = new Map<Line, string>();
   const numbered: NumberedLine[] = [];
@@ -76,14 +70,7 @@ export async function isolateBadRows(
   }
   const search = new BadLineSearch(session, NUMBERED_ROWS[first.kind]);
   for (const [{ line }, reason] of await search.run(numbered)) bad.set(line, reason);
-  const kept = Map.groupBy(
-    lines.filter((line) => !bad.has(line)),
-    ({ message }) => message,
-  );
-  return {
-    good: [...kept].map(([message, rest]) => ({ ...message, value: Buffer.concat(rest.map(({ bytes }) => bytes)) })),
-    bad: lines.flatMap((line) => (bad.has(line) ? [deadLetter(line, bad.get(line) as string)] : [])),
-  };
+  return takeOut(lines, bad);
 }
 
 interface NumberedLine {
@@ -189,9 +176,4 @@ class BadLineSearch {
       return `${error.type}: ${error.message}`.slice(0, 1_000);
     }
   }
-}
-
-function deadLetter(line: Line, reason: string): DeadLetter {
-  const { value: _value, ...origin } = line.message;
-  return { ...origin, format: ROW_FORMAT, line: line.index, row: withoutLineFeed(line.bytes), reason };
 }

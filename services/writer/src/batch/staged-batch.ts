@@ -17,6 +17,7 @@ import {
 } from '@sluice/storage/protocol/steps';
 import { inspectStagedRows, type StagedRows } from './inspect-staged-rows.ts';
 import { isolateBadRows, isRowError } from './isolate-bad-rows.ts';
+import { mayBeColdVolume, setColdEventsAside } from './set-aside.ts';
 import { STATEMENTS } from './statements.ts';
 
 /**
@@ -101,6 +102,7 @@ export class StagedBatch {
       await this.#perform(step);
       this.#state = afterStep(this.#state, step);
     } catch (error) {
+      if (step === 'find-repeats' && mayBeColdVolume(error) && (await this.#setColdEventsAside())) return;
       const isLoading = step === 'load-events' || step === 'load-changes';
       const isRefused = isLoading && (error instanceof NotRows || isRowError(error));
       if (!isRefused) throw asFenced(error);
@@ -174,11 +176,27 @@ export class StagedBatch {
     const events = await isolateBadRows(this.#staging, this.#rows.events);
     const changes = await isolateBadRows(this.#staging, this.#rows.changes);
     await this.#closeSession();
-    const bad = [...events.bad, ...changes.bad];
+    const bad = [...events.deadLetters, ...changes.deadLetters];
     if (bad.length === 0) throw new Error('ClickHouse refused the batch, but takes each of its rows alone');
     this.#deadLetters = [...this.#deadLetters, ...bad];
-    this.#rows = { events: events.good, changes: changes.good, deadLetters: [] };
+    this.#rows = { events: events.kept, changes: changes.kept, deadLetters: [] };
     this.#state = newBatch(this.#contents());
+  }
+
+  /**
+   * Takes the events out of the batch that may be stored on the cold volume, which does not answer: they become dead letters, and the
+   * rest begins anew. Returns whether there are any.
+   */
+  async #setColdEventsAside(): Promise<boolean> {
+    const { kept, deadLetters } = await setColdEventsAside(this.#staging, this.#rows.events);
+    if (deadLetters.length === 0) return false;
+    await this.#closeSession();
+    this.#staged = undefined;
+    this.#loaded.events = 0;
+    this.#deadLetters = [...this.#deadLetters, ...deadLetters];
+    this.#rows = { ...this.#rows, events: kept };
+    this.#state = newBatch(this.#contents());
+    return true;
   }
 
   async #storeDeadLetters(): Promise<void> {

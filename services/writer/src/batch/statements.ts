@@ -15,6 +15,7 @@ export const STATEMENTS = {
     'drop-deleted-changes',
     'find-repeats',
     'find-stamped-repeats',
+    'find-cold-times',
     'drop-hidden-originals',
     'drop-stored-repeats',
     'read-possible-repeats',

@@ -1,4 +1,4 @@
--- Erasing deleted users and expired events, and moving old events to the cold volume.
+-- Erasing deleted users and expired events, moving old events to the cold volume, and sending late events that waited for it again.
 
 -- name: find-due-erasures
 -- The oldest pending deletions after a cursor. A deletion is due only when it has been stored for so long that every
@@ -302,3 +302,72 @@ ALTER TABLE events MOVE PART {part:String} TO VOLUME 'cold'
 
 -- name: move-back
 ALTER TABLE events MOVE PART {part:String} TO VOLUME 'default'
+
+-- name: find-waiting-events
+-- The months of late events that wait in `dead_letters` for the cold volume, and those of events that were sent again so long ago that
+-- they are stored. A state so young does not count: an insert that began before it may still be running.
+WITH now64(3, 'UTC') - toIntervalMillisecond({keptMs:UInt64}) AS kept_from
+SELECT DISTINCT month, sent_at IS NOT NULL AS is_sent, toString(kept_from) AS sent_before
+FROM (
+  SELECT
+    any(toUInt32(toYYYYMM(fromUnixTimestamp64Milli(JSONExtractInt(row, 'timestamp'), 'UTC')))) AS month,
+    argMax(tuple(replayed_at), state_at).1 AS sent_at,
+    max(state_at) AS newest
+  FROM dead_letters
+  WHERE kind = 'events' AND reason = {reason:String}
+  GROUP BY id
+)
+WHERE if(sent_at IS NULL, newest < now64(6, 'UTC') - toIntervalMillisecond({delayMs:UInt64}), sent_at < kept_from)
+ORDER BY month
+
+-- name: stage-waiting-events
+-- Those of one month that wait, with the time at which they were read.
+CREATE OR REPLACE TEMPORARY TABLE waiting ENGINE = Memory AS
+SELECT
+  id,
+  any(JSONExtractString(row, 'workspace_id')) AS workspace,
+  any(fromUnixTimestamp64Milli(JSONExtractInt(row, 'timestamp'), 'UTC')) AS time,
+  any(toUUIDOrZero(JSONExtractString(row, 'uuid'))) AS uuid,
+  now64(6, 'UTC') AS read_at
+FROM dead_letters
+WHERE kind = 'events' AND reason = {reason:String}
+GROUP BY id
+HAVING argMax(tuple(replayed_at), state_at).1 IS NULL
+  AND max(state_at) < now64(6, 'UTC') - toIntervalMillisecond({delayMs:UInt64})
+  AND toYYYYMM(time) = {month:UInt32}
+
+-- name: look-up-waiting-events
+-- As find-repeats does: it fails while the cold volume does not answer.
+SELECT count() AS stored
+FROM events
+PREWHERE timestamp IN (SELECT time FROM waiting)
+WHERE (workspace_id, timestamp, uuid) IN (SELECT workspace, time, uuid FROM waiting)
+
+-- name: read-waiting-events
+-- In the order of the log: which of several with one key is stored must not depend on the server.
+SELECT topic, partition, base64Encode(row) AS row64
+FROM dead_letters
+WHERE id IN (SELECT id FROM waiting)
+ORDER BY topic, partition, offset, line
+LIMIT 1 BY id
+
+-- name: mark-sent-events
+-- One that has failed again by now has a newer state, and waits again.
+INSERT INTO dead_letters
+SELECT * REPLACE ((SELECT any(read_at) FROM waiting) AS state_at, now64(3, 'UTC') AS replayed_at)
+FROM dead_letters
+WHERE id IN (SELECT id FROM waiting)
+ORDER BY id, state_at DESC
+LIMIT 1 BY id
+
+-- name: remove-sent-events
+ALTER TABLE dead_letters DELETE
+WHERE kind = 'events'
+  AND reason = {reason:String}
+  AND id IN (
+    SELECT id
+    FROM dead_letters
+    WHERE kind = 'events' AND reason = {reason:String}
+    GROUP BY id
+    HAVING argMax(tuple(replayed_at), state_at).1 < toDateTime64({sentBefore:String}, 3, 'UTC')
+  )

@@ -1,6 +1,6 @@
 import { readStatements } from '@sluice/storage/clickhouse/statements';
 
-/** The statements that erase deleted users and expired events, by their names. */
+/** The statements that erase deleted users and expired events, and keep old ones on the cold volume, by their names. */
 export const STATEMENTS = readStatements(new URL('./erasure.sql', import.meta.url), [
   'find-due-erasures',
   'find-deleted-rows',
@@ -22,4 +22,10 @@ export const STATEMENTS = readStatements(new URL('./erasure.sql', import.meta.ur
   'find-misplaced-parts',
   'move-to-cold-volume',
   'move-back',
+  'find-waiting-events',
+  'stage-waiting-events',
+  'look-up-waiting-events',
+  'read-waiting-events',
+  'mark-sent-events',
+  'remove-sent-events',
 ]);

@@ -6,7 +6,7 @@ import { sendOf, sharedWork, TRACE_HEADER } from '@sluice/shared/tracing/message
 import { ATTRIBUTE, tracer } from '@sluice/shared/tracing/tracer';
 import type { NewPosition, Positions } from '@sluice/storage/clickhouse/positions';
 import type { Assignment } from '@sluice/storage/protocol/assignment';
-import { type DeadLetter, errorTypeOf } from '@sluice/storage/protocol/dead-letter';
+import { COLD_VOLUME_AWAY, type DeadLetter, errorTypeOf } from '@sluice/storage/protocol/dead-letter';
 import { type Epoch, Fenced } from '@sluice/storage/protocol/epoch';
 import { nameOf, positionAfter } from '@sluice/storage/protocol/position';
 import { type SourceMessage, toRowBatch } from '@sluice/storage/protocol/row-batch';
@@ -140,9 +140,15 @@ export class BatchLoop {
   #onDeadLetters(deadLetters: readonly DeadLetter[]): void {
     const { alarm, metrics, logger } = this.#options;
     // ingest-api has counted the calls that it rejected.
-    const unstorable = deadLetters.filter(({ kind }) => kind !== 'rejected');
+    const counted = deadLetters.filter(({ kind }) => kind !== 'rejected');
+    metrics.deadLetters.inc(counted.length);
+    const unstorable = counted.filter(({ reason }) => reason !== COLD_VOLUME_AWAY);
+    const waiting = counted.length - unstorable.length;
+    if (waiting > 0) {
+      const what = 'the cold volume does not answer; late events wait in the dead letters, and are stored once it does';
+      logger.warn({ events: waiting }, what);
+    }
     if (unstorable.length === 0) return;
-    metrics.deadLetters.inc(unstorable.length);
     // The reasons quote rows: what persons are in them is erased from the dead letters, and could not be from a log.
     const fields = { rows: unstorable.length, reason: errorTypeOf(unstorable[0]?.reason ?? '') };
     logger.error(
