@@ -37,6 +37,11 @@ describe('two servers', () => {
     // Where a dead letter came from, and how often it was replayed, is of one server.
     await a2.insert('dead_letters', deadLetter('one', { offset: 7, replayed_at: '2026-03-02 00:00:00' }));
     await a1.client.command({ query: 'OPTIMIZE TABLE entities FINAL' });
+    // What is declared as fast, and since when, is of one server, too.
+    await a1.client.command({
+      query: `ALTER TABLE events UPDATE fast_set = 7, fast_1 = '"pro"' WHERE 1`,
+      clickhouse_settings: { mutations_sync: '2' },
+    });
     const { lines, ...outcome } = await compare(servers);
     expect(outcome).toEqual(SAME);
     expect(lines).toEqual([
