@@ -108,6 +108,17 @@ ENGINE = ReplacingMergeTree(changed_at)
 ORDER BY (kind, workspace_id, id)
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, index_granularity = 8192, non_replicated_deduplication_window = 10000;
 
+CREATE TABLE console_fast_properties
+(
+    `workspace_id` String,
+    `names` Array(String),
+    `fast_set` UInt64 DEFAULT if(arrayExists(name -> (name != ''), names), greatest(1, sipHash64('1', toString(names))), 0),
+    `declared_at` DateTime64(6, 'UTC') DEFAULT now64(6)
+)
+ENGINE = ReplacingMergeTree(declared_at)
+ORDER BY (workspace_id, fast_set)
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, index_granularity = 8192;
+
 CREATE TABLE copies
 (
     `run` UUID,
@@ -268,6 +279,23 @@ CREATE TABLE events
     `context` String DEFAULT '{}',
     `traits` String DEFAULT '{}',
     `received_at` DateTime64(6, 'UTC') CODEC(Delta(8), LZ4),
+    `fast_set` UInt64,
+    `fast_1` LowCardinality(String),
+    `fast_2` LowCardinality(String),
+    `fast_3` LowCardinality(String),
+    `fast_4` LowCardinality(String),
+    `fast_5` LowCardinality(String),
+    `fast_6` LowCardinality(String),
+    `fast_7` LowCardinality(String),
+    `fast_8` LowCardinality(String),
+    `fast_9` LowCardinality(String),
+    `fast_10` LowCardinality(String),
+    `fast_11` LowCardinality(String),
+    `fast_12` LowCardinality(String),
+    `fast_13` LowCardinality(String),
+    `fast_14` LowCardinality(String),
+    `fast_15` LowCardinality(String),
+    `fast_16` LowCardinality(String),
     INDEX user_id_text user_id TYPE text(tokenizer = 'array') GRANULARITY 100000000,
     INDEX group_id_text group_id TYPE text(tokenizer = 'array') GRANULARITY 100000000,
     INDEX anonymous_id_text anonymous_id TYPE text(tokenizer = 'array') GRANULARITY 100000000,

@@ -40,6 +40,11 @@ describe('two servers', () => {
     // Only a server whose cold volume is away has this one.
     await a2.insert('dead_letters', deadLetter('cold', { reason: COLD_VOLUME_AWAY }));
     await a1.client.command({ query: 'OPTIMIZE TABLE entities FINAL' });
+    // What is declared as fast, and since when, is of one server, too.
+    await a1.client.command({
+      query: `ALTER TABLE events UPDATE fast_set = 7, fast_1 = '"pro"' WHERE 1`,
+      clickhouse_settings: { mutations_sync: '2' },
+    });
     const { lines, ...outcome } = await compare(servers);
     expect(outcome).toEqual(SAME);
     expect(lines).toEqual([

@@ -845,6 +845,18 @@ export interface components {
              */
             email: string[];
         };
+        /**
+         * @example {
+         *       "properties": [
+         *         "plan",
+         *         "amount"
+         *       ]
+         *     }
+         */
+        FastProperties: {
+            /** @description Names of properties of events. */
+            properties: string[];
+        };
         NewKey: {
             /** @description What the key is for. Default: none. */
             name?: string;
@@ -2354,6 +2366,18 @@ export interface components {
              *     ]
              */
             email: string[];
+        };
+        /**
+         * @example {
+         *       "properties": [
+         *         "plan",
+         *         "amount"
+         *       ]
+         *     }
+         */
+        FastPropertiesOutput: {
+            /** @description Names of properties of events. */
+            properties: string[];
         };
     };
     responses: never;

@@ -8,6 +8,7 @@ export type QueryKind =
   | 'event_sizes'
   | 'pending_deletions'
   | 'event_retention'
+  | 'fast_properties'
   | 'server_state'
   | 'entity_candidates'
   | 'entities_page'

@@ -226,6 +226,7 @@ const refusedOfWebhooks = (list: string): Refused => ({
 const REFUSED_METHODS: Refused = {
   '/segments/{name}': ['GET', 'POST', 'GET, HEAD, PUT, DELETE'],
   '/names/properties': ['GET', 'POST', 'GET, HEAD, PUT'],
+  '/properties/fast': ['GET', 'POST', 'GET, HEAD, PUT'],
   '/queries': ['POST', 'GET', 'POST'],
   '/users': ['GET', 'PUT', 'GET, HEAD, DELETE'],
   '/keys': ['GET', 'PUT', 'GET, HEAD, POST'],

@@ -24,6 +24,7 @@ export function queryDocument(config: QueryConfig, routes: readonly DescribedRou
       { name: 'alerts', description: 'Messages about the numbers of views and dashboards' },
       { name: 'views', description: 'Saved views and dashboards of the workspace' },
       { name: 'names', description: 'What users and organizations are called, and the search for them' },
+      { name: 'properties', description: 'Properties of events that reports read from columns' },
       { name: 'pipeline', description: 'What is accepted, stored and refused' },
       { name: 'audits', description: 'Whether all that was accepted is accounted for' },
       { name: 'keys', description: 'API keys of the workspace' },

@@ -138,6 +138,20 @@ const namingDoor = bodyDoor({
   answered: { statuses: [200], named: [['"organizations"']] },
 });
 
+/** Names that are all different, and have no dot. */
+function fastProperties(values: Values): object {
+  const others = Array.from({ length: (values.get('fastProperties') ?? 1) - 1 }, (_, index) => `p${index}`);
+  return { properties: [...others, 'n'.repeat(values.get('fastProperty') ?? ORDINARY_CHARACTERS)] };
+}
+
+const fastDoor = bodyDoor({
+  request: { service: 'query-api', method: 'PUT', path: '/properties/fast' },
+  limits: ['fastProperties', 'fastProperty'],
+  bodyLimit: 'fastBody',
+  body: fastProperties,
+  answered: { statuses: [200], named: [['"properties"']] },
+});
+
 const keyDoor = bodyDoor({
   request: { service: 'query-api', method: 'POST', path: '/keys', undo: '/keys/{id}' },
   bodyLimit: 'keyBody',
@@ -193,6 +207,8 @@ export const DOCUMENT_DOORS: Doors = {
   'DELETE /segments/{name}': plainDoor({ service: 'query-api', method: 'DELETE', path: '/segments/{view}' }, [404]),
   'GET /names/properties': plainDoor({ service: 'query-api', method: 'GET', path: '/names/properties' }),
   'PUT /names/properties': namingDoor,
+  'GET /properties/fast': plainDoor({ service: 'query-api', method: 'GET', path: '/properties/fast' }),
+  'PUT /properties/fast': fastDoor,
   'GET /keys': plainDoor({ service: 'query-api', method: 'GET', path: '/keys' }),
   'POST /keys': keyDoor,
   'DELETE /keys/{id}': plainDoor({ service: 'query-api', method: 'DELETE', path: '/keys/{view}' }, [404]),

@@ -46,6 +46,7 @@ import {
   WITHIN_DAYS_MAX,
 } from '@sluice/query-api/http/limits';
 import { REPLAY_BODY_BYTES_MAX } from '@sluice/query-api/manage/dead-letters/dead-letters-route';
+import { FAST_BODY_BYTES_MAX } from '@sluice/query-api/manage/fast/fast-properties-route';
 import { KEY_BODY_BYTES_MAX } from '@sluice/query-api/manage/keys/keys-route';
 import { NAMING_BODY_BYTES_MAX } from '@sluice/query-api/manage/names/names-route';
 import { SEGMENT_BODY_BYTES_MAX } from '@sluice/query-api/manage/segments/segments-route';
@@ -79,6 +80,7 @@ import { LOG_LINES_MAX } from '@sluice/query-api/webhooks/delivery-log';
 import { RESPONSE_BYTES_MAX } from '@sluice/query-api/webhooks/http-sender';
 import { FILTER_CHARACTERS_MAX, FILTERS_MAX, URL_CHARACTERS_MAX } from '@sluice/query-api/webhooks/webhook-request';
 import { WEBHOOK_BODY_BYTES_MAX } from '@sluice/query-api/webhooks/webhooks-route';
+import { FAST_PROPERTIES_MAX } from '@sluice/shared/clickhouse/fast-properties';
 import { ERRORS_MAX, type ProblemCode } from '@sluice/shared/http/problem';
 import { REQUEST_TIMEOUT_MS } from '@sluice/shared/http/server';
 import { MESSAGE_ID_LENGTH_MAX } from '@sluice/submissions/calls/call';
@@ -530,6 +532,22 @@ const SEGMENT_LIMITS = {
   segmentBody: { title: 'body', max: SEGMENT_BODY_BYTES_MAX, unit: 'bytes', beyond: 'body_too_large' },
 } as const satisfies Record<string, Limit>;
 
+const FAST_LIMITS = {
+  fastProperties: { title: 'fast properties', max: FAST_PROPERTIES_MAX, unit: '', beyond: 'invalid_request' },
+  fastProperty: {
+    title: 'name of a fast property',
+    max: PROPERTY_NAME_CHARACTERS_MAX,
+    unit: 'characters',
+    beyond: 'invalid_request',
+  },
+  fastBody: {
+    title: 'body of `PUT /properties/fast`',
+    max: FAST_BODY_BYTES_MAX,
+    unit: 'bytes',
+    beyond: 'body_too_large',
+  },
+} as const satisfies Record<string, Limit>;
+
 const NAMING_LIMITS = {
   namingAlternatives: {
     title: 'lists of properties that a name can be of, and properties that an e-mail address can be',
@@ -573,6 +591,7 @@ export const LIMIT_GROUPS = {
   'Saved views': VIEW_LIMITS,
   Segments: SEGMENT_LIMITS,
   Names: NAMING_LIMITS,
+  'Fast properties': FAST_LIMITS,
   Webhooks: WEBHOOK_LIMITS,
   'Alerts and digests': ALERT_LIMITS,
   Keys: KEY_LIMITS,
@@ -587,6 +606,7 @@ export const LIMITS = {
   ...VIEW_LIMITS,
   ...SEGMENT_LIMITS,
   ...NAMING_LIMITS,
+  ...FAST_LIMITS,
   ...WEBHOOK_LIMITS,
   ...ALERT_LIMITS,
   ...KEY_LIMITS,

@@ -1,3 +1,4 @@
+import { FAST_COLUMNS } from '@sluice/shared/clickhouse/fast-properties';
 import { acceptedSql } from '@sluice/shared/clickhouse/property-versions';
 import { PERSON_SQL } from '@sluice/shared/rows/deleted-person';
 import { COLD_VOLUME_AWAY } from '@sluice/storage/protocol/dead-letter';
@@ -27,12 +28,15 @@ const DELETED_USERS = `
           UNION ALL
           SELECT cityHash64(workspace_id, user_id) FROM ${DELETIONS_LEFT_OUT}`;
 
+/** The hash of an event as it was accepted: what is declared as fast, and since when, is a matter of each server. */
+export const EVENT_CONTENT = `cityHash64(* EXCEPT (${FAST_COLUMNS.join(', ')}))`;
+
 /** A partition of the table `events`. */
 export const EVENTS: ComparedTable = {
   name: 'events',
   rows: `
     SELECT
-      toString(workspace_id) AS workspace, ${PERSON_SQL} AS user, (timestamp, uuid) AS key, cityHash64(*) AS content,
+      toString(workspace_id) AS workspace, ${PERSON_SQL} AS user, (timestamp, uuid) AS key, ${EVENT_CONTENT} AS content,
       toUnixTimestamp64Micro(received_at) AS newest, toUnixTimestamp64Micro(received_at) AS accepted
     FROM events
     WHERE _partition_id = {partition:String}

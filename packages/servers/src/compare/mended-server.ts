@@ -4,6 +4,7 @@ import { EVENT_IDENTIFIERS, type IdentifierColumn } from '@sluice/shared/rows/ev
 import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import { deletedVersionOf, lastDeletionsOf } from '@sluice/storage/clickhouse/deleted-versions';
 import { requireNoRemovals } from '@sluice/storage/clickhouse/removals';
+import { EVENT_CONTENT } from './compared-tables.ts';
 import type { ShownEvent } from './plan-mending.ts';
 
 /** How long a statement may take that stores, in milliseconds: less than a deletion waits to be erased (ERASURE_DELAY_MS). */
@@ -66,7 +67,7 @@ const WHOLE_EVENTS = {
   sql: `
 SELECT
   toString(workspace_id) AS workspace, toString(events.uuid) AS uuid, toUnixTimestamp64Milli(timestamp) AS timeMs,
-  toUnixTimestamp64Micro(received_at) AS receivedUs, toString(cityHash64(*)) AS content, ${PERSON_SQL} AS user,
+  toUnixTimestamp64Micro(received_at) AS receivedUs, toString(${EVENT_CONTENT}) AS content, ${PERSON_SQL} AS user,
   _partition_id AS partition, type, event, user_id, group_id,
   ${EVENT_IDENTIFIERS.map(({ column }) => column).join(', ')}, properties, context, traits
 FROM events WHERE ${SAME_UUID.replaceAll('(uuid)', '(events.uuid)')}`,

@@ -1,9 +1,10 @@
-// What the console shows and keeps besides events: views, segments, names, keys, dead letters, the pipeline.
+// What the console shows and keeps besides events: views, segments, names, fast properties, keys, dead letters, the pipeline.
 
 export { registerAudits } from './audits/audits-route.ts';
 export { consolePaths, registerConsole } from './console/console-route.ts';
 export { registerDeadLetters } from './dead-letters/dead-letters-route.ts';
 export { registerExample } from './example/example-route.ts';
+export { registerFastProperties } from './fast/fast-properties-route.ts';
 export { registerKeys } from './keys/keys-route.ts';
 export { registerNames } from './names/names-route.ts';
 export { registerPipeline } from './pipeline/pipeline-route.ts';

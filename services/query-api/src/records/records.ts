@@ -49,6 +49,7 @@ export {
 export { registerEvents } from './events/events.ts';
 export { PageReader } from './events/events-page.ts';
 export { eventParameters, listKeyOf } from './events/events-parameters.ts';
+export { mayBeFast, type ReadEvents, readEvents } from './events/fast-events.ts';
 export { PageDensities } from './events/page-windows.ts';
 export { fieldCondition, type TimeRange } from './filters/filter-sql.ts';
 export { type FieldFilter, listOf, notEmpty } from './filters/operators.ts';
@@ -62,7 +63,7 @@ export {
   refuseParameters,
 } from './filters/parameters.ts';
 export { type PropertyFilter, propertyNameError } from './filters/property-filter.ts';
-export { propertyNumber, propertyValue, textOfJson } from './filters/property-value.ts';
+export { numberOfJson, textOfJson } from './filters/property-value.ts';
 export {
   fittingIds,
   type ListedAt,

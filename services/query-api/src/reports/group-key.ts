@@ -13,7 +13,7 @@ import {
   ownerValue,
   ownerValueColumn,
   propertyNameError,
-  propertyValue,
+  type ReadEvents,
   textOfJson,
 } from '../records/records.ts';
 import type { BoundParameters, Sql, Tables } from '../store/store.ts';
@@ -47,23 +47,34 @@ export function nameOfKey(key: GroupKey): string {
  * Returns SQL of an event's key: the text of a field, or the JSON of a property. A missing one is the empty string.
  *
  * @param index of the key among those of {@link eventsWithOwners}, which the query reads FROM
+ * @param events what it reads of events, with the {@link propertiesOfKeys} among others
  */
-export function keyOfEvent(key: GroupKey, index: number, parameters: BoundParameters): string {
+export function keyOfEvent(
+  key: GroupKey,
+  index: number,
+  events: Pick<ReadEvents<unknown>, 'valueOf'>,
+  parameters: BoundParameters,
+): string {
   if ('field' in key) return EVENT_COLUMNS[key.field].column;
   if (key.owner) return ownerValueColumn(prefixOf(index));
-  return propertyValue(EVENT_COLUMNS.properties.column, key.property, parameters);
+  return events.valueOf(key.property, parameters);
 }
 
-/** Returns what to read FROM: the events, and beside each what the keys ask of its user or organization. */
-export function eventsWithOwners(tables: Tables, keys: readonly GroupKey[]): Sql {
+/** Returns the names of the properties of events that keys are. */
+export function propertiesOfKeys(keys: readonly GroupKey[]): readonly string[] {
+  return keys.flatMap((key) => ('field' in key || key.owner ? [] : [key.property]));
+}
+
+/** Returns what to read FROM: events, and beside each what the keys ask of its user or organization. */
+export function eventsWithOwners(tables: Tables, events: Sql, keys: readonly GroupKey[]): Sql {
   const values = keys.flatMap((key, index) => {
     if ('field' in key || !key.owner) return [];
     return [ownerValue(tables, { owner: key.owner, property: key.property }, prefixOf(index))];
   });
-  if (values.length === 0) return { sql: tables.events, params: {} };
+  if (values.length === 0) return events;
   return {
-    sql: `${tables.events} AS selected\n${values.map(({ sql }) => sql).join('\n')}`,
-    params: Object.assign({}, ...values.map(({ params }) => params)),
+    sql: `${events.sql} AS selected\n${values.map(({ sql }) => sql).join('\n')}`,
+    params: Object.assign({}, events.params, ...values.map(({ params }) => params)),
   };
 }
 

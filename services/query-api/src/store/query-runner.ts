@@ -396,10 +396,11 @@ async function statementOf(query: Query, { tables, visibility }: Store): Promise
 /** A query of all workspaces names none. */
 async function readableTables(workspace: string, tables: Tables, visibility: Visibility): Promise<Tables> {
   if (workspace === '') return tables;
-  const keptFromMs = await visibility.keptFrom(workspace);
+  const [keptFromMs, fast = []] = await Promise.all([visibility.keptFrom(workspace), visibility.fastSets?.(workspace)]);
   const kept = keptFromMs === undefined ? tables : tables.keptFrom(keptFromMs);
   const elsewhere = visibility.deletionsElsewhere?.(workspace) ?? [];
-  return elsewhere.length === 0 ? kept : kept.withDeletions(elsewhere);
+  const shown = elsewhere.length === 0 ? kept : kept.withDeletions(elsewhere);
+  return fast.length === 0 ? shown : shown.withFast(fast);
 }
 
 /** @param slot is released when the time is up or the client leaves */

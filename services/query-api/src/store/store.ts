@@ -24,6 +24,7 @@ export {
   timesSinceDeletionQuery,
   timesTogetherSinceDeletionQuery,
 } from './deletions/returned-users.ts';
+export { FAST_SETS_MAX } from './fast/known-fast-properties.ts';
 export {
   asUnavailable,
   changeStored,
@@ -70,5 +71,5 @@ export { BoundParameters, type Sql, type SqlValue, where } from './sql.ts';
 export { queryStringOf, refuseTooLong, VALUE_CHARACTERS_MAX } from './statement-request.ts';
 export type { StatementWatch } from './statement-slot.ts';
 export { RequestStore, type Store, type Stores, type StreamStores, type Visibility } from './stores.ts';
-export { type Deletion, keptSince, LOCAL_TABLES, type Tables } from './tables.ts';
+export { type Deletion, type FastSet, type FastSets, keptSince, LOCAL_TABLES, type Tables } from './tables.ts';
 export { TimeBudget } from './time-budget.ts';

@@ -2,7 +2,7 @@ import { sleep } from '@sluice/shared/base/retry';
 import type { ClickHouseReader } from './clickhouse-reader.ts';
 import { ConnectionFailure } from './read-failures.ts';
 import type { Sql } from './sql.ts';
-import type { Deletion, Tables } from './tables.ts';
+import type { Deletion, FastSets, Tables } from './tables.ts';
 
 /** What queries read, and what of it may be returned. */
 export interface Store {
@@ -147,4 +147,6 @@ export interface Visibility {
   readonly keptFrom: KeptFrom;
   /** Returns the deletions of a workspace that another server has, and this one perhaps not yet. Default: there are none. */
   readonly deletionsElsewhere?: (workspace: string) => readonly Deletion[];
+  /** Returns what is known of the fast properties of a workspace. Never fails. Default: nothing is known. */
+  readonly fastSets?: (workspace: string) => Promise<FastSets>;
 }

@@ -25,6 +25,10 @@ export interface Tables {
    * that cannot have it. In a sub-select, ClickHouse would take the uuid for a column of the statement around it.
    */
   readonly eventsByUuid: string;
+  /** The same events in several parts, one behind the other: each with columns of its own, and with those rows that meet its conditions. */
+  eventsInParts(parts: readonly EventsPart[]): string;
+  /** What is known of the fast properties of the workspace. */
+  readonly fast: FastSets;
   /** The events with `json_bytes`. ClickHouse keeps the sizes of texts apart from the texts, and reads them alone. */
   readonly eventSizes: string;
   readonly entities: string;
@@ -41,6 +45,8 @@ export interface Tables {
   readonly auditDifferences: string;
   /** The same of all workspaces, for operators alone. */
   readonly auditedHoursOfAllWorkspaces: string;
+  /** The lists of fast properties that the workspace of a parameter has had, on each server. */
+  fastPropertiesOf(parameter: string): string;
   /** To learn which workspaces have pending deletions. */
   readonly pendingDeletionsOfAllWorkspaces: string;
   /** For how many days events are kept: the newest setting of each workspace. */
@@ -69,9 +75,32 @@ export interface Tables {
   comparingWorkspaceFirst(): Tables;
   /** Returns the same tables without the events before a time, in milliseconds: the start of a UTC day. */
   keptFrom(ms: number): Tables;
+  /** Returns the same tables, of which it is known what columns of the workspace's events have. */
+  withFast(fast: FastSets): Tables;
   /** Returns the same tables with deletions that another server has, and this one perhaps not yet. */
   withDeletions(deletions: readonly Deletion[]): Tables;
 }
+
+/** Some rows of the events. */
+export interface EventsPart {
+  /** Expressions besides the columns of the table, each with its name. */
+  readonly columns: readonly string[];
+  /** The condition that makes them this part. It reads small columns alone. */
+  readonly rows: string;
+  /** Further conditions. */
+  readonly filters: readonly string[];
+}
+
+/** A list of fast properties that a workspace has or had. */
+export interface FastSet {
+  /** As `fast_set` of a row has it: a number of 64 bits. */
+  readonly id: string;
+  /** The names of properties by column, from the first one on. An empty one: the column has none. */
+  readonly names: readonly string[];
+}
+
+/** The lists of fast properties of a workspace, the newest first. That one is in force. */
+export type FastSets = readonly FastSet[];
 
 /** The deletion of a user of a workspace. */
 export interface Deletion {
@@ -159,6 +188,7 @@ function createTables(
   params: Sql['params'],
   workspace = 'workspace',
   where: 'WHERE' | 'PREWHERE' = 'WHERE',
+  fast: FastSets = [],
 ): Tables {
   const deleted = { users: `${workspace}_deleted_users`, versions: `${workspace}_deleted_versions` };
   const ofWorkspace =
@@ -169,12 +199,22 @@ function createTables(
     withGiven(source(ofWorkspace(table, 'workspace_id, user_id, version')), workspace, params, deleted);
   const kept = (columns?: string, time?: string) =>
     ofWorkspace('events', columns, KEPT_FROM in params ? ` AND ${keptSince(KEPT_FROM, time)}` : '');
+  const partOf =
+    ({ columns, rows, filters }: EventsPart): Select =>
+    (database) => {
+      const [first, ...others] = where === 'WHERE' ? [rows, ...filters] : [rows, 'true', ...filters];
+      const conditions = others.map((condition) => `(${condition})`).join(' AND ');
+      const more = conditions === '' ? '' : ` ${where === 'WHERE' ? 'AND' : 'WHERE'} ${conditions}`;
+      return `${kept(['*', ...columns].join(', '))(database)} AND (${first})${more}`;
+    };
   return {
     onSeveralServers: source !== onThisServer,
     workspace: `{${workspace}:String}`,
     params,
     events: source(kept()),
     eventsByUnit: (start) => source(kept('*', start)),
+    eventsInParts: (parts) => source((database) => parts.map((part) => partOf(part)(database)).join('\nUNION ALL\n')),
+    fast,
     eventsByUuid: source(kept(), EVENTS_SHARDING_KEY),
     eventSizes: source(kept('*, properties.size + context.size + traits.size AS json_bytes')),
     entities: source(ofWorkspace('entities')),
@@ -193,14 +233,19 @@ function createTables(
     auditedHours: source(ofWorkspace('audited_hours FINAL')),
     auditDifferences: source(ofWorkspace('audit_differences')),
     auditedHoursOfAllWorkspaces: source((database) => `SELECT * FROM ${database}audited_hours FINAL`),
+    fastPropertiesOf: (parameter) =>
+      source(
+        (database) => `SELECT * FROM ${database}console_fast_properties WHERE workspace_id = {${parameter}:String}`,
+      ),
     pendingDeletionsOfAllWorkspaces: 'pending_deletions',
     retentionOfAllWorkspaces: 'retention FINAL',
     eventsOfAllWorkspaces: source(selectEventsWithBlocks),
     newestBlocks: source(selectNewestBlocks),
     storingProgress: source(selectProgress),
     ofWorkspaceIn: (parameter) => createTables(source, params, parameter, where),
-    comparingWorkspaceFirst: () => createTables(source, params, workspace, 'PREWHERE'),
-    keptFrom: (ms) => createTables(source, { ...params, [KEPT_FROM]: ms }, workspace, where),
+    comparingWorkspaceFirst: () => createTables(source, params, workspace, 'PREWHERE', fast),
+    keptFrom: (ms) => createTables(source, { ...params, [KEPT_FROM]: ms }, workspace, where, fast),
+    withFast: (known) => createTables(source, params, workspace, where, known),
     withDeletions: (deletions) => {
       const users = deletions.map(({ user }) => user);
       const versions = deletions.map(({ version }) => version);
@@ -209,6 +254,7 @@ function createTables(
         { ...params, [deleted.users]: users, [deleted.versions]: versions },
         workspace,
         where,
+        fast,
       );
     },
   };

@@ -18,6 +18,8 @@ interface StagedEvents extends StampedTimes {
   readonly were_deleted: number;
   /** 0 or 1. */
   readonly may_be_deleted: number;
+  /** Whether one of their workspaces has ever declared fast properties: 0 or 1. */
+  readonly may_be_fast: number;
 }
 
 /** The result of inspect-changes. */
@@ -47,6 +49,7 @@ const NO_EVENTS: StagedEvents = {
   ...{ first_stamped: 0, last_stamped: 0, stamped_periods: [] },
   were_deleted: 0,
   may_be_deleted: 0,
+  may_be_fast: 0,
 };
 const NO_CHANGES: StagedChanges = { seen: 0, properties: 0, deletions: 0, were_deleted: 0, may_be_deleted: 0 };
 const NONE_DELETED: DeletedRows = { events: 0, changes: 0 };

@@ -22,6 +22,8 @@ export const STATEMENTS = {
     'stage-repeats',
     'load-repeats',
     'drop-repeats',
+    'find-fast-properties',
+    'read-fast-columns',
     'store-dead-letters',
   ]),
   ...readStatements(new URL('./entities.sql', import.meta.url), [

@@ -1,3 +1,4 @@
+import { fastColumn, fastValue, isAccepted, rawValue } from '@sluice/shared/clickhouse/fast-properties';
 import { ONCE_WEEKS_OF_CHANGE, VERSION_OF_CHANGE } from '@sluice/shared/clickhouse/property-versions';
 import { deletedVersionOf, lastDeletionsOf, type Users } from '@sluice/storage/clickhouse/deleted-versions';
 import type { Statement } from '@sluice/storage/clickhouse/statements';
@@ -138,20 +139,54 @@ WHERE operation IN ('set', 'set_once', 'remove')
 GROUP BY workspace_id, kind, id, property, once_week`,
 };
 
+/** What a statement computes of the fast properties of the staged events, in columns of theirs: in WITH, and as a value for each column. */
+function fastColumns(columns: readonly number[]): { readonly computed: readonly string[]; readonly values: Values } {
+  const known = columns.map((column) => `, groupArray(names[${column}])`).join('');
+  const named = columns.map((column, index) => ({
+    column: fastColumn(column),
+    name: `name_${column}`,
+    raw: `raw_${column}`,
+    known: `fast.${index + 3}[known]`,
+  }));
+  const raws = named.map(({ raw }) => raw);
+  return {
+    computed: [
+      `(SELECT (groupArray(workspace_id), groupArray(fast_set)${known}) FROM fast_properties) AS fast`,
+      // 0 for a workspace that has none: then the elements below are 0 and empty.
+      'transform(workspace_id, fast.1, arrayEnumerate(fast.1), toUInt32(0)) AS known',
+      ...named.map(({ name, known: element }) => `${element} AS ${name}`),
+      ...named.map(({ name, raw }) => `${rawValue('properties', name)} AS ${raw}`),
+      `(${isAccepted('properties', raws)}) AS accepted`,
+    ],
+    values: [
+      ['fast_set', 'fast.2[known]'],
+      ...named.map(({ column, name, raw }) => [column, fastValue(name, raw, 'accepted')] as const),
+    ],
+  };
+}
+
+type Values = readonly (readonly [column: string, value: string])[];
+
+const NOTHING_FAST = { computed: [], values: [] };
+
 /**
  * Stores the staged events, without those that were accepted before their user was deleted. find-repeats and drop-repeats
  * have left those that are not stored yet, so a batch may be repeated whatever became of the last attempt.
  * Fails when a newer epoch is recorded, because its writers own the partitions now. They end an insert that began before
  * they recorded their epoch. So nobody else stores these rows between the look-up and the end of this insert.
+ *
+ * @param columns those of `fast_properties` that have a property, if there are any
  */
-const STORE_EVENTS: Statement = {
-  name: 'store-events',
-  sql: `
-INSERT INTO events (${STORED_EVENT_COLUMNS})
+export function storeEvents(columns: readonly number[]): Statement {
+  const { computed, values } = columns.length === 0 ? NOTHING_FAST : fastColumns(columns);
+  return {
+    name: 'store-events',
+    sql: `
+INSERT INTO events (${[STORED_EVENT_COLUMNS, ...values.map(([column]) => column)].join(', ')})
 WITH
   -- Read here and not before: this insert must know every deletion that may be erased before the insert ends.
-  ${lastDeletionsOf(USERS_OF_EVENTS)} AS deletions
-SELECT ${STORED_EVENT_COLUMNS}
+  ${[`${lastDeletionsOf(USERS_OF_EVENTS)} AS deletions`, ...computed].join(',\n  ')}
+SELECT ${[STORED_EVENT_COLUMNS, ...values.map(([, value]) => value)].join(',\n  ')}
 FROM staged_events
 WHERE throwIf(
     (SELECT max((incarnation, generation)) FROM writer_epochs WHERE group_id = {group:String})
@@ -159,11 +194,12 @@ WHERE throwIf(
     'a newer epoch owns the partitions'
   ) = 0
   AND toUnixTimestamp64Micro(received_at) > ${deletedVersionOf(USERS_OF_EVENTS)}`,
-};
+  };
+}
 
-/** The statements that move staged rows into the tables, as far as they are generated. */
+/** The statements that move staged rows into the tables, as far as they are generated; that of events is for a batch without fast properties. */
 export const STORE_STATEMENTS = {
   'store-properties': STORE_PROPERTIES,
   ...STORE_SEEN,
-  'store-events': STORE_EVENTS,
+  'store-events': storeEvents([]),
 } as const;

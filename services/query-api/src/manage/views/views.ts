@@ -1,4 +1,5 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { FastProperties } from '../fast/fast-properties.ts';
 import { Namings } from '../names/namings.ts';
 import { Segments } from '../segments/segments.ts';
 import { ConsoleDocuments } from './console-documents.ts';
@@ -6,7 +7,7 @@ import { DocumentOperations } from './document-operations.ts';
 import { LinkKeys } from './link-keys.ts';
 import { DASHBOARDS_MAX, type Dashboard, LINKS_MAX, type Link, VIEWS_MAX, type View } from './view.ts';
 
-/** What the console keeps for all workspaces: views, dashboards, links, segments, and what names people. */
+/** What the console keeps for all workspaces: views, dashboards, links, segments, what names people, and which properties are fast. */
 export class Views {
   readonly views: DocumentOperations<View>;
   readonly dashboards: DocumentOperations<Dashboard>;
@@ -14,6 +15,7 @@ export class Views {
   readonly linkKeys: LinkKeys;
   readonly segments: Segments;
   readonly namings: Namings;
+  readonly fastProperties: FastProperties;
 
   /** @param client with the account that stores them */
   constructor(client: ClickHouseClient) {
@@ -28,5 +30,6 @@ export class Views {
     this.linkKeys = new LinkKeys(links);
     this.segments = new Segments(client);
     this.namings = new Namings(client);
+    this.fastProperties = new FastProperties(client);
   }
 }

@@ -39,34 +39,64 @@ export function extractRaw(json: string, keys: readonly string[]): string {
   return `JSONExtractRaw(${[json, ...keys].join(', ')})`;
 }
 
-/** The condition on `raw`, the JSON of a value in a document, which is {@link repaired} if `altered`. */
-function valueCondition(condition: Condition, parameters: BoundParameters): string {
+/**
+ * Returns the condition that a positive filter holds for the JSON of a value that is neither an array nor an object, as ClickHouse writes it
+ * out of a text that it does not refuse.
+ *
+ * @param raw an expression for the JSON; the empty string where there is no value
+ */
+export function plainValueCondition(raw: string, condition: Condition, parameters: BoundParameters): string {
+  if (condition.operator !== 'eq' && condition.operator !== 'in') {
+    return `${raw} != '' AND ${valueCondition(condition, parameters, { raw, altered: '0' })}`;
+  }
+  return `has(${acceptedValues(condition, parameters)}, ${raw})`;
+}
+
+/** SQL of the JSON of the values that an `eq`, `ne` or `in` accepts, each as ClickHouse writes it out again. */
+function acceptedValues(condition: Condition, parameters: BoundParameters): string {
+  return `JSONExtractArrayRaw(${parameters.text(`[${acceptedJson(condition).map(repairedJson)}]`)})`;
+}
+
+/** Expressions for the JSON of a value in a document, and for whether that is {@link repaired}. */
+interface ValueColumns {
+  readonly raw: string;
+  readonly altered: string;
+}
+
+const OF_LAMBDA: ValueColumns = { raw: 'raw', altered: 'altered' };
+
+function valueCondition(condition: Condition, parameters: BoundParameters, columns = OF_LAMBDA): string {
+  const { raw } = columns;
+  const isString = `startsWith(${raw}, '"')`;
+  const string = stringOf(columns);
   switch (condition.operator) {
     case 'eq':
     case 'ne':
     case 'in': {
-      const accepted = `JSONExtractArrayRaw(${parameters.text(`[${acceptedJson(condition).map(repairedJson)}]`)})`;
+      const accepted = acceptedValues(condition, parameters);
       const acceptedItems = itemsOf(`concat('[', arrayStringConcat(${accepted}, ','), ']')`);
       // An array equals a value also when one of its items does.
-      return `(hasAny([raw], ${accepted}) OR startsWith(raw, '[') AND hasAny(${itemsOf('raw')}, ${acceptedItems}))`;
+      return `(hasAny([${raw}], ${accepted}) OR startsWith(${raw}, '[') AND hasAny(${itemsOf(raw)}, ${acceptedItems}))`;
     }
     case 'exists':
       return '1';
     case 'prefix':
-      return `${IS_STRING} AND startsWith(${STRING}, ${parameters.text(condition.value)})`;
+      return `${isString} AND startsWith(${string}, ${parameters.text(condition.value)})`;
     case 'contains':
-      return `${IS_STRING} AND position(${STRING}, ${parameters.text(condition.value)}) > 0`;
+      return `${isString} AND position(${string}, ${parameters.text(condition.value)}) > 0`;
     default: {
       const { operator, value } = condition;
       const sign = COMPARISON_SQL[operator];
-      if (typeof value === 'string') return `${IS_STRING} AND ${STRING} ${sign} ${parameters.text(value)}`;
+      if (typeof value === 'string') return `${isString} AND ${string} ${sign} ${parameters.text(value)}`;
       // One parser reads both sides exactly. It knows large numbers with a point or an exponent only.
       const number = `JSONExtractFloat(${parameters.text(value.toExponential())})`;
-      const asDouble = `match(raw, '^[-0-9]') AND JSONExtractFloat(${withPoint('raw')}) ${sign} ${number}`;
+      const asDouble = `match(${raw}, '^[-0-9]') AND JSONExtractFloat(${withPoint(raw)}) ${sign} ${number}`;
       if (!Number.isInteger(value)) return asDouble;
       // A long integer is compared as an integer: as a double it would equal its neighbours.
-      const asInteger = `toInt256(raw) ${sign} toInt256(${parameters.text(String(value))})`;
-      return Math.abs(value) < INTEGER_MAX ? `if(match(raw, '^-?[0-9]{16,19}$'), ${asInteger}, ${asDouble})` : asDouble;
+      const asInteger = `toInt256(${raw}) ${sign} toInt256(${parameters.text(String(value))})`;
+      return Math.abs(value) < INTEGER_MAX
+        ? `if(match(${raw}, '^-?[0-9]{16,19}$'), ${asInteger}, ${asDouble})`
+        : asDouble;
     }
   }
 }
@@ -127,10 +157,10 @@ export function unrepairedJson(json: string): string {
   return String.raw`replaceAll(${nul}, '\\u005c', '\\\\')`;
 }
 
-const IS_STRING = `startsWith(raw, '"')`;
-
-/** The string whose JSON is `raw`. */
-const STRING = `if(altered, ${unrepaired('JSONExtractString(raw)')}, JSONExtractString(raw))`;
+/** SQL of the string whose JSON is in a column. */
+function stringOf({ raw, altered }: ValueColumns): string {
+  return `if(${altered}, ${unrepaired(`JSONExtractString(${raw})`)}, JSONExtractString(${raw}))`;
+}
 
 // Prefilters: every matching document contains one of some texts. Searching for text is many times cheaper than parsing
 // JSON, and a text index can do it. False positives are fine, since the exact condition follows; false negatives are

@@ -32,9 +32,9 @@ export function propertyValue(
   return withoutNull(`if((${isRefused}) OR (${isLong}), ${fixed}, ${plain})`);
 }
 
-/** Returns SQL of the number that a property is, as a 64-bit float; NULL when it is missing or no number. */
-export function propertyNumber(column: string, name: string, parameters: BoundParameters): string {
-  return `toFloat64OrNull(${propertyValue(column, name, parameters)})`;
+/** Returns SQL of the number that a value is whose JSON is in `json`, as a 64-bit float; NULL when it is missing or no number. */
+export function numberOfJson(json: string): string {
+  return `toFloat64OrNull(${json})`;
 }
 
 /** Returns SQL of a value as text, whose JSON is in `json`: a string as it is, any other value as JSON. */
@@ -60,6 +60,7 @@ function valueIn(
   return values.length === 1 ? only : `arrayFirst(raw -> raw NOT IN ('', 'null'), [${values.join(', ')}])`;
 }
 
-function withoutNull(json: string): string {
+/** SQL of a value as {@link propertyValue} returns it: the empty string where it is `null`. */
+export function withoutNull(json: string): string {
   return `transform(${json}, ['null'], [''])`;
 }

@@ -1,6 +1,13 @@
-import { filterConditions, type OwnerSource, ownersIn, TIME_MS_MAX, whereSelected } from '../../records/records.ts';
+import {
+  filterConditions,
+  type OwnerSource,
+  ownersIn,
+  readEvents,
+  TIME_MS_MAX,
+  whereSelected,
+} from '../../records/records.ts';
 import { BoundParameters, type Sql, type Tables } from '../../store/store.ts';
-import { eventsWithOwners, groupCondition, keyOfEvent, keyOrder } from '../group-key.ts';
+import { eventsWithOwners, groupCondition, keyOfEvent, keyOrder, propertiesOfKeys } from '../group-key.ts';
 import { EVENT_PLACE, MS_BEFORE_1970, PLACE_TIME_SHIFT, personColumn } from '../people.ts';
 import type { FunnelPeopleRequest, FunnelRequest } from './funnel-parameters.ts';
 
@@ -97,12 +104,15 @@ export function attemptsQuery(
 
 /** The query for the persons with an event of the first step: their events in order, and the keys of the first steps. */
 function personsQuery(tables: Tables, request: FunnelRequest, hidden: Sql | undefined, more: readonly Sql[]): Sql {
-  const { selection, steps, groupBy, withinMs } = request;
+  const { steps, groupBy, withinMs } = request;
+  const keys = groupBy ? [groupBy] : [];
+  const read = readEvents(tables, request.selection, propertiesOfKeys(keys));
+  const { selection } = read;
   const person = personColumn(request);
   const matched = matchedSteps(request, ownersIn(tables, hidden));
   const parameters = new BoundParameters('g');
   // Of the events of other steps the key is not computed.
-  const key = groupBy && `if(bitTest(matched, 0), ${keyOfEvent(groupBy, 0, parameters)}, '')`;
+  const key = groupBy && `if(bitTest(matched, 0), ${keyOfEvent(groupBy, 0, read, parameters)}, '')`;
   // Who begins at the end of the range has the whole window.
   const endMs = Math.min(selection.endMs + withinMs, TIME_MS_MAX);
   const selected = whereSelected(tables, { ...selection, endMs }, hidden, [
@@ -111,7 +121,7 @@ function personsQuery(tables: Tables, request: FunnelRequest, hidden: Sql | unde
     { sql: 'matched != 0', params: {} },
     ...more,
   ]);
-  const events = eventsWithOwners(tables, groupBy ? [groupBy] : []);
+  const events = eventsWithOwners(tables, read.from, keys);
   return {
     sql: `    WITH
       ${matched.sql} AS matched,

@@ -1,6 +1,6 @@
-import { EVENT_COLUMNS, type FieldFilter, fieldCondition, whereSelected } from '../../records/records.ts';
+import { EVENT_COLUMNS, type FieldFilter, fieldCondition, readEvents, whereSelected } from '../../records/records.ts';
 import { BoundParameters, type Sql, type Tables } from '../../store/store.ts';
-import { eventsWithOwners, groupCondition, keyOfEvent, keyOrder } from '../group-key.ts';
+import { eventsWithOwners, groupCondition, keyOfEvent, keyOrder, propertiesOfKeys } from '../group-key.ts';
 import { EVENT_PLACE, personColumn } from '../people.ts';
 import type { RetentionPeopleRequest, RetentionRequest } from './retention-parameters.ts';
 
@@ -98,12 +98,15 @@ export function usersQuery(
   hidden: Sql | undefined,
   more: readonly Sql[] = [],
 ): Sql {
-  const { selection, cohortFilters, returnFilters, starts, groupBy } = request;
+  const { cohortFilters, returnFilters, starts, groupBy } = request;
   const person = personColumn(request);
   const parameters = new BoundParameters('g');
-  const events = eventsWithOwners(tables, groupBy ? [groupBy] : []);
+  const keys = groupBy ? [groupBy] : [];
+  const read = readEvents(tables, request.selection, propertiesOfKeys(keys));
+  const { selection } = read;
+  const events = eventsWithOwners(tables, read.from, keys);
   // Of all events that may be the first one, the first in the order of those of a funnel is.
-  const key = groupBy ? `argMinIf(${keyOfEvent(groupBy, 0, parameters)}, ${EVENT_PLACE}, begins) AS key,` : '';
+  const key = groupBy ? `argMinIf(${keyOfEvent(groupBy, 0, read, parameters)}, ${EVENT_PLACE}, begins) AS key,` : '';
   const begins = nameCondition(cohortFilters, 'cohort_event');
   const returns = nameCondition(returnFilters, 'return_event');
   const params = { ...begins.params, ...returns.params };

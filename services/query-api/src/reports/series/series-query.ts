@@ -1,7 +1,8 @@
-import { EVENT_COLUMNS, propertyNumber, whereSelected } from '../../records/records.ts';
+import { EVENT_COLUMNS, numberOfJson, type ReadEvents, readEvents, whereSelected } from '../../records/records.ts';
 import { BoundParameters, type Sql, type Tables } from '../../store/store.ts';
-import { eventsWithOwners, type GroupKey, keyOfEvent, keyOrder } from '../group-key.ts';
+import { eventsWithOwners, type GroupKey, keyOfEvent, keyOrder, propertiesOfKeys } from '../group-key.ts';
 import { type CountUnit, DAYS, HOURS, hourCountsQuery, isCountedByHour } from '../hour-counts.ts';
+import type { ReportSelection } from '../report-selection.ts';
 import { DISTINCT, type Measure, ranksGroups, type SeriesRange, type SeriesRequest } from './series-parameters.ts';
 
 // How a series is computed. ClickHouse aggregates the events of each bucket and group into a cell with a state of the
@@ -52,12 +53,13 @@ const EVENT_MS = 'toUnixTimestamp64Milli(timestamp)';
 export function seriesQuery(part: HidingPart): Sql {
   const { groupBy, groups } = part.request;
   const parameters = new BoundParameters('s');
-  const measure = measureSql(part.request.measure, parameters, part.approximate);
+  const events = eventsOf(part);
+  const measure = measureSql(part.request.measure, events, parameters, part.approximate);
   if (groupBy.length === 0) {
-    return placesQuery(cellsQuery(part, { place: 'toUInt8(1)' }, measure, parameters), measure, NO_GROUP);
+    return placesQuery(cellsQuery(part, events, { place: 'toUInt8(1)' }, measure, parameters), measure, NO_GROUP);
   }
   const names = columnsOf(groupBy);
-  const cells = cellsQuery(part, keysOf(groupBy, parameters), measure, parameters);
+  const cells = cellsQuery(part, events, keysOf(groupBy, events, parameters), measure, parameters);
   return placesQuery(
     {
       sql: `SELECT place, group, cell.1 AS bucket, cell.2 AS state
@@ -86,9 +88,10 @@ ARRAY JOIN cells AS cell`,
 export function largestGroupsQuery(part: HidingPart): Sql {
   const { groupBy, groups } = part.request;
   const parameters = new BoundParameters('s');
-  const measure = measureSql(part.request.measure, parameters, part.approximate);
+  const events = eventsOf(part);
+  const measure = measureSql(part.request.measure, events, parameters, part.approximate);
   const names = columnsOf(groupBy);
-  const cells = cellsQuery(part, keysOf(groupBy, parameters), measure, parameters, false);
+  const cells = cellsQuery(part, events, keysOf(groupBy, events, parameters), measure, parameters, false);
   return {
     sql: `SELECT ${groupOf(names)}
 FROM (
@@ -107,13 +110,14 @@ LIMIT {groups:UInt8}`,
 /** Returns the query for a series of given groups, by their hashes. Its rows are {@link PlaceRow}s. */
 export function givenGroupsQuery(part: HidingPart, hashes: readonly string[]): Sql {
   const parameters = new BoundParameters('s');
-  const measure = measureSql(part.request.measure, parameters, part.approximate);
-  const hash = `sipHash64(${Object.values(keysOf(part.request.groupBy, parameters)).join(', ')})`;
+  const events = eventsOf(part);
+  const measure = measureSql(part.request.measure, events, parameters, part.approximate);
+  const hash = `sipHash64(${Object.values(keysOf(part.request.groupBy, events, parameters)).join(', ')})`;
   const given = `arrayMap(hash -> toUInt64(hash), ${parameters.texts(hashes)})`;
   const others = `toUInt32(length(${given}) + 1)`;
   const place =
     hashes.length === 0 ? 'toUInt8(1)' : `transform(${hash}, ${given}, arrayEnumerate(${given}), ${others})`;
-  return placesQuery(cellsQuery(part, { place }, measure, parameters), measure, NO_GROUP);
+  return placesQuery(cellsQuery(part, events, { place }, measure, parameters), measure, NO_GROUP);
 }
 
 /**
@@ -122,20 +126,32 @@ export function givenGroupsQuery(part: HidingPart, hashes: readonly string[]): S
  */
 export function countsQuery(part: HidingPart): Sql {
   const parameters = new BoundParameters('s');
-  const measure = measureSql({ kind: 'count' }, parameters, false);
-  return cellsQuery(part, keysOf(part.request.groupBy, parameters), measure, parameters);
+  const events = eventsOf(part);
+  const measure = measureSql({ kind: 'count' }, events, parameters, false);
+  return cellsQuery(part, events, keysOf(part.request.groupBy, events, parameters), measure, parameters);
+}
+
+/** What a part reads of events. */
+type PartEvents = ReadEvents<ReportSelection>;
+
+function eventsOf({ request: { selection, groupBy, measure }, tables }: HidingPart): PartEvents {
+  return readEvents(tables, selection, [
+    ...propertiesOfKeys(groupBy),
+    ...('property' in measure ? [measure.property] : []),
+  ]);
 }
 
 /** The cells of a range: `bucket`, the keys, `events`, and `state`. */
 function cellsQuery(
   part: HidingPart,
+  read: PartEvents,
   keys: Readonly<Record<string, string>>,
   { state }: MeasureSql,
   parameters: BoundParameters,
   byBucket = true,
 ): Sql {
   const { request, range, tables, hidden } = part;
-  const selection = { ...request.selection, startMs: range.startMs, endMs: range.endMs };
+  const selection = { ...read.selection, startMs: range.startMs, endMs: range.endMs };
   const params = { buckets: range.buckets };
   const columns = (ms: string) => (byBucket ? { bucket: `roundDown(${ms}, {buckets:Array(Int64)})`, ...keys } : keys);
   if (isReadByHour(part)) {
@@ -148,7 +164,7 @@ function cellsQuery(
       params: { ...counts.params, ...parameters.params, ...params },
     };
   }
-  const events = eventsWithOwners(tables, request.groupBy);
+  const events = eventsWithOwners(tables, read.from, request.groupBy);
   const selected = whereSelected(tables, selection, hidden);
   const expressions = Object.entries(columns(EVENT_MS)).map(([name, sql]) => `${sql} AS ${name}`);
   return {
@@ -199,8 +215,12 @@ function columnsOf(groupBy: readonly GroupKey[]): readonly string[] {
   return groupBy.map((_, index) => `key_${index}`);
 }
 
-function keysOf(groupBy: readonly GroupKey[], parameters: BoundParameters): Readonly<Record<string, string>> {
-  return Object.fromEntries(groupBy.map((key, index) => [`key_${index}`, keyOfEvent(key, index, parameters)]));
+function keysOf(
+  groupBy: readonly GroupKey[],
+  events: PartEvents,
+  parameters: BoundParameters,
+): Readonly<Record<string, string>> {
+  return Object.fromEntries(groupBy.map((key, index) => [`key_${index}`, keyOfEvent(key, index, events, parameters)]));
 }
 
 function groupOf(names: readonly string[]): string {
@@ -231,11 +251,16 @@ export interface MeasureSql {
  *
  * @param approximate whether distinct counts above {@link EXACT_DISTINCT_MAX} may be estimates, which takes less memory
  */
-export function measureSql(measure: Measure, parameters: BoundParameters, approximate: boolean): MeasureSql {
+function measureSql(
+  measure: Measure,
+  events: PartEvents,
+  parameters: BoundParameters,
+  approximate: boolean,
+): MeasureSql {
   if (measure.kind === 'count') return { state: 'count()', merged: 'sum(state)' };
   if (!('property' in measure)) return distinctSql(EVENT_COLUMNS[DISTINCT[measure.kind]].column, approximate);
   const { kind, property } = measure;
-  const number = propertyNumber(EVENT_COLUMNS.properties.column, property, parameters);
+  const number = numberOfJson(events.valueOf(property, parameters));
   switch (kind) {
     case 'sum':
       return { state: `sumKahanState(${number})`, merged: 'ifNull(sumKahanMerge(state), 0)' };

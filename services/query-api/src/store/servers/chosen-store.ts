@@ -20,6 +20,7 @@ export interface ChosenStoreOptions {
   readonly recentDeletions: RecentDeletions;
   /** As in {@link Store.visibility}, from what is known of all servers. */
   readonly keptFrom: (workspace: string) => number | undefined;
+  readonly fastSets: Store['visibility']['fastSets'];
   /** By which a server reads others. */
   readonly login: Login;
   /** Aborts when any of the servers is given up. */
@@ -42,6 +43,7 @@ export function storeOf(servers: readonly PolledServer[], options: ChosenStoreOp
     tables: servers.length === 1 ? LOCAL_TABLES : tablesOf(first, servers, options.login),
     givenUp: options.givenUp,
     visibility: {
+      ...(options.fastSets && { fastSets: options.fastSets }),
       deletionsElsewhere: elsewhere,
       keptFrom: async (workspace) => {
         await Promise.all(servers.map((server) => server.state()));

@@ -14,6 +14,7 @@ import type { QueryConfig } from '../../config.ts';
 import type { ClickHouseReader } from '../clickhouse-reader.ts';
 import { PendingDeletions } from '../deletions/pending-deletions.ts';
 import { EventRetention } from '../expiry/event-retention.ts';
+import { KnownFastProperties } from '../fast/known-fast-properties.ts';
 import type { QueryRunner } from '../query-runner.ts';
 import { OneStore, RequestStore, type StreamStores } from '../stores.ts';
 import { LOCAL_TABLES } from '../tables.ts';
@@ -60,7 +61,9 @@ export function openStores(source: Source, options: OpenStoresOptions): OpenStor
 function openOne(reader: ClickHouseReader, { queryRunner }: OpenStoresOptions): OpenStores {
   const pendingDeletions = new PendingDeletions(queryRunner);
   const eventRetention = new EventRetention(queryRunner);
-  const visibility = { hiddenCondition: pendingDeletions.hiddenCondition, keptFrom: eventRetention.keptFrom };
+  const { hiddenCondition } = pendingDeletions;
+  const { fastSets } = new KnownFastProperties(queryRunner);
+  const visibility = { hiddenCondition, keptFrom: eventRetention.keptFrom, fastSets };
   return {
     stores: new OneStore({ name: '', reader, tables: LOCAL_TABLES, visibility }),
     async start() {
@@ -89,7 +92,17 @@ function openServers(
   };
   const givenUp = new GivenUpServers(registry);
   const onGivenUp = (name: string) => givenUp.note(name);
-  const pool = new ServerPool({ config, firstGroup: defaults.group, login, connect, poll, logger, onGivenUp });
+  const { fastSets } = new KnownFastProperties(queryRunner);
+  const pool = new ServerPool({
+    config,
+    firstGroup: defaults.group,
+    login,
+    connect,
+    poll,
+    logger,
+    onGivenUp,
+    fastSets,
+  });
   const file = new FollowedFile({
     path,
     parse(text) {

@@ -9,7 +9,7 @@ import type { Component } from '@sluice/shared/service/lifecycle';
 import type { QueryConfig } from '../../config.ts';
 import type { ClickHouseReader } from '../clickhouse-reader.ts';
 import { ConnectionFailure } from '../read-failures.ts';
-import type { Store, StreamStores } from '../stores.ts';
+import type { Store, StreamStores, Visibility } from '../stores.ts';
 import { type Choice, chooseServer, type ServerStatus } from './choose-server.ts';
 import { serverNames, storeOf } from './chosen-store.ts';
 import { PolledServer, type PolledServerOptions } from './polled-server.ts';
@@ -36,6 +36,8 @@ export interface ServerPoolOptions {
   /** Called when a server is given up, with its name. */
   readonly onGivenUp: (name: string) => void;
   readonly logger: Logger;
+  /** As in {@link Store.visibility}. */
+  readonly fastSets?: Visibility['fastSets'];
 }
 
 /** Servers with the same range of partitions, in the order in which they are preferred. */
@@ -271,10 +273,10 @@ export class ServerPool implements StreamStores, Component {
   }
 
   #storeOf(chosen: readonly PolledServer[]): Store {
-    const { login } = this.#options;
+    const { login, fastSets } = this.#options;
     const keptFrom = (workspace: string) => keptFromOf([...this.#servers, ...this.#retired.servers], workspace);
     const givenUp = this.#givenUp.of(chosen.map((server) => server.givenUp));
-    return storeOf(chosen, { recentDeletions: this.#recent, keptFrom, login, givenUp });
+    return storeOf(chosen, { recentDeletions: this.#recent, keptFrom, fastSets, login, givenUp });
   }
 
   /**

@@ -1,0 +1,88 @@
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { FAST_PROPERTIES_MAX } from '@sluice/shared/clickhouse/fast-properties';
+import { asUnavailable, FAST_SETS_MAX, Purge, SerialQueue } from '../../store/store.ts';
+
+/** How long a statement may take, in milliseconds. */
+const STATEMENT_MS_MAX = 10_000;
+
+const NEWEST = `
+SELECT names
+FROM console_fast_properties
+WHERE workspace_id = {workspace:String}
+ORDER BY declared_at DESC
+LIMIT 1`;
+
+/** The new time is above the stored ones, also after the clock was set back: the newest row counts. */
+const DECLARE = `
+INSERT INTO console_fast_properties (workspace_id, names, declared_at)
+SELECT {workspace:String}, {names:Array(String)}, greatest(now64(6), max(declared_at) + toIntervalMicrosecond(1))
+FROM console_fast_properties
+WHERE workspace_id = {workspace:String}`;
+
+/** Forgets the oldest lists of workspaces that have had very many: what rows have of these is read as text. */
+const PURGE = `
+DELETE FROM console_fast_properties
+WHERE (workspace_id, fast_set) IN (
+  SELECT workspace_id, fast_set
+  FROM (SELECT workspace_id, fast_set, max(declared_at) AS newest FROM console_fast_properties GROUP BY workspace_id, fast_set)
+  ORDER BY newest DESC
+  LIMIT ${FAST_SETS_MAX}, 1000000 BY workspace_id
+)`;
+
+/** What workspaces declare as fast (docs/design/decisions/0113-fast-properties.md). Its methods throw Problems. */
+export class FastProperties {
+  readonly #client: ClickHouseClient;
+  readonly #changes = new SerialQueue();
+  readonly #purge: Purge;
+
+  /** @param client with the account that stores what the console keeps */
+  constructor(client: ClickHouseClient) {
+    this.#client = client;
+    this.#purge = new Purge(client, [PURGE]);
+  }
+
+  /** Returns the names of the properties of a workspace, in the order of their columns. */
+  async of(workspace: string): Promise<readonly string[]> {
+    return (await this.#columns(workspace)).filter((name) => name !== '');
+  }
+
+  /** Declares properties in place of those from before. Those that stay keep their columns. */
+  async put(workspace: string, names: readonly string[]): Promise<readonly string[]> {
+    await this.#changes.run(workspace, async () => {
+      const before = await this.#columns(workspace);
+      const columns = columnsFor(names, before);
+      if (columns.join('\0') === before.join('\0')) return;
+      await orStoreAway(
+        this.#client.command({ query: DECLARE, query_params: { workspace, names: columns }, ...limit() }),
+      );
+      void this.#purge.run();
+    });
+    return await this.of(workspace);
+  }
+
+  /** Returns the name of each column; empty ones are free. */
+  async #columns(workspace: string): Promise<readonly string[]> {
+    const query = { query: NEWEST, query_params: { workspace }, format: 'JSONEachRow', ...limit() } as const;
+    const rows = await orStoreAway(this.#client.query(query).then((result) => result.json<{ names: string[] }>()));
+    return rows[0]?.names ?? [];
+  }
+}
+
+/** Returns the columns of properties, of which some had columns before. */
+export function columnsFor(names: readonly string[], before: readonly string[]): readonly string[] {
+  const columns = before.map((name) => (names.includes(name) ? name : ''));
+  for (const name of names.filter((one) => !columns.includes(one))) {
+    const free = columns.indexOf('');
+    columns[free < 0 ? columns.length : free] = name;
+  }
+  const used = columns.findLastIndex((name) => name !== '') + 1;
+  return columns.slice(0, Math.min(used, FAST_PROPERTIES_MAX));
+}
+
+function limit() {
+  return { abort_signal: AbortSignal.timeout(STATEMENT_MS_MAX) };
+}
+
+function orStoreAway<Result>(work: Promise<Result>): Promise<Result> {
+  return asUnavailable(work, 'The server that stores what is declared');
+}

@@ -1,0 +1,124 @@
+import { FAST_PROPERTIES_MAX, fastColumn, TEXT_SAYS } from '@sluice/shared/clickhouse/fast-properties';
+import { BoundParameters, type FastSets, type Sql, type Tables } from '../../store/store.ts';
+import { eventPropertyCondition } from '../filters/filter-sql.ts';
+import { plainValueCondition, REPAIRED } from '../filters/property-condition.ts';
+import { acceptedJson, type PropertyFilter, toPositive } from '../filters/property-filter.ts';
+import { propertyValue, withoutNull } from '../filters/property-value.ts';
+import { EVENT_COLUMNS } from './event-columns.ts';
+import type { EventSelection, SelectionDocument } from './event-selection.ts';
+
+// How statements read the properties of events. Of a fast property a row has the value in a column, where the row itself says so: its
+// `fast_set` is one that has this property in this column, and the column does not say that the text has to be read. So a statement reads
+// events in two parts, the rows of which all columns that it needs say the values, and all others. The two conditions are each
+// other's opposite, so each row is read in one way and once (docs/design/decisions/0113-fast-properties.md).
+
+const PROPERTIES = EVENT_COLUMNS.properties.column;
+
+/** Whether a property can be declared as fast: its name means one place in a text, and is written in one way. */
+export function mayBeFast(name: string): boolean {
+  return !name.includes('.') && name.isWellFormed() && !REPAIRED.test(name);
+}
+
+/** What a statement reads of events. */
+export interface ReadEvents<Selection> {
+  /** What to read FROM. */
+  readonly from: Sql;
+  /** The selection without the filters that the rows meet already. */
+  readonly selection: Selection;
+  /**
+   * Returns SQL of the value of a property, as {@link propertyValue} does.
+   *
+   * @param name one of those that the statement was to read
+   */
+  valueOf(name: string, parameters: BoundParameters): string;
+}
+
+/**
+ * Returns what to read of some events: fast properties from their columns, as far as rows have them, and all others from the text.
+ *
+ * @param names of the properties whose values the statement needs besides those of the filters
+ */
+export function readEvents<Selection extends Pick<EventSelection, 'properties'>>(
+  tables: Tables,
+  selection: Selection,
+  names: readonly string[],
+): ReadEvents<Selection> {
+  const columns = columnsOf(tables.fast);
+  const values = [...new Set(names)].filter((name) => columns.has(name));
+  const [fast, others] = partition(selection.properties, (filter) => isFast(filter, columns));
+  const used = [...new Set([...values, ...fast.map(({ name }) => name)])];
+  if (used.length === 0) {
+    return {
+      from: { sql: tables.events, params: {} },
+      selection,
+      valueOf: (name, parameters) => propertyValue(PROPERTIES, name, parameters),
+    };
+  }
+  const parameters = new BoundParameters('f');
+  const columnOf = (name: string) => fastColumn(columns.get(name) as number);
+  const named = (expressions: readonly string[]) => expressions.map((sql, index) => `${sql} AS ${valueColumn(index)}`);
+  const rows = isFilled(tables.fast, used, columns);
+  const ofText = fast.map((filter, index) => eventPropertyCondition(filter, PROPERTIES, `ft${index}`));
+  const sql = tables.eventsInParts([
+    {
+      rows,
+      columns: named(values.map((name) => withoutNull(columnOf(name)))),
+      filters: fast.map((filter) => columnCondition(filter, columnOf(filter.name), parameters)),
+    },
+    {
+      rows: `NOT (${rows})`,
+      columns: named(values.map((name) => propertyValue(PROPERTIES, name, parameters))),
+      filters: ofText.map((condition) => condition.sql),
+    },
+  ]);
+  return {
+    from: { sql, params: Object.assign({}, parameters.params, ...ofText.map(({ params }) => params)) },
+    selection: { ...selection, properties: others },
+    valueOf(name, more) {
+      const index = values.indexOf(name);
+      return index < 0 ? propertyValue(PROPERTIES, name, more) : valueColumn(index);
+    },
+  };
+}
+
+function valueColumn(index: number): string {
+  return `fast_value_${index}`;
+}
+
+/** The column of each property that is fast now. */
+function columnsOf([newest]: FastSets): ReadonlyMap<string, number> {
+  const names = newest?.names.slice(0, FAST_PROPERTIES_MAX) ?? [];
+  return new Map(names.flatMap((name, index) => (name === '' ? [] : [[name, index + 1]])));
+}
+
+/** Whether a column can answer a filter. It has no value that is written in a text which ClickHouse's parser refuses. */
+function isFast(
+  { document, condition, name }: PropertyFilter<SelectionDocument>,
+  columns: ReadonlyMap<string, number>,
+) {
+  return document === 'properties' && columns.has(name) && !acceptedJson(condition).some((json) => REPAIRED.test(json));
+}
+
+/** The condition that the columns of a row have the values of all these properties. */
+function isFilled(sets: FastSets, names: readonly string[], columns: ReadonlyMap<string, number>): string {
+  const filling = sets.filter(({ names: other }) =>
+    names.every((name) => other[(columns.get(name) as number) - 1] === name),
+  );
+  const say = names.map((name) => `${fastColumn(columns.get(name) as number)} != '${TEXT_SAYS}'`);
+  // They are numbers from the store, of 64 bits.
+  return [`fast_set IN (${filling.map(({ id }) => BigInt(id)).join(', ')})`, ...say].join(' AND ');
+}
+
+function columnCondition(
+  requested: PropertyFilter<SelectionDocument>,
+  column: string,
+  parameters: BoundParameters,
+): string {
+  const { filter, negated } = toPositive(requested as PropertyFilter);
+  const sql = plainValueCondition(column, filter.condition, parameters);
+  return negated ? `NOT (${sql})` : sql;
+}
+
+function partition<Item>(items: readonly Item[], isFirst: (item: Item) => boolean): [Item[], Item[]] {
+  return [items.filter(isFirst), items.filter((item) => !isFirst(item))];
+}
