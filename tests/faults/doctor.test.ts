@@ -1,8 +1,10 @@
 import { type ChildProcess, execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
+import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import type { LocalClickHouse } from '@sluice/local-stack/clickhouse';
 import type { LocalKafka } from '@sluice/local-stack/kafka';
+import { findFreePorts } from '@sluice/local-stack/ports';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import {
   ADMINISTRATOR,
@@ -18,7 +20,7 @@ import { programFile } from '@sluice/shared/testing/program-file';
 import type { Kafka } from 'kafkajs';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { readClickHouse } from '../kit/clickhouse.ts';
-import { allowAllBut, diagnose, type Environment, lackingAccounts, topicsWith } from '../kit/doctor.ts';
+import { allowAllBut, clustersOf, diagnose, type Environment, lackingAccounts, topicsWith } from '../kit/doctor.ts';
 import { ownClickHouse, ownKafka } from '../kit/engines.ts';
 import { startHttpRouter } from '../kit/http-router.ts';
 import { kafkaClient } from '../kit/kafka-client.ts';
@@ -35,6 +37,14 @@ const USERS = {
   createless: ['Create'],
 } as const;
 type User = keyof typeof USERS;
+
+/** The other replica of the shard that the server is in, an address that nobody has. */
+const REPLICA = '203.0.113.2';
+
+/** An address of this machine by which others may reach it. */
+const ADDRESS = Object.values(networkInterfaces())
+  .flatMap((addresses) => addresses ?? [])
+  .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
 
 const PASSWORD = 'secret-of-these-accounts';
 const DATABASE = 'test_doctor';
@@ -53,6 +63,8 @@ beforeAll(async () => {
   const users = Object.keys(USERS).map((name) => `user_${name}="${PASSWORD}"`);
   const login = `org.apache.kafka.common.security.plain.PlainLoginModule required ${users.join(' ')};`;
   const settings = { 'sasl.enabled.mechanisms': 'PLAIN', 'plain.sasl.jaas.config': login };
+  const [tcpPort = 0] = await findFreePorts(1);
+  const own = `${ADDRESS}:${tcpPort}`;
   const starting = [
     ownKafka({
       listeners: { LOGIN: { protocol: 'SASL_PLAINTEXT', settings } },
@@ -63,6 +75,18 @@ beforeAll(async () => {
     }),
     ownClickHouse({
       usersFiles: { 'doctor.xml': await lackingAccounts(PASSWORD, 'GRANT SELECT ON system.processes') },
+      tcpPort,
+      configFiles: {
+        'clusters.xml': clustersOf({
+          another: [['198.51.100.1', '198.51.100.2']],
+          every: [[own, REPLICA, '203.0.113.3', '203.0.113.4']],
+          examples: [[`127.0.0.1:${tcpPort}`, '127.0.0.2']],
+          main: [
+            [own, REPLICA],
+            ['203.0.113.3', '203.0.113.4'],
+          ],
+        }),
+      },
     }),
   ] as const;
   const [ofKafka, ofClickHouse] = await Promise.all(starting);
@@ -214,15 +238,27 @@ describe.concurrent('one thing that is lacking is named, and nothing else', () =
     expect(text).not.toMatch(/secret/);
   });
 
-  test('a balancer in front of two servers', async () => {
+  test('a balancer in front of two servers, of which each is named by the cluster that one of them knows', async () => {
     const servers = [clickhouse.url, inject('clickhouseUrl')];
     let requests = 0;
-    await using router = await startHttpRouter(() => servers[requests++ % 2] ?? '');
+    await using router = await startHttpRouter((body) =>
+      body.includes('system.clusters') ? clickhouse.url : (servers[requests++ % 2] ?? ''),
+    );
     const env = { ...sound, CLICKHOUSE_URL: router.url };
     const { wrong } = await diagnose(['writer'], env);
     expect(wrong).toEqual([
       expect.objectContaining({ name: 'clickhouse.server', found: expect.stringMatching(/several servers answer/) }),
     ]);
+    // The account of a writer has no right to see it.
+    expect(wrong[0]?.todo).not.toContain('such as');
+    const administrator = { ...env, ...ADMINISTRATOR, CLICKHOUSE_MIGRATE_USER: '', CLICKHOUSE_MIGRATE_PASSWORD: '' };
+    const { results } = await diagnose(['writer'], administrator);
+    const seen = results.find(({ name }) => name === 'clickhouse.server');
+    const { port } = new URL(router.url);
+    const named = [ADDRESS, REPLICA]
+      .toSorted()
+      .map((host, index) => ({ name: `a${index + 1}`, url: `http://${host}:${port}` }));
+    expect(seen?.todo).toContain(`such as ${JSON.stringify({ servers: named })}`);
   });
 
   test('a ClickHouse that is too old', async () => {

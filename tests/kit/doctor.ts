@@ -72,3 +72,19 @@ export async function lackingAccounts(password: string, without: string): Promis
     <users>${user('lacking', 'default', lacking)}${user('reading', 'reads_only', grants)}</users>
   </clickhouse>`;
 }
+
+/**
+ * Returns a file of `config.d` with clusters, by their names: each is shards of replicas, and each replica a host and perhaps the port of
+ * its native protocol.
+ */
+export function clustersOf(clusters: Readonly<Record<string, readonly (readonly string[])[]>>): string {
+  const replicaOf = (address: string) => {
+    const [host, port = '9000'] = address.split(':');
+    return `<replica><host>${host}</host><port>${port}</port></replica>`;
+  };
+  const shardOf = (replicas: readonly string[]) => `<shard>${replicas.map(replicaOf).join('')}</shard>`;
+  const elements = Object.entries(clusters).map(
+    ([name, shards]) => `<${name}>${shards.map(shardOf).join('')}</${name}>`,
+  );
+  return `<clickhouse><remote_servers>${elements.join('')}</remote_servers></clickhouse>`;
+}

@@ -28,6 +28,7 @@ const COLD_READ_MS_MAX = 10_000;
 
 const COLD_STORAGE = 'docs/operate/cold-storage.md';
 const ACCOUNTS = 'docs/operate/secure.md#accounts';
+const CLUSTER = 'docs/operate/existing-cluster.md';
 
 type Settings = Readonly<Record<string, string>>;
 
@@ -163,11 +164,17 @@ export class ClickHouseChecks {
       return ok(`several connections led to ${await requireOneServer(this.#main)}`);
     } catch (error) {
       if (!(error instanceof NotOneServer)) throw error;
-      return wrong(
-        error.message,
-        'Give the services the address of one server; several are named by CLICKHOUSE_SERVERS_FILE (docs/operate/servers.md).',
-      );
+      return wrong(error.message, await this.#namingServers(error.hosts));
     }
+  }
+
+  /** What to do where a cluster is behind the address. @param answering the hosts that answered there */
+  async #namingServers(answering: readonly string[]): Promise<string> {
+    // Their account need not see it.
+    const known = await ask<{ hosts: string[] }>(this.#main, REPLICAS_OF_A_SHARD).catch(() => []);
+    const file = proposedServers(known[0]?.hosts ?? answering, this.#main.CLICKHOUSE_URL);
+    const such = file === undefined ? '' : `, such as ${file}`;
+    return `Name each server by its own address in CLICKHOUSE_SERVERS_FILE${such}, with a database that is not replicated: ${CLUSTER}.`;
   }
 
   async #readClock(): Promise<void> {
@@ -402,6 +409,30 @@ const SCRATCH_TABLE = `CREATE TABLE events (
 ) ENGINE = MergeTree ORDER BY kind SETTINGS
   fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1,
   min_free_disk_bytes_to_perform_insert = 67108864`;
+
+/**
+ * The hosts of a shard with replicas, of all that the server knows: of one that it is in, and of the smallest, since operators of
+ * Kubernetes also define a cluster of everything. Those of this machine alone are of examples.
+ */
+const REPLICAS_OF_A_SHARD = `
+  SELECT arraySort(groupUniqArray(host_name)) AS hosts
+  FROM system.clusters
+  WHERE host_name != 'localhost' AND NOT startsWith(host_name, '127.')
+  GROUP BY cluster, shard_num
+  HAVING length(hosts) > 1
+  ORDER BY max(is_local) DESC, length(hosts), cluster, shard_num
+  LIMIT 1`;
+
+/**
+ * Returns a file of servers, on one line: each host is a mirror, by the protocol and the port of the address that they had in common.
+ * Undefined for fewer than two.
+ */
+export function proposedServers(hosts: readonly string[], commonUrl: string): string | undefined {
+  if (hosts.length < 2) return undefined;
+  const { protocol, port } = new URL(commonUrl);
+  const address = (host: string) => `${protocol}//${host.includes(':') ? `[${host}]` : host}${port && `:${port}`}`;
+  return JSON.stringify({ servers: hosts.map((host, index) => ({ name: `a${index + 1}`, url: address(host) })) });
+}
 
 /** Returns what a version means for Sluice. */
 export function versionFinding(version: string): Finding {

@@ -9,10 +9,20 @@ export class UnusableServer extends Error {
 /** What answers at the address of ClickHouse is not one server with a database of its own. */
 export class NotOneServer extends UnusableServer {
   override readonly name = 'NotOneServer';
+  /** The names of the hosts that answered. */
+  readonly hosts: readonly string[];
+
+  constructor(message: string, hosts: readonly string[]) {
+    super(message);
+    this.hosts = hosts;
+  }
 }
 
 /** The oldest version of ClickHouse that the migrations run on. */
 export const CLICKHOUSE_VERSION_MIN = [25, 4] as const;
+
+/** What to do with a cluster. */
+const CLUSTER = 'docs/operate/existing-cluster.md';
 
 /** How many connections are compared. A load balancer gives each to a server. */
 const CONNECTIONS = 4;
@@ -62,7 +72,7 @@ async function askServers(config: ClickHouseConfig): Promise<readonly ServerAnsw
     { ...config, CLICKHOUSE_DATABASE: 'default' },
     { application: 'sluice-one-server', requestTimeoutMs: 10_000, connectionsMax: CONNECTIONS },
   );
-  const query = `SELECT toString(serverUUID()) AS server, concat(hostName(), ':', toString(tcpPort())) AS address,
+  const query = `SELECT toString(serverUUID()) AS server, hostName() AS host, concat(host, ':', toString(tcpPort())) AS address,
     version() AS version, (SELECT any(engine) FROM system.databases WHERE name = {database:String}) AS engine`;
   const query_params = { database: config.CLICKHOUSE_DATABASE };
   try {
@@ -78,6 +88,7 @@ async function askServers(config: ClickHouseConfig): Promise<readonly ServerAnsw
 
 interface ServerAnswer {
   readonly server: string;
+  readonly host: string;
   readonly address: string;
   readonly version: string;
   readonly engine: string | null;
@@ -85,15 +96,18 @@ interface ServerAnswer {
 
 function onlyOneOf(found: readonly ServerAnswer[]): string {
   const servers = new Map(found.map(({ server, address }) => [`${server} ${address}`, address]));
+  const hosts = [...new Set(found.map(({ host }) => host))].sort();
   if (servers.size > 1) {
     throw new NotOneServer(
-      `several servers answer at the address of ClickHouse (${[...servers.values()].sort().join(', ')}), such as behind a load balancer; give the address of one, or a file of servers`,
+      `several servers answer at the address of ClickHouse (${[...servers.values()].sort().join(', ')}), such as behind a load balancer; give the address of one, or a file of servers (${CLUSTER})`,
+      hosts,
     );
   }
   const { address = '', engine } = found[0] ?? {};
   if (engine && REPLICATED.includes(engine)) {
     throw new NotOneServer(
-      `the database has the engine ${engine}, whose servers copy it to one another; create it with ENGINE = Atomic, each server its own`,
+      `the database has the engine ${engine}, whose servers copy it to one another; create it with ENGINE = Atomic, each server its own (${CLUSTER})`,
+      hosts,
     );
   }
   return address;

@@ -1,0 +1,20 @@
+import { parseServersFile } from '@sluice/shared/servers/servers-file';
+import { expect, test } from 'vitest';
+import { proposedServers } from './clickhouse-checks.ts';
+
+test('a file of servers is proposed that services take, without the login of the common address', () => {
+  const proposed = proposedServers(['node-1', 'fd00::2'], 'https://writer:secret@balancer:8443/');
+  const servers = parseServersFile(proposed ?? '', { database: 'sluice', group: 'sluice-writer' });
+  expect(servers.map(({ name, url, group }) => ({ name, url, group }))).toEqual([
+    { name: 'a1', url: 'https://node-1:8443', group: 'sluice-writer.a1' },
+    { name: 'a2', url: 'https://[fd00::2]:8443', group: 'sluice-writer.a2' },
+  ]);
+});
+
+test('the addresses have no port where the common one has none', () => {
+  expect(proposedServers(['a', 'b'], 'http://balancer')).toContain('"http://b"');
+});
+
+test('nothing is proposed for one host', () => {
+  expect(proposedServers(['a'], 'http://balancer:8123')).toBeUndefined();
+});
