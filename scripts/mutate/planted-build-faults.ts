@@ -5,6 +5,7 @@ const query = (name: string) => `services/query-api/src/${name}`;
 const cli = (name: string) => `packages/cli/src/${name}`;
 const servers = (name: string) => `packages/servers/src/${name}`;
 const shared = (name: string) => `packages/shared/src/${name}`;
+const writer = (name: string) => `services/writer/src/${name}`;
 
 /** Faults in code that no simulator covers: the tests of the build have to find each of them. */
 export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
@@ -650,5 +651,70 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     replacement: 'now64(6) AS state_at',
     breaks: 'A dead letter that fails again while it is replayed is not listed any more.',
     tests: ['tests/faults/poison.test.ts'],
+  },
+  {
+    name: 'cold/late-events-hold-up',
+    file: writer('batch/staged-batch.ts'),
+    search:
+      "      if (step === 'find-repeats' && mayBeColdVolume(error) && (await this.#setColdEventsAside())) return;\n",
+    replacement: '',
+    breaks: 'One late event holds up all partitions of a writer while S3 is away.',
+    tests: ['tests/faults/cold-storage.test.ts'],
+  },
+  {
+    name: 'cold/late-events-raise-the-alarm',
+    file: writer('group/batch-loop.ts'),
+    search: 'counted.filter(({ reason }) => reason !== COLD_VOLUME_AWAY)',
+    replacement: 'counted',
+    breaks: 'A writer is not ready while late events wait for S3.',
+    tests: ['tests/faults/cold-storage.test.ts'],
+  },
+  {
+    name: 'cold/sent-in-another-order',
+    file: writer('erasure/erasure.sql'),
+    search: 'ORDER BY topic, partition, offset, line\n',
+    replacement: 'ORDER BY id DESC\n',
+    breaks: 'Which of several late events with one key is stored differs between mirrors.',
+    tests: [writer('erasure/waiting-events.service.test.ts')],
+  },
+  {
+    name: 'cold/sent-while-an-older-insert-runs',
+    file: writer('erasure/waiting-events.ts'),
+    search: 'delayMs: config.ERASURE_DELAY_MS',
+    replacement: 'delayMs: 0',
+    breaks: 'A late event is marked as sent that was not.',
+    tests: [writer('erasure/waiting-events.service.test.ts')],
+  },
+  {
+    name: 'cold/sent-again-for-ever',
+    file: writer('erasure/waiting-events.ts'),
+    search: "    await session.run(STATEMENTS['mark-sent-events']);\n",
+    replacement: '',
+    breaks: 'Late events that waited for S3 are sent in every round.',
+    tests: [writer('erasure/waiting-events.service.test.ts')],
+  },
+  {
+    name: 'cold/marked-as-they-are-now',
+    file: writer('erasure/erasure.sql'),
+    search: '(SELECT any(read_at) FROM waiting) AS state_at',
+    replacement: "now64(6, 'UTC') + INTERVAL 1 HOUR AS state_at",
+    breaks: 'A late event that waits again after it was sent is removed.',
+    tests: [writer('erasure/waiting-events.service.test.ts')],
+  },
+  {
+    name: 'cold/failed-removal-goes-on',
+    file: 'packages/storage/src/clickhouse/removals.sql',
+    search: ", 'COLD_VOLUME_AWAY'])",
+    replacement: '])',
+    breaks: 'A removal of late events that has failed holds up all erasures.',
+    tests: [writer('erasure/waiting-events.service.test.ts')],
+  },
+  {
+    name: 'cold/mirrors-differ-in-what-waited',
+    file: servers('compare/compared-tables.ts'),
+    search: `      WHERE reason != '\${COLD_VOLUME_AWAY}'\n`,
+    replacement: '',
+    breaks: 'Two servers differ for a day after S3 was away for one of them.',
+    tests: ['tests/faults/compare-servers.test.ts'],
   },
 ];

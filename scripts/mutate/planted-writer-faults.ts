@@ -166,9 +166,9 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'writer/good-rows-lost-with-a-bad-one',
-    file: writer('batch/isolate-bad-rows.ts'),
-    search: 'lines.filter((line) => !bad.has(line)),',
-    replacement: 'lines.filter(({ message }) => ![...bad.keys()].some((line) => line.message === message)),',
+    file: writer('batch/set-aside.ts'),
+    search: 'lines.filter((line) => !reasons.has(line)),',
+    replacement: 'lines.filter(({ message }) => ![...reasons.keys()].some((line) => line.message === message)),',
     breaks: 'The good rows of a message with a bad one are lost.',
   },
   {
