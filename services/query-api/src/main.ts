@@ -1,6 +1,7 @@
 import { createLogger } from '@sluice/shared/base/log';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loginOf } from '@sluice/shared/clickhouse/connection';
+import { watchForOneServer } from '@sluice/shared/clickhouse/one-server';
 import { orExit } from '@sluice/shared/config';
 import { listening } from '@sluice/shared/http/server';
 import { type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
@@ -125,9 +126,10 @@ const app = buildApp(config, {
   readiness: async () => [...missingKeys(keys), ...(await probe())],
 });
 
-runService({
+const service = runService({
   logger,
   components: [...components, webhookConnections, keys, listening(app, config.HOST, config.PORT)],
   shutdownTimeoutMs: config.SHUTDOWN_TIMEOUT_MS,
   exitOnStdinEnd: config.EXIT_ON_STDIN_END,
 });
+if (!servers) watchForOneServer(config, (error) => service.fail(error));

@@ -3,6 +3,7 @@ import { createLogger } from '@sluice/shared/base/log';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { useColdPolicy } from '@sluice/shared/clickhouse/cold-policy';
 import { migrate } from '@sluice/shared/clickhouse/migrate';
+import { watchForOneServer } from '@sluice/shared/clickhouse/one-server';
 import { orExit } from '@sluice/shared/config';
 import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
 import { ownTls } from '@sluice/shared/http/own-tls';
@@ -102,3 +103,4 @@ const service = runService({
   shutdownTimeoutMs: config.SHUTDOWN_TIMEOUT_MS,
   exitOnStdinEnd: config.EXIT_ON_STDIN_END,
 });
+watchForOneServer(config, (error) => service.fail(error));

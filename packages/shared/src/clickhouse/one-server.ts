@@ -1,3 +1,5 @@
+import { subscribe } from 'node:diagnostics_channel';
+import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { ClickHouseConfig } from '../config/config.ts';
 import { createClickHouse } from './client.ts';
 
@@ -97,12 +99,7 @@ interface ServerAnswer {
 function onlyOneOf(found: readonly ServerAnswer[]): string {
   const servers = new Map(found.map(({ server, address }) => [`${server} ${address}`, address]));
   const hosts = [...new Set(found.map(({ host }) => host))].sort();
-  if (servers.size > 1) {
-    throw new NotOneServer(
-      `several servers answer at the address of ClickHouse (${[...servers.values()].sort().join(', ')}), such as behind a load balancer; give the address of one, or a file of servers (${CLUSTER})`,
-      hosts,
-    );
-  }
+  if (servers.size > 1) throw severalServers([...servers.values()], hosts);
   const { address = '', engine } = found[0] ?? {};
   if (engine && REPLICATED.includes(engine)) {
     throw new NotOneServer(
@@ -111,4 +108,48 @@ function onlyOneOf(found: readonly ServerAnswer[]): string {
     );
   }
   return address;
+}
+
+function severalServers(names: readonly string[], hosts: readonly string[]): NotOneServer {
+  return new NotOneServer(
+    `several servers answer at the address of ClickHouse (${names.toSorted().join(', ')}), such as behind a load balancer; give the address of one, or a file of servers (${CLUSTER})`,
+    hosts,
+  );
+}
+
+/** A server that answers again so soon after another one has was not replaced by it, in milliseconds. */
+const TURN_MS_MAX = 60_000;
+
+/** Finds out that several servers answer by turns. A server may be replaced by another one, which has another name. */
+export class AnsweringServers {
+  readonly #answeredAtMs = new Map<string, number>();
+  #last: string | undefined;
+
+  /** Notes that a server has answered. Returns the names of two that answer by turns, if it is one of them. */
+  note(name: string, nowMs: number): readonly string[] | undefined {
+    const [last, before] = [this.#last, this.#answeredAtMs.get(name)];
+    this.#answeredAtMs.set(name, nowMs);
+    this.#last = name;
+    const isTurn = last !== undefined && last !== name && before !== undefined && nowMs - before <= TURN_MS_MAX;
+    return isTurn ? [last, name] : undefined;
+  }
+}
+
+/**
+ * Watches who answers at the address of ClickHouse, by a header of each response, and calls back when several servers do. A cluster that gets
+ * a second server behind the address of its first one would otherwise be noticed by nobody: half of the answers would lack rows.
+ */
+export function watchForOneServer(
+  { CLICKHOUSE_URL }: ClickHouseConfig,
+  onSeveral: (error: NotOneServer) => void,
+): void {
+  const { host } = new URL(CLICKHOUSE_URL);
+  const servers = new AnsweringServers();
+  subscribe('http.client.response.finish', (message) => {
+    const { request, response } = message as { request: ClientRequest; response: IncomingMessage };
+    const name = response.headers['x-clickhouse-server-display-name'];
+    if (typeof name !== 'string' || request.getHeader('host') !== host) return;
+    const names = servers.note(name, performance.now());
+    if (names) onSeveral(severalServers(names, names));
+  });
 }
