@@ -1,3 +1,4 @@
+import { BYTES } from './benchmarks/bytes.ts';
 import { CONSOLE } from './benchmarks/console.ts';
 import { COPY } from './benchmarks/copy.ts';
 import { CURVE } from './benchmarks/curve.ts';
@@ -26,6 +27,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   EXACTNESS,
   QUERY,
   SCALE,
+  BYTES,
   DASHBOARDS,
   OWNERS,
   EXPORT_BENCHMARK,
