@@ -1,4 +1,5 @@
 import { AUDIT } from './benchmarks/audit.ts';
+import { BYTES } from './benchmarks/bytes.ts';
 import { CONSOLE } from './benchmarks/console.ts';
 import { COPY } from './benchmarks/copy.ts';
 import { CURVE } from './benchmarks/curve.ts';
@@ -27,6 +28,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   EXACTNESS,
   QUERY,
   SCALE,
+  BYTES,
   DASHBOARDS,
   OWNERS,
   EXPORT_BENCHMARK,

@@ -267,7 +267,7 @@ SETTINGS index_granularity = 128, min_compress_block_size = 2048, max_compress_b
 CREATE TABLE events
 (
     `workspace_id` LowCardinality(String),
-    `timestamp` DateTime64(3, 'UTC') CODEC(Delta(8), LZ4),
+    `timestamp` DateTime64(3, 'UTC') CODEC(Delta(8), Default),
     `uuid` UUID,
     `type` LowCardinality(String) DEFAULT 'track',
     `event` LowCardinality(String),
@@ -275,10 +275,10 @@ CREATE TABLE events
     `group_id` String,
     `anonymous_id` String,
     `instance_id` String,
-    `properties` String DEFAULT '{}',
-    `context` String DEFAULT '{}',
+    `properties` String DEFAULT '{}' SETTINGS (min_compress_block_size = 8192, max_compress_block_size = 16384),
+    `context` String DEFAULT '{}' SETTINGS (min_compress_block_size = 8192, max_compress_block_size = 16384),
     `traits` String DEFAULT '{}',
-    `received_at` DateTime64(6, 'UTC') CODEC(Delta(8), LZ4),
+    `received_at` DateTime64(6, 'UTC') CODEC(Delta(8), Default),
     `fast_set` UInt64,
     `fast_1` LowCardinality(String),
     `fast_2` LowCardinality(String),
@@ -339,7 +339,8 @@ CREATE TABLE events
 ENGINE = ReplacingMergeTree
 PARTITION BY if((toDate(received_at) - toDate(timestamp)) > 90, toYear(timestamp), toYYYYMM(timestamp))
 ORDER BY (workspace_id, timestamp, toUInt128(uuid))
-SETTINGS index_granularity = 128, min_compress_block_size = 2048, max_compress_block_size = 4096, min_age_to_force_merge_seconds = 3024000, min_age_to_force_merge_on_partition_only = 1, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, deduplicate_merge_projection_mode = 'rebuild', enable_block_number_column = 1;
+TTL toDateTime(received_at) + toIntervalDay(30) RECOMPRESS CODEC(ZSTD(1))
+SETTINGS index_granularity = 128, min_compress_block_size = 2048, max_compress_block_size = 4096, min_age_to_force_merge_seconds = 3024000, min_age_to_force_merge_on_partition_only = 1, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, deduplicate_merge_projection_mode = 'rebuild', enable_block_number_column = 1, max_number_of_merges_with_ttl_in_pool = 0, materialize_ttl_recalculate_only = 1;
 
 CREATE TABLE given_up_messages
 (
