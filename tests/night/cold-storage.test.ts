@@ -4,6 +4,7 @@ import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { expectBalanced } from '../kit/audit.ts';
 import { RESTORE_ACCOUNT, sluice } from '../kit/backups.ts';
 import { readClickHouse } from '../kit/clickhouse.ts';
 import { COLD_ENV, COLD_TIME, type ColdStorage, startColdStorage } from '../kit/cold-storage.ts';
@@ -211,6 +212,7 @@ test('late events that wait are stored once, whoever ends meanwhile, and not tho
       "SELECT count(), uniqExact(timestamp, uuid), countIf(user_id = 'bob') FROM events FORMAT TSV",
     ),
   ).toBe('155\t155\t0');
+  await expectBalanced(running);
 });
 
 test('a policy that is missing is named by the writer, and nothing else stops', async () => {
