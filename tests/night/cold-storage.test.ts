@@ -4,6 +4,7 @@ import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { expectBalanced } from '../kit/audit.ts';
 import { RESTORE_ACCOUNT, sluice } from '../kit/backups.ts';
 import { readClickHouse } from '../kit/clickhouse.ts';
 import { COLD_ENV, COLD_TIME, type ColdStorage, startColdStorage } from '../kit/cold-storage.ts';
@@ -102,6 +103,42 @@ test('a backup holds what is on S3, and a restored month moves there again', asy
   expect(restored).toMatchObject({ code: 0 });
   await eventually(() => totals(running)).toEqual([100, 50]);
   await running.restart('writer');
+  await isCold(running);
+  expect(await totals(running)).toEqual([100, 50]);
+});
+
+test('users who were deleted since a backup are erased from S3 after it is restored', async () => {
+  await using running = await startCold('coldbackup');
+  expect(await sluice(running, ['backup', '--to', `${backups}/monday`])).toMatchObject({ code: 0 });
+  await running.deleteUser('ann');
+  await eventually(() => totals(running)).toEqual([0, 0]);
+  await running.services.writer.stop();
+  const restored = await sluice(running, ['restore', '--from', `${backups}/monday`, '--yes'], RESTORE_ACCOUNT);
+  expect(restored).toMatchObject({ code: 0 });
+  await running.restart('writer');
+  await until(
+    'the deleted user to be erased',
+    async () => (await readIn(running, 'SELECT count() FROM events')) === '0',
+  );
+});
+
+test('partitions are staged, detached and attached as on a disk', async () => {
+  await using running = await startCold('coldstaging');
+  await running.services.writer.stop();
+  const partition = await readIn(
+    running,
+    `SELECT any(partition_id) FROM system.parts
+      WHERE database = currentDatabase() AND table = 'events' AND active AND disk_name = 'cold_s3'`,
+  );
+  await readIn(running, 'CREATE TABLE staging AS events');
+  await readIn(running, `ALTER TABLE staging REPLACE PARTITION ID '${partition}' FROM events`);
+  await readIn(running, `ALTER TABLE events DROP PARTITION ID '${partition}'`);
+  expect(await totals(running)).toEqual([0, 50]);
+  await readIn(running, `ALTER TABLE staging MOVE PARTITION ID '${partition}' TO TABLE events`);
+  expect(await totals(running)).toEqual([100, 50]);
+  await readIn(running, `ALTER TABLE events DETACH PARTITION ID '${partition}'`);
+  expect(await totals(running)).toEqual([0, 50]);
+  await readIn(running, `ALTER TABLE events ATTACH PARTITION ID '${partition}'`);
   await isCold(running);
   expect(await totals(running)).toEqual([100, 50]);
 });
@@ -211,6 +248,7 @@ test('late events that wait are stored once, whoever ends meanwhile, and not tho
       "SELECT count(), uniqExact(timestamp, uuid), countIf(user_id = 'bob') FROM events FORMAT TSV",
     ),
   ).toBe('155\t155\t0');
+  await expectBalanced(running);
 });
 
 test('a policy that is missing is named by the writer, and nothing else stops', async () => {

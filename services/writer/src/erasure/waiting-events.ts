@@ -104,7 +104,7 @@ export class WaitingEvents {
     await session.read(STATEMENTS['look-up-waiting-events']);
     const events = await this.#send(session);
     await session.run(STATEMENTS['mark-sent-events']);
-    this.#deps.logger.info({ month, events }, 'the cold volume answers: late events that waited are stored');
+    this.#deps.logger.info({ month, events }, 'the cold volume answers: late events that waited are sent again');
   }
 
   async #removeSent(session: ClickHouseSession, sentBefore: string): Promise<void> {
