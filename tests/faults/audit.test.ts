@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { readdir } from 'node:fs/promises';
+import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { messageHeaders } from '@sluice/shared/rows';
 import { until } from '@sluice/shared/testing/until';
@@ -112,11 +114,12 @@ test('repeats, deletions, dead letters and rejected calls are accounted for', as
 });
 
 test('an hour that is not over is not looked at', async () => {
-  expect(await sluice(pipeline, ['audit'])).toEqual({
-    code: 0,
-    output: expect.stringContaining('nothing to look at yet'),
-  });
-  expect(await sluice(pipeline, ['audit', '--until', '2100-01-01'])).toMatchObject({ code: 2 });
+  await using work = await makeTempDir();
+  const audit = (...args: string[]) => sluice(pipeline, ['audit', '--work', work.path, ...args]);
+  expect(await audit()).toEqual({ code: 0, output: expect.stringContaining('nothing to look at yet') });
+  expect(await audit('--until', '2100-01-01')).toMatchObject({ code: 2 });
+  // Nothing is left of them.
+  expect(await readdir(work.path)).toEqual([]);
 });
 
 test('what a halted partition has is waiting, and given up once an operator resumes it behind that', async () => {

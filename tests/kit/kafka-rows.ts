@@ -21,7 +21,7 @@ export interface KafkaRow {
 /**
  * Reads the rows of a topic from its beginning until `enough` returns true, and returns them.
  *
- * @throws {TooLate} after a minute
+ * @throws {TooLate} after a minute without another row
  */
 export async function readRows(
   brokers: readonly string[],
@@ -43,6 +43,7 @@ export async function readRows(
           const row = JSON.parse(text) as Record<string, unknown>;
           rows.push({ partition, offset, line, row, kind: String(headers['kind']), headers: Object.keys(headers) });
         }
+        timer.refresh();
         if (enough(rows)) done.resolve();
       },
     });

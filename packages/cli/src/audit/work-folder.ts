@@ -1,5 +1,14 @@
 import { createHash } from 'node:crypto';
-import { lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { Refused } from '@sluice/shared/config/command-line';
 import type { TopicRole } from './topic-logs.ts';
@@ -79,9 +88,10 @@ export class WorkFolder {
     rmSync(this.path, { recursive: true, force: true });
   }
 
-  /** Another process may go on with what is in it. */
+  /** Another process may go on with what is in it. Without anything, it is removed. */
   release(): void {
     rmSync(join(this.path, 'process'), { force: true });
+    if (existsSync(this.path) && readdirSync(this.path).length === 0) this.remove();
   }
 
   /** @throws {Refused} while another process works in the folder */
