@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { createLogger } from '../base/log.ts';
 import { eventually } from '../testing/eventually.ts';
@@ -120,6 +121,13 @@ test('events of before the upgrade are recompressed by the next merge, too', asy
     (await (await client.query({ query: unfinished, format: 'JSONCompactEachRow' })).json<[number]>())[0]?.[0];
   await eventually(mutations, { interval: 100 }).toBe(0);
   expect(await codecs()).toEqual([['LZ4'], ['LZ4']]);
+  // The guide lists the months that are left, by their age as parts. These are new.
+  const guide = await readFile(new URL('../../../../docs/operate/upgrade.md', import.meta.url), 'utf8');
+  const [, listing = ''] = /```sql\n(SELECT partition_id[\s\S]+?)```/.exec(guide) ?? [];
+  const query = listing.replace('now() - INTERVAL 35 DAY', 'now() + INTERVAL 1 DAY');
+  const listed = async () => (await (await client.query({ query, format: 'JSONCompactEachRow' })).json()).length;
+  expect(await listed()).toBe(2);
   await run('OPTIMIZE TABLE events FINAL');
   await eventually(() => codecs(), { interval: 200 }).toEqual([['ZSTD(1)'], ['LZ4']]);
+  expect(await listed()).toBe(1);
 });
