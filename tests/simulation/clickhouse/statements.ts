@@ -182,6 +182,8 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
       ),
       were_deleted: lastDeletion > 0 ? 1 : 0,
       may_be_deleted: lastDeletion >= oldest ? 1 : 0,
+      // No workspace declares fast properties.
+      may_be_fast: 0,
     };
     return { rows: [row] };
   },
@@ -464,6 +466,7 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
   // No event expires.
   'record-retention': () => ({}),
   'read-retention': () => ({ rows: [] }),
+  'read-declared-properties': () => ({ rows: [] }),
   'end-failed-removals': () => ({}),
   'find-removals': () => ({ rows: [] }),
   'erase-events': (call) => eraseEvents(call, versionsOf(call.parameters), ({ user_id }) => user_id !== ''),
