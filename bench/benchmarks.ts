@@ -2,6 +2,7 @@ import { CONSOLE } from './benchmarks/console.ts';
 import { COPY } from './benchmarks/copy.ts';
 import { CURVE } from './benchmarks/curve.ts';
 import { DASHBOARDS } from './benchmarks/dashboards.ts';
+import { DECLARED_PROPERTIES } from './benchmarks/declared.ts';
 import { EXACTNESS } from './benchmarks/exactness.ts';
 import { EXPORT_BENCHMARK } from './benchmarks/export.ts';
 import { INGEST } from './benchmarks/ingest.ts';
@@ -27,6 +28,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   QUERY,
   SCALE,
   DASHBOARDS,
+  DECLARED_PROPERTIES,
   OWNERS,
   EXPORT_BENCHMARK,
   CONSOLE,

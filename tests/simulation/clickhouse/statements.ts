@@ -183,7 +183,7 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
       were_deleted: lastDeletion > 0 ? 1 : 0,
       may_be_deleted: lastDeletion >= oldest ? 1 : 0,
       // No workspace declares fast properties.
-      may_be_fast: 0,
+      fast: [],
     };
     return { rows: [row] };
   },

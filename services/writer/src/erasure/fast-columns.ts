@@ -1,6 +1,6 @@
 import type { Logger } from '@sluice/shared/base/log';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { FAST_PROPERTIES_MAX, fastColumn, fastValue, rawValue } from '@sluice/shared/clickhouse/fast-properties';
+import { FAST_PROPERTIES_MAX, fastColumn, fastValue, usedColumns } from '@sluice/shared/clickhouse/fast-properties';
 import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import { requireNoRemovals } from '@sluice/storage/clickhouse/removals';
 import type { Statement } from '@sluice/storage/clickhouse/statements';
@@ -89,14 +89,8 @@ export class FastColumns {
   }
 }
 
-/** The columns that some workspace has a property in. */
-function usedColumns(declared: readonly Declared[]): readonly number[] {
-  const all = Array.from({ length: FAST_PROPERTIES_MAX }, (_, index) => index + 1);
-  return all.filter((column) => declared.some(({ names }) => names[column - 1]));
-}
-
 function namesByColumn(declared: readonly Declared[]): Readonly<Record<string, readonly string[]>> {
-  const entries = usedColumns(declared).map((column) => [
+  const entries = usedColumns(declared.map(({ names }) => names)).map((column) => [
     `names_${column}`,
     declared.map(({ names }) => names[column - 1] ?? ''),
   ]);
@@ -108,14 +102,11 @@ function namesByColumn(declared: readonly Declared[]): Readonly<Record<string, r
  * here, and keeps the parameters as the statement has them: it may outlive the session and the writer.
  */
 function fillColumns(declared: readonly Declared[]): Statement {
-  const used = usedColumns(declared);
+  const used = usedColumns(declared.map(({ names }) => names));
   const columns = Array.from({ length: FAST_PROPERTIES_MAX }, (_, index) => {
     const column = index + 1;
     const name = `{names_${column}:Array(String)}[${PLACE_OF_WORKSPACE}]`;
-    // A lambda computes the name and the value once, however often they stand in it.
-    const value = `arrayMap((name, raw) -> ${fastValue('name', 'raw', 'isValidJSON(properties)')},
-  [${name}], [${rawValue('properties', name)}])[1]`;
-    return `${fastColumn(column)} = ${used.includes(column) ? value : "''"}`;
+    return `${fastColumn(column)} = ${used.includes(column) ? fastValue('properties', name) : "''"}`;
   });
   return {
     name: 'fill-columns',
