@@ -69,7 +69,7 @@ const READS = [
   'measure=avg:properties.amount&groupBy=properties.plan&groups=3',
   'measure=users&groupBy=properties.plan.b&properties.plan[exists]=true',
   'groupBy=user.properties.plan&properties.amount[gte]=0',
-  ...['pro', '1', '1.5', '0', '-0', '1e+21', 'true', 'null', '?', '["pro"]', '123456789012345678'].map(
+  ...['pro', '1', '1.5', '0', '-0', '1e+21', 'true', 'null', '?', '["pro"]', '123456789012345678', 'a\\b/\0ü'].map(
     (value) => `properties.plan=${encodeURIComponent(value)}`,
   ),
   ...['ne]=pro', 'ne]=null', 'exists]=true', 'exists]=false', 'in]=pro,free,1', 'in]=12345678901234567890,a'].map(
