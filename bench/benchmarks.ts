@@ -4,6 +4,7 @@ import { CONSOLE } from './benchmarks/console.ts';
 import { COPY } from './benchmarks/copy.ts';
 import { CURVE } from './benchmarks/curve.ts';
 import { DASHBOARDS } from './benchmarks/dashboards.ts';
+import { DECLARED_PROPERTIES } from './benchmarks/declared.ts';
 import { EXACTNESS } from './benchmarks/exactness.ts';
 import { EXPORT_BENCHMARK } from './benchmarks/export.ts';
 import { INGEST } from './benchmarks/ingest.ts';
@@ -30,6 +31,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   SCALE,
   BYTES,
   DASHBOARDS,
+  DECLARED_PROPERTIES,
   OWNERS,
   EXPORT_BENCHMARK,
   CONSOLE,

@@ -20,10 +20,11 @@ GRANT SELECT ON system.merges TO sluice_migrate;
 GRANT SELECT ON system.parts TO sluice_migrate;
 GRANT SELECT ON system.processes TO sluice_migrate;
 
--- Stores rows by way of temporary tables, erases those of deleted users, and moves old months to another disk. It may end its own statements alone.
+-- Stores rows by way of temporary tables, erases those of deleted users, fills the columns of fast properties, and moves old months to
+-- another disk. It may end its own statements alone.
 CREATE USER IF NOT EXISTS sluice_writer IDENTIFIED WITH sha256_hash BY {writer_password_sha256:String};
 ALTER USER sluice_writer IDENTIFIED WITH sha256_hash BY {writer_password_sha256:String};
-GRANT SHOW TABLES, SELECT, INSERT, ALTER DELETE, ALTER MOVE PARTITION ON * TO sluice_writer;
+GRANT SHOW TABLES, SELECT, INSERT, ALTER DELETE, ALTER UPDATE, ALTER MOVE PARTITION ON * TO sluice_writer;
 GRANT CREATE TEMPORARY TABLE ON *.* TO sluice_writer;
 GRANT TABLE ENGINE ON Memory TO sluice_writer;
 GRANT SELECT ON system.processes TO sluice_writer;

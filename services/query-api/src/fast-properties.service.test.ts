@@ -69,26 +69,16 @@ const READS = [
   'measure=avg:properties.amount&groupBy=properties.plan&groups=3',
   'measure=users&groupBy=properties.plan.b&properties.plan[exists]=true',
   'groupBy=user.properties.plan&properties.amount[gte]=0',
-  ...['plan', 'amount'].flatMap((name) =>
-    [
-      ...['pro', '1', '1.5', '0', '-0', '1e21', '1e+21', 'true', 'null', '?', '["pro"]', '123456789012345678'].flatMap(
-        (value) => [
-          `properties.${name}=${encodeURIComponent(value)}`,
-          `properties.${name}[ne]=${encodeURIComponent(value)}`,
-        ],
-      ),
-      ...[
-        'exists]=true',
-        'exists]=false',
-        'in]=pro,free,1',
-        'in]=12345678901234567890,a',
-        'prefix]=p',
-        'contains]=%00',
-        'contains]=r',
-      ],
-      ...['gt]=0', 'lte]=1', 'gt]=0.5', 'lt]=123456789012345680', 'gte]="pro"'],
-    ].map((filter) => (filter.startsWith('properties') ? filter : `properties.${name}[${filter}`)),
+  ...['pro', '1', '1.5', '0', '-0', '1e+21', 'true', 'null', '?', '["pro"]', '123456789012345678', 'a\\b/\0ü'].map(
+    (value) => `properties.plan=${encodeURIComponent(value)}`,
   ),
+  ...['ne]=pro', 'ne]=null', 'exists]=true', 'exists]=false', 'in]=pro,free,1', 'in]=12345678901234567890,a'].map(
+    (filter) => `properties.plan[${filter}`,
+  ),
+  ...['prefix]=p', 'contains]=%00', 'contains]=r', 'gte]="pro"', 'gt]=0', 'lte]=1', 'lt]=123456789012345680'].map(
+    (filter) => `properties.plan[${filter}`,
+  ),
+  'properties.amount[exists]=false',
   'properties.plan[ne]=pro&properties.amount[lte]=1&event=opened&context.plan[exists]=false',
 ].map((parameters) => `/events/series?interval=day&${RANGE}&${parameters}`);
 
@@ -107,7 +97,7 @@ async function read(url: string, workspace: string): Promise<string> {
 const NUMBER = /-?\d+(?:\.\d+)?(?:e[-+]?\d+)?/g;
 
 test('whatever columns rows have, reports answer as from the text alone', async () => {
-  const events: TestEvent[] = sample(anyEvent, 400).map((fields, index) =>
+  const events: TestEvent[] = sample(anyEvent, 300).map((fields, index) =>
     anEvent({ ...fields, receivedAtUs: START * 1_000 + index }),
   );
   for (const workspace of ['a', 'b']) await query.store(workspace, events);

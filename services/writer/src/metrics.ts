@@ -50,7 +50,7 @@ export function createWriterMetrics(registry: Registry) {
     }),
     erasureFailures: new Counter({
       name: 'sluice_erasure_failures_total',
-      help: 'Rounds of the erasure of deleted users, of expired events, of moving old events to a cold volume, or of late ones that wait for it, that failed, and are repeated.',
+      help: 'Rounds of the erasure of deleted users, of expired events, of filling columns of fast properties, of moving old events to a cold volume, or of late ones that wait for it, that failed, and are repeated.',
       registers,
     }),
     haltedPartitions: new Gauge({

@@ -26,6 +26,7 @@ import type { WriterConfig } from './config.ts';
 import { ColdEvents } from './erasure/cold-events.ts';
 import { Erasure } from './erasure/erasure.ts';
 import { ExpiredEvents } from './erasure/expired-events.ts';
+import { FastColumns } from './erasure/fast-columns.ts';
 import { WaitingEvents } from './erasure/waiting-events.ts';
 import { BatchIntake } from './group/batch-intake.ts';
 import { BatchLoop } from './group/batch-loop.ts';
@@ -121,6 +122,7 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   const erasures = [Erasure, ExpiredEvents].map(
     (Type) => new Type(config, erasureClient, writerId, logger, metrics.erasureFailures),
   );
+  const fast = new FastColumns(config, { client: erasureClient, writerId, logger, failures: metrics.erasureFailures });
   const cold = new ColdEvents(config, {
     ...{ client: erasureClient, usePolicy: deps.useColdPolicy, writerId, logger, failures: metrics.erasureFailures },
   });
@@ -130,7 +132,7 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   // Which of several servers is read depends on it; where there is one, alerts alone do.
   const intervalMs = server ? PROGRESS_MS_OF_SEVERAL : PROGRESS_MS;
   const ofProgress = { client, groupId: config.KAFKA_GROUP_ID, storedThrough, logger, intervalMs };
-  const ofOneWriter = [...erasures, cold, waiting, new StoringProgress(ofProgress)];
+  const ofOneWriter = [...erasures, cold, waiting, fast, new StoringProgress(ofProgress)];
   const silenceMs = SILENT_SESSIONS_MAX * config.KAFKA_SESSION_TIMEOUT_MS;
   const watchdog = new Watchdog(silenceMs, () => {
     fail(new Error(`kafkajs has not fetched, joined or sent a heartbeat for ${silenceMs} ms`));
@@ -166,7 +168,14 @@ interface WriterComponents {
   readonly alarm: DeadLetterAlarm;
   readonly lacks: BrokerLacks;
   /** What one writer of the group does in the background: the one that owns the first partition of the events. */
-  readonly ofOneWriter: readonly (Erasure | ExpiredEvents | ColdEvents | WaitingEvents | StoringProgress)[];
+  readonly ofOneWriter: readonly (
+    | Erasure
+    | ExpiredEvents
+    | ColdEvents
+    | WaitingEvents
+    | FastColumns
+    | StoringProgress
+  )[];
   readonly watchdog: Watchdog;
 }
 

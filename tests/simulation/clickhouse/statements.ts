@@ -182,6 +182,8 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
       ),
       were_deleted: lastDeletion > 0 ? 1 : 0,
       may_be_deleted: lastDeletion >= oldest ? 1 : 0,
+      // No workspace declares fast properties.
+      fast: [],
     };
     return { rows: [row] };
   },
@@ -470,6 +472,7 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
   // No event expires.
   'record-retention': () => ({}),
   'read-retention': () => ({ rows: [] }),
+  'read-declared-properties': () => ({ rows: [] }),
   'end-failed-removals': () => ({}),
   // There is no cold volume.
   'find-waiting-events': () => ({}),

@@ -33,7 +33,7 @@ export const RIGHTS: Readonly<
     ],
   },
   writer: {
-    database: ['SHOW TABLES', 'SELECT', 'INSERT', 'ALTER DELETE', 'ALTER MOVE PARTITION'],
+    database: ['SHOW TABLES', 'SELECT', 'INSERT', 'ALTER DELETE', 'ALTER UPDATE', 'ALTER MOVE PARTITION'],
     server: [
       'CREATE TEMPORARY TABLE ON *.*',
       'TABLE ENGINE ON Memory',

@@ -1,4 +1,4 @@
-import { fastColumn, fastValue, isAccepted, rawValue } from '@sluice/shared/clickhouse/fast-properties';
+import { fastColumn, fastValue } from '@sluice/shared/clickhouse/fast-properties';
 import type { QueryService } from './query-service.ts';
 
 /** Declares properties of a workspace as fast, by column from the first one on; an empty name leaves a column free. */
@@ -18,11 +18,7 @@ export async function fillFast(
   events = 'true',
 ): Promise<void> {
   const quoted = names.map((name) => `'${name.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`);
-  const raws = quoted.map((name) => `(${rawValue('properties', name)})`);
-  const accepted = isAccepted('properties', raws);
-  const values = quoted.map(
-    (name, index) => `${fastColumn(index + 1)} = ${fastValue(name, raws[index] as string, accepted)}`,
-  );
+  const values = quoted.map((name, index) => `${fastColumn(index + 1)} = ${fastValue('properties', name)}`);
   const set = `(SELECT any(fast_set) FROM console_fast_properties WHERE workspace_id = '${workspace}' AND names = [${quoted}])`;
   await query.clickHouse.command({
     query: `ALTER TABLE events UPDATE fast_set = ${set}, ${values.join(', ')}

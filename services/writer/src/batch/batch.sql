@@ -7,8 +7,8 @@ KILL QUERY WHERE startsWith(query_id, {prefix:String}) SYNC
 -- name: inspect-events
 -- What the next statements have to know of the staged events: how many there are, with how many keys, how many partitions of
 -- the table they go to, how many are stamped and in which periods of ten minutes, how many are timed by their receipt and with how many uuids,
--- whether one of their users or visitors was ever deleted, and after the oldest of them was accepted, and whether one of their
--- workspaces has ever declared fast properties.
+-- whether one of their users or visitors was ever deleted, and after the oldest of them was accepted, and what their workspaces declare as
+-- fast now.
 WITH
   toUnixTimestamp64Milli(timestamp) = intDiv(toUnixTimestamp64Micro(received_at), 1000) AS timed_by_receipt,
   (
@@ -32,8 +32,16 @@ SELECT
   last_deletion > 0 AS were_deleted,
   last_deletion >= min(toUnixTimestamp64Micro(received_at)) AS may_be_deleted,
   (
-    SELECT count() > 0 FROM console_fast_properties WHERE workspace_id IN (SELECT workspace_id FROM staged_events)
-  ) AS may_be_fast
+    SELECT groupArray((workspace_id, toString(fast_set), names))
+    FROM (
+      SELECT workspace_id, fast_set, names
+      FROM console_fast_properties
+      WHERE workspace_id IN (SELECT workspace_id FROM staged_events)
+      ORDER BY declared_at DESC
+      LIMIT 1 BY workspace_id
+    )
+    WHERE fast_set != 0
+  ) AS fast
 FROM staged_events
 
 -- name: inspect-changes
@@ -242,24 +250,6 @@ SELECT * EXCEPT place
 FROM (SELECT * EXCEPT person, person, rowNumberInAllBlocks() AS place FROM staged_events)
 WHERE place NOT IN (SELECT place FROM repeats)
 SETTINGS max_threads = 1
-
--- name: find-fast-properties
--- What the workspaces of the staged events declare as fast now. Everything that store-events stores of it follows from this one look.
-CREATE TEMPORARY TABLE fast_properties ENGINE = Memory AS
-SELECT workspace_id, fast_set, names
-FROM (
-  SELECT workspace_id, fast_set, names
-  FROM console_fast_properties
-  WHERE workspace_id IN (SELECT workspace_id FROM staged_events)
-  ORDER BY declared_at DESC
-  LIMIT 1 BY workspace_id
-)
-WHERE fast_set != 0
-
--- name: read-fast-columns
--- The columns that any of them has a property in.
-SELECT arraySort(groupUniqArrayArray(arrayFilter((column, name) -> name != '', arrayEnumerate(names), names))) AS columns
-FROM fast_properties
 
 -- name: store-dead-letters
 INSERT INTO dead_letters (id, kind, format, topic, partition, offset, line, reason, row)

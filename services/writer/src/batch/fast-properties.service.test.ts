@@ -93,3 +93,24 @@ test('each event has what its own workspace declared when it was stored, and its
   expect(of(never)).toEqual([nothing, nothing, nothing, nothing]);
   expect(of(other)).toEqual([nothing, ...[1, 2, 3].map((n) => ({ names: ',n', values: ['', String(n), ''] }))]);
 });
+
+test('a batch whose workspaces declare more than a statement may have is stored; what their events lack is filled later', async () => {
+  const workspaces = Array.from({ length: 300 }, () => randomUUID());
+  const names = Array.from({ length: 16 }, (_, index) => `${index}${'ü'.repeat(198)}`);
+  await db.client.insert({
+    table: 'console_fast_properties',
+    values: workspaces.map((workspace_id) => ({ workspace_id, names })),
+    format: 'JSONEachRow',
+  });
+  await db.store(
+    batchOf(workspaces.map((workspace_id) => eventRow({ workspace_id, properties: { [`${names[15]}`]: 7 } }))),
+  );
+  const rows = await db.read<{ has: number; value: string }>(
+    `SELECT DISTINCT fast_set != 0 AS has, fast_16 AS value FROM events
+     WHERE workspace_id IN ('${workspaces.join("', '")}') ORDER BY has`,
+  );
+  expect(rows).toEqual([
+    { has: 0, value: '' },
+    { has: 1, value: '7' },
+  ]);
+});

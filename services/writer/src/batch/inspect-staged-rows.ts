@@ -2,6 +2,7 @@ import type { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-se
 import type { StampedTimes } from '@sluice/storage/protocol/repeats';
 import type { BatchContents } from '@sluice/storage/protocol/steps';
 import { STATEMENTS } from './statements.ts';
+import type { FastList } from './store-statements.ts';
 
 /** The result of inspect-events. */
 interface StagedEvents extends StampedTimes {
@@ -18,8 +19,8 @@ interface StagedEvents extends StampedTimes {
   readonly were_deleted: number;
   /** 0 or 1. */
   readonly may_be_deleted: number;
-  /** Whether one of their workspaces has ever declared fast properties: 0 or 1. */
-  readonly may_be_fast: number;
+  /** What their workspaces declare as fast: the name of each, the set, and its names by column. */
+  readonly fast: readonly FastList[];
 }
 
 /** The result of inspect-changes. */
@@ -49,7 +50,7 @@ const NO_EVENTS: StagedEvents = {
   ...{ first_stamped: 0, last_stamped: 0, stamped_periods: [] },
   were_deleted: 0,
   may_be_deleted: 0,
-  may_be_fast: 0,
+  fast: [],
 };
 const NO_CHANGES: StagedChanges = { seen: 0, properties: 0, deletions: 0, were_deleted: 0, may_be_deleted: 0 };
 const NONE_DELETED: DeletedRows = { events: 0, changes: 0 };

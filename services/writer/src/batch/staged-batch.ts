@@ -19,7 +19,7 @@ import { inspectStagedRows, type StagedRows } from './inspect-staged-rows.ts';
 import { isolateBadRows, isRowError } from './isolate-bad-rows.ts';
 import { mayBeColdVolume, setColdEventsAside } from './set-aside.ts';
 import { STATEMENTS } from './statements.ts';
-import { storeEvents } from './store-statements.ts';
+import { storeFastEvents } from './store-statements.ts';
 
 /**
  * A batch for more partitions of the table is stored without its text indexes. Each partition gets a part of its own,
@@ -283,16 +283,9 @@ export class StagedBatch {
     const { groupId, epoch } = this.#options;
     const isScattered = (this.#staged?.events.partitions ?? 0) > INDEXED_PARTITIONS_MAX;
     const settings = isScattered ? { materialize_skip_indexes_on_insert: 0 as const } : {};
-    const columns = this.#staged?.events.may_be_fast ? await this.#findFastColumns() : [];
-    await this.#staging.runLast(storeEvents(columns), { group: groupId, ...epoch }, settings);
+    const { statement, parameters } = storeFastEvents(this.#staged?.events.fast ?? []);
+    await this.#staging.runLast(statement, { group: groupId, ...epoch, ...parameters }, settings);
     this.#session = undefined;
-  }
-
-  /** Finds out what the workspaces of the events declare as fast, and returns the columns of `events` that these have. */
-  async #findFastColumns(): Promise<readonly number[]> {
-    await this.#staging.run(STATEMENTS['find-fast-properties']);
-    const [row] = await this.#staging.read<{ readonly columns: readonly number[] }>(STATEMENTS['read-fast-columns']);
-    return row?.columns ?? [];
   }
 }
 

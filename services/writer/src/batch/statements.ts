@@ -22,8 +22,6 @@ export const STATEMENTS = {
     'stage-repeats',
     'load-repeats',
     'drop-repeats',
-    'find-fast-properties',
-    'read-fast-columns',
     'store-dead-letters',
   ]),
   ...readStatements(new URL('./entities.sql', import.meta.url), [

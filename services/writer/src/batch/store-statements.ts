@@ -1,4 +1,4 @@
-import { fastColumn, fastValue, isAccepted, rawValue } from '@sluice/shared/clickhouse/fast-properties';
+import { fastColumn, fastValue, usedColumns } from '@sluice/shared/clickhouse/fast-properties';
 import { ONCE_WEEKS_OF_CHANGE, VERSION_OF_CHANGE } from '@sluice/shared/clickhouse/property-versions';
 import { deletedVersionOf, lastDeletionsOf, type Users } from '@sluice/storage/clickhouse/deleted-versions';
 import type { Statement } from '@sluice/storage/clickhouse/statements';
@@ -139,35 +139,50 @@ WHERE operation IN ('set', 'set_once', 'remove')
 GROUP BY workspace_id, kind, id, property, once_week`,
 };
 
-/** What a statement computes of the fast properties of the staged events, in columns of theirs: in WITH, and as a value for each column. */
-function fastColumns(columns: readonly number[]): { readonly computed: readonly string[]; readonly values: Values } {
-  const known = columns.map((column) => `, groupArray(names[${column}])`).join('');
-  const named = columns.map((column, index) => ({
-    column: fastColumn(column),
-    name: `name_${column}`,
-    raw: `raw_${column}`,
-    known: `fast.${index + 3}[known]`,
-  }));
-  const raws = named.map(({ raw }) => raw);
-  return {
-    computed: [
-      `(SELECT (groupArray(workspace_id), groupArray(fast_set)${known}) FROM fast_properties) AS fast`,
-      // 0 for a workspace that has none: then the elements below are 0 and empty.
-      'transform(workspace_id, fast.1, arrayEnumerate(fast.1), toUInt32(0)) AS known',
-      ...named.map(({ name, known: element }) => `${element} AS ${name}`),
-      ...named.map(({ name, raw }) => `${rawValue('properties', name)} AS ${raw}`),
-      `(${isAccepted('properties', raws)}) AS accepted`,
-    ],
-    values: [
-      ['fast_set', 'fast.2[known]'],
-      ...named.map(({ column, name, raw }) => [column, fastValue(name, raw, 'accepted')] as const),
-    ],
-  };
+/** What a workspace declares as fast: its name, the set, which is a number of 64 bits, and the names of properties by column. */
+export type FastList = readonly [workspace: string, set: string, names: readonly string[]];
+
+/** How long the lists of a batch may be together, in characters of an address. Events of workspaces behind that are filled later. */
+const LISTS_CHARACTERS_MAX = 64 * 1_024;
+
+function boundedLists(lists: readonly FastList[]): readonly FastList[] {
+  let characters = 0;
+  return lists.filter((list) => {
+    characters += encodeURIComponent(JSON.stringify(list)).length;
+    return characters <= LISTS_CHARACTERS_MAX;
+  });
 }
 
-type Values = readonly (readonly [column: string, value: string])[];
+/** The place of an event's workspace among those with lists; 0 where it has none: then the elements there are 0 and empty. */
+const PLACE_OF_LIST = `transform(
+    workspace_id, {fast_workspaces:Array(String)}, arrayEnumerate({fast_workspaces:Array(String)}), toUInt32(0)
+  ) AS place`;
 
-const NOTHING_FAST = { computed: [], values: [] };
+const FAST_SET = 'arrayMap(one -> toUInt64(one), {fast_sets:Array(String)})[place]';
+
+/**
+ * Returns the statement that stores the staged events with the values of fast properties, and what it binds of these. Both the set and the values of
+ * an event follow from the same list, whatever is declared meanwhile.
+ */
+export function storeFastEvents(all: readonly FastList[]): {
+  statement: Statement;
+  parameters: Record<string, unknown>;
+} {
+  const lists = boundedLists(all);
+  const columns = usedColumns(lists.map(([, , names]) => names));
+  return {
+    statement: storeEvents(columns),
+    parameters: {
+      ...(columns.length > 0 && {
+        fast_workspaces: lists.map(([workspace]) => workspace),
+        fast_sets: lists.map(([, set]) => set),
+      }),
+      ...Object.fromEntries(
+        columns.map((column) => [`fast_names_${column}`, lists.map(([, , names]) => names[column - 1] ?? '')]),
+      ),
+    },
+  };
+}
 
 /**
  * Stores the staged events, without those that were accepted before their user was deleted. find-repeats and drop-repeats
@@ -175,18 +190,22 @@ const NOTHING_FAST = { computed: [], values: [] };
  * Fails when a newer epoch is recorded, because its writers own the partitions now. They end an insert that began before
  * they recorded their epoch. So nobody else stores these rows between the look-up and the end of this insert.
  *
- * @param columns those of `fast_properties` that have a property, if there are any
+ * @param columns those that workspaces of the events have fast properties in
  */
-export function storeEvents(columns: readonly number[]): Statement {
-  const { computed, values } = columns.length === 0 ? NOTHING_FAST : fastColumns(columns);
+function storeEvents(columns: readonly number[]): Statement {
+  const values = columns.map((column) => {
+    return [fastColumn(column), fastValue('properties', `{fast_names_${column}:Array(String)}[place]`)] as const;
+  });
+  const fast = columns.length === 0 ? [] : [['fast_set', FAST_SET] as const, ...values];
+  const place = columns.length === 0 ? '' : `,\n  ${PLACE_OF_LIST}`;
   return {
     name: 'store-events',
     sql: `
-INSERT INTO events (${[STORED_EVENT_COLUMNS, ...values.map(([column]) => column)].join(', ')})
+INSERT INTO events (${[STORED_EVENT_COLUMNS, ...fast.map(([column]) => column)].join(', ')})
 WITH
   -- Read here and not before: this insert must know every deletion that may be erased before the insert ends.
-  ${[`${lastDeletionsOf(USERS_OF_EVENTS)} AS deletions`, ...computed].join(',\n  ')}
-SELECT ${[STORED_EVENT_COLUMNS, ...values.map(([, value]) => value)].join(',\n  ')}
+  ${lastDeletionsOf(USERS_OF_EVENTS)} AS deletions${place}
+SELECT ${[STORED_EVENT_COLUMNS, ...fast.map(([, value]) => value)].join(',\n  ')}
 FROM staged_events
 WHERE throwIf(
     (SELECT max((incarnation, generation)) FROM writer_epochs WHERE group_id = {group:String})

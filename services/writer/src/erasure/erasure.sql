@@ -1,4 +1,5 @@
--- Erasing deleted users and expired events, moving old events to the cold volume, and sending late events that waited for it again.
+-- Erasing deleted users and expired events, filling columns of older events, moving old events to the cold volume, and sending late events
+-- that waited for it again.
 
 -- name: find-due-erasures
 -- The oldest pending deletions after a cursor. A deletion is due only when it has been stored for so long that every
@@ -251,6 +252,32 @@ WHERE workspace_id NOT IN {workspaces:Array(String)}
 ALTER TABLE events DELETE IN PARTITION ID {partition:String}
 WHERE toUnixTimestamp64Milli(timestamp)
   < transform(toString(workspace_id), {workspaces:Array(String)}, {beforeMs:Array(Int64)}, {othersBeforeMs:Int64})
+
+-- name: read-declared-properties
+-- What each workspace has declared as fast last. The set of one that has withdrawn everything is 0.
+SELECT workspace_id AS workspace, toString(fast_set) AS set, names
+FROM (
+  SELECT workspace_id, fast_set, names FROM console_fast_properties ORDER BY declared_at DESC LIMIT 1 BY workspace_id
+)
+ORDER BY workspace
+
+-- name: find-unfilled-columns
+-- The partitions with events of some workspaces whose columns have other properties than these have declared, the newest first,
+-- without those that have parts on the cold volume.
+SELECT DISTINCT _partition_id AS partition
+FROM events
+WHERE workspace_id IN {workspaces:Array(String)}
+  AND fast_set != transform(
+    toString(workspace_id), {workspaces:Array(String)}, arrayMap(one -> toUInt64(one), {sets:Array(String)}), toUInt64(0)
+  )
+  AND _partition_id NOT IN (
+    SELECT partition_id
+    FROM system.parts
+    WHERE database = currentDatabase() AND table = 'events' AND active AND disk_name IN (
+      SELECT arrayJoin(disks) FROM system.storage_policies WHERE policy_name = 'sluice' AND volume_name = 'cold'
+    )
+  )
+ORDER BY partition DESC
 
 -- name: read-events-policy
 -- The storage policy of the events, and the volumes of the one with a cold volume.

@@ -1,6 +1,6 @@
 import { readStatements } from '@sluice/storage/clickhouse/statements';
 
-/** The statements that erase deleted users and expired events, and keep old ones on the cold volume, by their names. */
+/** The statements that erase deleted users and expired events, fill columns, and keep old events on the cold volume, by their names. */
 export const STATEMENTS = readStatements(new URL('./erasure.sql', import.meta.url), [
   'find-due-erasures',
   'find-deleted-rows',
@@ -17,6 +17,8 @@ export const STATEMENTS = readStatements(new URL('./erasure.sql', import.meta.ur
   'find-expired-events',
   'find-expired-events-of-others',
   'erase-expired-events',
+  'read-declared-properties',
+  'find-unfilled-columns',
   'read-events-policy',
   'find-moves',
   'find-misplaced-parts',
