@@ -340,7 +340,7 @@ ENGINE = ReplacingMergeTree
 PARTITION BY if((toDate(received_at) - toDate(timestamp)) > 90, toYear(timestamp), toYYYYMM(timestamp))
 ORDER BY (workspace_id, timestamp, toUInt128(uuid))
 TTL toDateTime(received_at) + toIntervalDay(30) RECOMPRESS CODEC(ZSTD(1))
-SETTINGS index_granularity = 128, min_compress_block_size = 2048, max_compress_block_size = 4096, min_age_to_force_merge_seconds = 3024000, min_age_to_force_merge_on_partition_only = 1, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, deduplicate_merge_projection_mode = 'rebuild', enable_block_number_column = 1, max_number_of_merges_with_ttl_in_pool = 0, materialize_ttl_recalculate_only = 1;
+SETTINGS index_granularity = 128, min_compress_block_size = 2048, max_compress_block_size = 4096, min_age_to_force_merge_seconds = 3024000, min_age_to_force_merge_on_partition_only = 1, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, deduplicate_merge_projection_mode = 'rebuild', enable_block_number_column = 1, max_number_of_merges_with_ttl_in_pool = 0, materialize_ttl_recalculate_only = 1, enable_vertical_merge_algorithm = 0;
 
 CREATE TABLE given_up_messages
 (
