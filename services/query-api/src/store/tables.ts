@@ -89,6 +89,8 @@ export interface EventsPart {
   readonly rows: string;
   /** Further conditions. */
   readonly filters: readonly string[];
+  /** Whether these are for the rows of the part alone: ClickHouse would read their columns of all rows. */
+  readonly rowsFirst: boolean;
 }
 
 /** A list of fast properties that a workspace has or had. */
@@ -192,20 +194,20 @@ function createTables(
 ): Tables {
   const deleted = { users: `${workspace}_deleted_users`, versions: `${workspace}_deleted_versions` };
   const ofWorkspace =
-    (table: string, columns = '*', more = ''): Select =>
+    (table: string, columns = '*', more = '', clause = where): Select =>
     (database) =>
-      `SELECT ${columns} FROM ${database}${table} ${where} workspace_id = {${workspace}:String}${more}`;
+      `SELECT ${columns} FROM ${database}${table} ${clause} workspace_id = {${workspace}:String}${more}`;
   const deletions = (table: string) =>
     withGiven(source(ofWorkspace(table, 'workspace_id, user_id, version')), workspace, params, deleted);
-  const kept = (columns?: string, time?: string) =>
-    ofWorkspace('events', columns, KEPT_FROM in params ? ` AND ${keptSince(KEPT_FROM, time)}` : '');
+  const kept = (columns?: string, time?: string, clause = where) =>
+    ofWorkspace('events', columns, KEPT_FROM in params ? ` AND ${keptSince(KEPT_FROM, time)}` : '', clause);
   const partOf =
-    ({ columns, rows, filters }: EventsPart): Select =>
+    ({ columns, rows, filters, rowsFirst }: EventsPart): Select =>
     (database) => {
-      const [first, ...others] = where === 'WHERE' ? [rows, ...filters] : [rows, 'true', ...filters];
-      const conditions = others.map((condition) => `(${condition})`).join(' AND ');
-      const more = conditions === '' ? '' : ` ${where === 'WHERE' ? 'AND' : 'WHERE'} ${conditions}`;
-      return `${kept(['*', ...columns].join(', '))(database)} AND (${first})${more}`;
+      const clause = rowsFirst ? 'PREWHERE' : where;
+      const conditions = filters.map((condition) => `(${condition})`).join(' AND ');
+      const more = conditions === '' ? '' : ` ${clause === 'PREWHERE' ? 'WHERE' : 'AND'} ${conditions}`;
+      return `${kept(['*', ...columns].join(', '), undefined, clause)(database)} AND (${rows})${more}`;
     };
   return {
     onSeveralServers: source !== onThisServer,

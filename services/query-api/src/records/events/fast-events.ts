@@ -64,11 +64,13 @@ export function readEvents<Selection extends Pick<EventSelection, 'properties'>>
       rows,
       columns: named(values.map((name) => withoutNull(columnOf(name)))),
       filters: fast.map((filter) => columnCondition(filter, columnOf(filter.name), parameters)),
+      rowsFirst: false,
     },
     {
       rows: `NOT (${rows})`,
       columns: named(values.map((name) => propertyValue(PROPERTIES, name, parameters))),
       filters: ofText.map((condition) => condition.sql),
+      rowsFirst: fast.length > 0,
     },
   ]);
   return {
