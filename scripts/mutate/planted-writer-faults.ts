@@ -24,8 +24,8 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   {
     name: 'writer/epoch-not-compared',
     file: writer('batch/staged-batch.ts'),
-    search: '{ group: groupId, ...epoch }, settings',
-    replacement: '{ group: groupId, incarnation: 1_000, generation: 0 }, settings',
+    search: '{ group: groupId, ...epoch, ...parameters }, settings',
+    replacement: '{ group: groupId, incarnation: 1_000, generation: 0, ...parameters }, settings',
     breaks: 'An insert of the former owner begins beside those of the next one.',
   },
   {
