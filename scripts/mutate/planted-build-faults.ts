@@ -165,7 +165,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   {
     name: 'alerts/any-address',
     file: query('alerts/message-routes.ts'),
-    search: '...addressErrors(result.data.url, addresses), ',
+    search: '...addressErrors(message.url, addresses), ',
     replacement: '',
     breaks: 'Messages are sent to addresses that are not public.',
     tests: [query('alerts/alerts.service.test.ts')],

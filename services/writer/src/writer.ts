@@ -27,6 +27,7 @@ import { ColdEvents } from './erasure/cold-events.ts';
 import { Erasure } from './erasure/erasure.ts';
 import { ExpiredEvents } from './erasure/expired-events.ts';
 import { FastColumns } from './erasure/fast-columns.ts';
+import type { Rounds } from './erasure/rounds.ts';
 import { WaitingEvents } from './erasure/waiting-events.ts';
 import { BatchIntake } from './group/batch-intake.ts';
 import { BatchLoop } from './group/batch-loop.ts';
@@ -119,20 +120,16 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     ...{ kafka, keeper, batches, lacks, metrics, logger },
     partitionCount: config.KAFKA_PARTITIONS,
   });
-  const erasures = [Erasure, ExpiredEvents].map(
-    (Type) => new Type(config, erasureClient, writerId, logger, metrics.erasureFailures),
-  );
-  const fast = new FastColumns(config, { client: erasureClient, writerId, logger, failures: metrics.erasureFailures });
-  const cold = new ColdEvents(config, {
-    ...{ client: erasureClient, usePolicy: deps.useColdPolicy, writerId, logger, failures: metrics.erasureFailures },
-  });
-  const waiting = new WaitingEvents(config, {
-    ...{ client: erasureClient, kafka, writerId, logger, failures: metrics.erasureFailures },
-  });
+  const ofRounds = { client: erasureClient, writerId, logger, failures: metrics.erasureFailures };
+  const rounds: readonly Rounds[] = [
+    ...[Erasure, ExpiredEvents, FastColumns].map((Type) => new Type(config, ofRounds)),
+    new ColdEvents(config, { ...ofRounds, usePolicy: deps.useColdPolicy }),
+    new WaitingEvents(config, { ...ofRounds, kafka }),
+  ];
   // Which of several servers is read depends on it; where there is one, alerts alone do.
   const intervalMs = server ? PROGRESS_MS_OF_SEVERAL : PROGRESS_MS;
   const ofProgress = { client, groupId: config.KAFKA_GROUP_ID, storedThrough, logger, intervalMs };
-  const ofOneWriter = [...erasures, cold, waiting, fast, new StoringProgress(ofProgress)];
+  const ofOneWriter = [...rounds, new StoringProgress(ofProgress)];
   const silenceMs = SILENT_SESSIONS_MAX * config.KAFKA_SESSION_TIMEOUT_MS;
   const watchdog = new Watchdog(silenceMs, () => {
     fail(new Error(`kafkajs has not fetched, joined or sent a heartbeat for ${silenceMs} ms`));
@@ -168,14 +165,7 @@ interface WriterComponents {
   readonly alarm: DeadLetterAlarm;
   readonly lacks: BrokerLacks;
   /** What one writer of the group does in the background: the one that owns the first partition of the events. */
-  readonly ofOneWriter: readonly (
-    | Erasure
-    | ExpiredEvents
-    | ColdEvents
-    | WaitingEvents
-    | FastColumns
-    | StoringProgress
-  )[];
+  readonly ofOneWriter: readonly (Rounds | StoringProgress)[];
   readonly watchdog: Watchdog;
 }
 

@@ -131,6 +131,13 @@ function errorBody({ path, code, message }: InputError): z.output<typeof errorSc
 /** The most errors that one response names: a hostile body could otherwise cause a response many times its size. */
 export const ERRORS_MAX = 1_000;
 
+/** Returns what a schema makes of the body of a request. @throws {Problem} `invalid_request`, naming every error */
+export function parseBody<Output>(schema: z.ZodType<Output>, body: unknown): Output {
+  const result = schema.safeParse(body);
+  if (!result.success) throw invalidRequest(result.error.issues);
+  return result.data;
+}
+
 /**
  * Creates the 400 that names every error that zod found. Each unknown field is an error of its own, at its own path.
  *

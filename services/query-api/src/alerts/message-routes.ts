@@ -1,4 +1,4 @@
-import { type InputError, invalidRequest, Problem } from '@sluice/shared/http/problem';
+import { type InputError, Problem, parseBody } from '@sluice/shared/http/problem';
 import type { FastifyInstance } from 'fastify';
 import type { z } from 'zod';
 import {
@@ -43,11 +43,10 @@ export function registerMessages<Members extends object, New extends { readonly 
   { path, kind, describe, newSchema, changeSchema, errorsOf }: MessageRoutes<Members, New, Change>,
 ): void {
   const parse = async <Body extends New | Change>(schema: z.ZodType<Body>, body: unknown, workspace: string) => {
-    const result = schema.safeParse(body);
-    if (!result.success) throw invalidRequest(result.error.issues);
-    const errors = [...addressErrors(result.data.url, addresses), ...(await errorsOf(result.data, workspace))];
+    const message = parseBody(schema, body);
+    const errors = [...addressErrors(message.url, addresses), ...(await errorsOf(message, workspace))];
     if (errors.length > 0) throw new Problem('invalid_request', 'The request has an error.', { errors });
-    return result.data;
+    return message;
   };
   registerManaged(app, {
     ...{ path, bodyBytesMax: MESSAGE_BODY_BYTES_MAX, webhooks, kind, describe },

@@ -1,4 +1,4 @@
-import { invalidRequest } from '@sluice/shared/http/problem';
+import { parseBody } from '@sluice/shared/http/problem';
 import { z } from 'zod';
 import { PARAM_CHARACTERS_MAX, STATEMENT_BYTES_MAX, STATEMENT_PARAMS_MAX } from '../http/http.ts';
 import type { SqlValue } from '../store/store.ts';
@@ -71,9 +71,7 @@ export interface SqlRequest {
 
 /** @throws {Problem} `invalid_request`, naming every error */
 export function parseSqlRequest(body: unknown): SqlRequest {
-  const result = sqlRequestSchema.safeParse(body);
-  if (!result.success) throw invalidRequest(result.error.issues);
-  const { params, ...rest } = result.data;
+  const { params, ...rest } = parseBody(sqlRequestSchema, body);
   const values = Object.entries(params).map(([key, given]) => [
     key,
     typeof given === 'boolean' ? String(given) : given,

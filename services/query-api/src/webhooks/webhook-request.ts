@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { type InputError, invalidRequest, Problem } from '@sluice/shared/http/problem';
+import { type InputError, Problem, parseBody } from '@sluice/shared/http/problem';
 import { queryOf } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
 import { type KnownSegments, refuseErrors } from '../records/records.ts';
@@ -85,12 +85,11 @@ export async function parseWebhook<Output extends Checked>(
   workspace: string,
   { addresses, segments }: WebhookRules,
 ): Promise<Output> {
-  const result = schema.safeParse(body);
-  if (!result.success) throw invalidRequest(result.error.issues);
-  const { url: address, filter: filters } = result.data;
+  const request = parseBody(schema, body);
+  const { url: address, filter: filters } = request;
   refuseErrors(addressErrors(address, addresses));
   if (filters !== undefined) await requireValid(filters, workspace, segments);
-  return result.data;
+  return request;
 }
 
 /** Returns what is wrong with an address. What a name stands for is checked when it is connected to. */

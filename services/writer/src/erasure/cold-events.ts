@@ -1,23 +1,16 @@
-import type { Logger } from '@sluice/shared/base/log';
-import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { COLD_POLICY, policyProblem, type Volume } from '@sluice/shared/clickhouse/cold-policy';
 import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import { MoveRunning, requireNoRemovals } from '@sluice/storage/clickhouse/removals';
 import type { WriterConfig } from '../config.ts';
 import { ERASURE_TIMEOUT_MS } from './erasure.ts';
-import { Rounds } from './rounds.ts';
+import { Rounds, type RoundsDependencies } from './rounds.ts';
 import { STATEMENTS } from './statements.ts';
 
 export type ColdConfig = Pick<WriterConfig, 'ERASURE_INTERVAL_MS' | 'RETENTION_INTERVAL_MS' | 'EVENTS_COLD_AFTER_DAYS'>;
 
-export interface ColdEventsDependencies {
-  readonly client: ClickHouseClient;
+export interface ColdEventsDependencies extends RoundsDependencies {
   /** Puts the storage policy in force, with the account that may change tables. */
   readonly usePolicy: () => Promise<void>;
-  readonly writerId: string;
-  readonly logger: Logger;
-  /** Counts rounds that failed. */
-  readonly failures: { inc(): void };
 }
 
 /** As `never`: no event is so old. */
@@ -30,32 +23,17 @@ const DAYS_OF_NEVER = 1_000_000;
  * Once in RETENTION_INTERVAL_MS it looks for parts of the table that lie on the wrong volume, and moves one after the other. A
  * part that is younger than that waits for the next look: late events are merged first, and are uploaded once.
  */
-export class ColdEvents {
+export class ColdEvents extends Rounds {
   readonly #config: ColdConfig;
   readonly #deps: ColdEventsDependencies;
-  readonly #rounds: Rounds;
 
   constructor(config: ColdConfig, deps: ColdEventsDependencies) {
-    const { logger, failures } = deps;
+    super(
+      { intervalMs: config.ERASURE_INTERVAL_MS, restMs: config.RETENTION_INTERVAL_MS, what: 'moving old events' },
+      deps,
+    );
     this.#config = config;
     this.#deps = deps;
-    this.#rounds = new Rounds({
-      ...{ intervalMs: config.ERASURE_INTERVAL_MS, restMs: config.RETENTION_INTERVAL_MS },
-      ...{ what: 'moving old events', logger, failures },
-    });
-  }
-
-  start(): void {
-    this.#rounds.start(() => this.takeRound());
-  }
-
-  /** Only one writer of the group moves: the one that owns the first partition of the events. */
-  setOwner(owner: boolean): void {
-    this.#rounds.setOwner(owner);
-  }
-
-  async stop(): Promise<void> {
-    await this.#rounds.stop();
   }
 
   /** Moves all that is to be moved now. @throws {MoveRunning}, {RemovalRunning}, and ClickHouse's errors: the next round goes on */
@@ -84,7 +62,7 @@ export class ColdEvents {
   }
 
   async #move(session: ClickHouseSession, { part, is_due: isDue }: Misplaced): Promise<void> {
-    if (!this.#rounds.mayGoOn) throw new Error('this writer no longer moves events');
+    if (!this.mayGoOn) throw new Error('this writer no longer moves events');
     await requireNoRemovals(session);
     const [running] = await session.read<{ part: string; disk: string }>(STATEMENTS['find-moves']);
     if (running) throw new MoveRunning(`ClickHouse is still moving ${running.part} to the disk ${running.disk}`);

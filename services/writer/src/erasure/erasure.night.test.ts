@@ -165,7 +165,12 @@ test('what a writer of an older version stores of a user who came back, while ot
   });
   await using started = new AsyncDisposableStack();
   const config = { ERASURE_DELAY_MS: 0, ERASURE_INTERVAL_MS: 50, ERASURE_GATHER_MS: 0 };
-  const interrupted = new Erasure(config, client, randomUUID(), createLogger('test', 'silent'), failures);
+  const interrupted = new Erasure(config, {
+    client: client,
+    writerId: randomUUID(),
+    logger: createLogger('test', 'silent'),
+    failures,
+  });
   started.defer(() => interrupted.stop());
   interrupted.setOwner(true);
   interrupted.start();
@@ -204,7 +209,12 @@ test('an event that was sent again for another user stays, though merges and the
 test('deletions with rows are gathered and erased together; those without rows wait for nothing', async () => {
   const gathering = { ERASURE_DELAY_MS: 0, ERASURE_INTERVAL_MS: 50, ERASURE_GATHER_MS: 3_600_000 };
   await using started = new AsyncDisposableStack();
-  const patient = new Erasure(gathering, db.writerClient, randomUUID(), createLogger('test', 'silent'), failures);
+  const patient = new Erasure(gathering, {
+    client: db.writerClient,
+    writerId: randomUUID(),
+    logger: createLogger('test', 'silent'),
+    failures,
+  });
   started.defer(() => patient.stop());
   const users = ['first', 'second', 'old'];
   await db.store(batchOf(users.map((user_id) => eventRow({ user_id, received_at: DELETED_US }))));
@@ -231,7 +241,12 @@ test('deletions with rows are gathered and erased together; those without rows w
 test('many deletions with rows are erased together before the oldest has waited', async () => {
   const gathering = { ERASURE_DELAY_MS: 0, ERASURE_INTERVAL_MS: 50, ERASURE_GATHER_MS: 3_600_000 };
   await using started = new AsyncDisposableStack();
-  const patient = new Erasure(gathering, db.writerClient, randomUUID(), createLogger('test', 'silent'), failures);
+  const patient = new Erasure(gathering, {
+    client: db.writerClient,
+    writerId: randomUUID(),
+    logger: createLogger('test', 'silent'),
+    failures,
+  });
   started.defer(() => patient.stop());
   const users = Array.from({ length: 250 }, (_, index) => `user ${index}`);
   await db.store(batchOf(users.map((user_id) => eventRow({ user_id, received_at: DELETED_US }))));
@@ -249,7 +264,12 @@ test('many deletions with rows are erased together before the oldest has waited'
 test('a deletion stays pending for a while after its rows were removed, for queries that began before', async () => {
   const slow = { ERASURE_DELAY_MS: 0, ERASURE_INTERVAL_MS: 3_000, ERASURE_GATHER_MS: 0 };
   await using started = new AsyncDisposableStack();
-  const unhurried = new Erasure(slow, db.writerClient, randomUUID(), createLogger('test', 'silent'), failures);
+  const unhurried = new Erasure(slow, {
+    client: db.writerClient,
+    writerId: randomUUID(),
+    logger: createLogger('test', 'silent'),
+    failures,
+  });
   started.defer(() => unhurried.stop());
   await db.store(batchOf([eventRow({ user_id: 'gone', received_at: DELETED_US })]));
   await db.store(batchOf([], [deletionOf('gone')]));
@@ -306,7 +326,7 @@ test('a mutation of somebody else that fails is not ended; the log names it, and
   const lines: string[] = [];
   const logger = createLogger('test', 'warn', { write: (line) => lines.push(line) });
   const config = { ERASURE_DELAY_MS: 0, ERASURE_INTERVAL_MS: 50, ERASURE_GATHER_MS: 0 };
-  const logging = new Erasure(config, db.writerClient, randomUUID(), logger, failures);
+  const logging = new Erasure(config, { client: db.writerClient, writerId: randomUUID(), logger, failures });
   onTestFinished(() => logging.stop());
   logging.setOwner(true);
   logging.start();

@@ -1,10 +1,8 @@
-import type { Logger } from '@sluice/shared/base/log';
-import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import type { WriterConfig } from '../config.ts';
 import { eraseRows, forgetUsersWithoutRows } from './deleted-rows.ts';
 import { type DueErasure, eraseInHalves, passesOf } from './erasure-passes.ts';
-import { Rounds } from './rounds.ts';
+import { Rounds, type RoundsDependencies } from './rounds.ts';
 import { STATEMENTS } from './statements.ts';
 
 /** How many due deletions one query returns. */
@@ -35,53 +33,28 @@ export type ErasureConfig = Pick<WriterConfig, 'ERASURE_DELAY_MS' | 'ERASURE_INT
  *
  * The oldest deletions come first. A deletion that cannot be erased is retried in the next round.
  */
-export class Erasure {
+export class Erasure extends Rounds {
   readonly #config: ErasureConfig;
-  readonly #client: ClickHouseClient;
-  readonly #writerId: string;
-  readonly #logger: Logger;
-  readonly #rounds: Rounds;
+  readonly #deps: RoundsDependencies;
   /** The deletion that was looked at last; undefined to begin with the oldest. */
   #looked: DueErasure | undefined;
   /** When the next round may begin, on the clock of `performance`. */
   #roundFrom = 0;
 
-  /** @param failures counts rounds that failed */
-  constructor(
-    config: ErasureConfig,
-    client: ClickHouseClient,
-    writerId: string,
-    logger: Logger,
-    failures: { inc(): void },
-  ) {
+  constructor(config: ErasureConfig, deps: RoundsDependencies) {
+    super({ intervalMs: config.ERASURE_INTERVAL_MS, what: 'erasing deleted users' }, deps);
     this.#config = config;
-    this.#client = client;
-    this.#writerId = writerId;
-    this.#logger = logger;
-    this.#rounds = new Rounds({
-      intervalMs: config.ERASURE_INTERVAL_MS,
-      what: 'erasing deleted users',
-      logger,
-      failures,
-    });
+    this.#deps = deps;
   }
 
-  start(): void {
-    this.#rounds.start(() => this.#takeTurn());
-  }
-
-  /** Only one writer of the group erases: the one that owns the first partition of the events. */
-  setOwner(owner: boolean): void {
+  override setOwner(isOwner: boolean): void {
     // The next owner begins with the oldest deletion.
-    if (!owner) this.#looked = undefined;
-    this.#rounds.setOwner(owner);
+    if (!isOwner) this.#looked = undefined;
+    super.setOwner(isOwner);
   }
 
-  async stop(): Promise<void> {
-    await this.#rounds.stop();
-  }
-
-  async #takeTurn(): Promise<void> {
+  /** Forgets what is due and has no rows, and erases what was gathered for long enough. @throws ClickHouse's errors */
+  async takeRound(): Promise<void> {
     await this.#lookAtNew();
     await this.#eraseGathered();
   }
@@ -95,7 +68,7 @@ export class Erasure {
       };
       await eraseInHalves(pass, forget, (error) => this.#warn(error));
       this.#looked = pass.at(-1);
-      if (forgotten > 0) this.#logger.info({ users: forgotten }, 'erased deleted users');
+      if (forgotten > 0) this.#deps.logger.info({ users: forgotten }, 'erased deleted users');
     }
   }
 
@@ -109,7 +82,7 @@ export class Erasure {
     const isTime = oldest !== undefined && performance.now() >= this.#roundFrom;
     if (!isTime && (await this.#readDue(undefined, ERASURE_DELAY_MS, GATHERED_MAX)).length < GATHERED_MAX) return;
     const proceed = () => {
-      if (!this.#rounds.mayGoOn) throw new Error('this writer no longer erases');
+      if (!this.mayGoOn) throw new Error('this writer no longer erases');
     };
     const erase = (users: readonly DueErasure[]) => this.#inSession((session) => eraseRows(session, users, proceed));
     for await (const pass of this.#duePasses(undefined)) {
@@ -124,7 +97,7 @@ export class Erasure {
   /** Returns the due deletions after a cursor, in passes that ClickHouse accepts. */
   async *#duePasses(after: DueErasure | undefined): AsyncGenerator<readonly DueErasure[]> {
     let cursor = after;
-    while (this.#rounds.mayGoOn) {
+    while (this.mayGoOn) {
       const due = await this.#readDue(cursor, this.#config.ERASURE_DELAY_MS, USERS_MAX);
       if (due.length === 0) return;
       yield* passesOf(due);
@@ -145,14 +118,14 @@ export class Erasure {
 
   async #inSession<Result>(work: (session: ClickHouseSession) => Promise<Result>): Promise<Result> {
     return await ClickHouseSession.use(
-      this.#client,
-      `sluice-writer/${this.#writerId}-erasure`,
+      this.#deps.client,
+      `sluice-writer/${this.#deps.writerId}-erasure`,
       ERASURE_TIMEOUT_MS,
       work,
     );
   }
 
   #warn(error: Error): void {
-    this.#logger.warn({ reason: error.message }, 'erasing a deleted user failed; retrying in the next round');
+    this.#deps.logger.warn({ reason: error.message }, 'erasing a deleted user failed; retrying in the next round');
   }
 }

@@ -1,12 +1,10 @@
-import type { Logger } from '@sluice/shared/base/log';
-import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { ALL_OTHERS, BEFORE_EVENTS_MS, keptFromMs } from '@sluice/shared/config/retention-days';
 import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import { requireNoRemovals } from '@sluice/storage/clickhouse/removals';
 import { type RetentionSetting, readRetention } from '@sluice/storage/clickhouse/retention-settings';
 import type { WriterConfig } from '../config.ts';
 import { ERASURE_TIMEOUT_MS } from './erasure.ts';
-import { Rounds } from './rounds.ts';
+import { Rounds, type RoundsDependencies } from './rounds.ts';
 import { STATEMENTS } from './statements.ts';
 
 export type ExpiryConfig = Pick<
@@ -31,53 +29,25 @@ const CLOCK_DIFFERENCE_MS_MAX = 600_000;
  * Example: events are kept for 30 days. On the 3rd of March those of the 31st of January expire, the last of their month.
  * A day later, those of January are erased.
  */
-export class ExpiredEvents {
+export class ExpiredEvents extends Rounds {
   readonly #config: ExpiryConfig;
-  readonly #client: ClickHouseClient;
-  readonly #writerId: string;
-  readonly #logger: Logger;
-  readonly #rounds: Rounds;
+  readonly #deps: RoundsDependencies;
 
-  /** @param failures counts rounds that failed */
-  constructor(
-    config: ExpiryConfig,
-    client: ClickHouseClient,
-    writerId: string,
-    logger: Logger,
-    failures: { inc(): void },
-  ) {
+  constructor(config: ExpiryConfig, deps: RoundsDependencies) {
+    super(
+      { intervalMs: config.ERASURE_INTERVAL_MS, restMs: config.RETENTION_INTERVAL_MS, what: 'erasing expired events' },
+      deps,
+    );
     this.#config = config;
-    this.#client = client;
-    this.#writerId = writerId;
-    this.#logger = logger;
-    this.#rounds = new Rounds({
-      intervalMs: config.ERASURE_INTERVAL_MS,
-      restMs: config.RETENTION_INTERVAL_MS,
-      what: 'erasing expired events',
-      logger,
-      failures,
-    });
-  }
-
-  start(): void {
-    this.#rounds.start(() => this.takeRound());
-  }
-
-  /** Only one writer of the group erases: the one that owns the first partition of the events. */
-  setOwner(owner: boolean): void {
-    this.#rounds.setOwner(owner);
-  }
-
-  async stop(): Promise<void> {
-    await this.#rounds.stop();
+    this.#deps = deps;
   }
 
   /** Erases all that is to be erased now. @throws {RemovalRunning}, and ClickHouse's errors: the next round goes on */
   async takeRound(): Promise<void> {
     const times = await this.#times();
     if (!erasesAny(times)) return;
-    const queryIdPrefix = `sluice-writer/${this.#writerId}-expiry`;
-    await ClickHouseSession.use(this.#client, queryIdPrefix, ERASURE_TIMEOUT_MS, async (session) => {
+    const queryIdPrefix = `sluice-writer/${this.#deps.writerId}-expiry`;
+    await ClickHouseSession.use(this.#deps.client, queryIdPrefix, ERASURE_TIMEOUT_MS, async (session) => {
       for (const partition of await findPartitions(session, times)) await this.#eraseFrom(session, partition);
     });
   }
@@ -88,7 +58,7 @@ export class ExpiredEvents {
    * @throws when a clock may be wrong: what is erased is gone
    */
   async #times(): Promise<ErasureTimes> {
-    const settings = await readRetention(this.#client);
+    const settings = await readRetention(this.#deps.client);
     const { EVENTS_RETENTION_DAYS: own = 0, RETENTION_DELAY_MS } = this.#config;
     const differenceMs = (settings[0]?.nowMs ?? Date.now()) - Date.now();
     if (Math.abs(differenceMs) > CLOCK_DIFFERENCE_MS_MAX) {
@@ -97,7 +67,7 @@ export class ExpiredEvents {
     }
     const recorded = settings.find(({ workspace }) => workspace === ALL_OTHERS)?.days ?? 0;
     if (recorded === own) return erasureTimes(settings, RETENTION_DELAY_MS);
-    this.#logger.warn(
+    this.#deps.logger.warn(
       { own, recorded },
       'another writer has another EVENTS_RETENTION_DAYS (0: for ever): it erases nothing',
     );
@@ -108,7 +78,7 @@ export class ExpiredEvents {
   }
 
   async #eraseFrom(session: ClickHouseSession, partition: string): Promise<void> {
-    if (!this.#rounds.mayGoOn) throw new Error('this writer no longer erases');
+    if (!this.mayGoOn) throw new Error('this writer no longer erases');
     await requireNoRemovals(session);
     const { workspaces, othersMs } = await this.#times();
     await session.run(STATEMENTS['erase-expired-events'], {
@@ -117,7 +87,7 @@ export class ExpiredEvents {
       beforeMs: [...workspaces.values()],
       othersBeforeMs: othersMs,
     });
-    this.#logger.info({ partition }, 'erased expired events');
+    this.#deps.logger.info({ partition }, 'erased expired events');
   }
 }
 

@@ -1,23 +1,13 @@
-import type { Logger } from '@sluice/shared/base/log';
-import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { FAST_PROPERTIES_MAX, fastColumn, fastValue, usedColumns } from '@sluice/shared/clickhouse/fast-properties';
 import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import { requireNoRemovals } from '@sluice/storage/clickhouse/removals';
 import type { Statement } from '@sluice/storage/clickhouse/statements';
 import type { WriterConfig } from '../config.ts';
 import { ERASURE_TIMEOUT_MS } from './erasure.ts';
-import { Rounds } from './rounds.ts';
+import { Rounds, type RoundsDependencies } from './rounds.ts';
 import { STATEMENTS } from './statements.ts';
 
 export type FastConfig = Pick<WriterConfig, 'ERASURE_INTERVAL_MS' | 'RETENTION_INTERVAL_MS'>;
-
-export interface FastColumnsDependencies {
-  readonly client: ClickHouseClient;
-  readonly writerId: string;
-  readonly logger: Logger;
-  /** Counts rounds that failed. */
-  readonly failures: { inc(): void };
-}
 
 /** How many workspaces one statement fills columns of. ClickHouse keeps the names of their properties in its text. */
 const WORKSPACES_MAX = 100;
@@ -38,32 +28,19 @@ interface Declared {
  * of the parts that have some, the newest first. A statement fills those of many workspaces: it reads the text of all events of these parts. So
  * however often workspaces declare something, a part is rewritten once in that time. Months on the cold volume stay as they are.
  */
-export class FastColumns {
-  readonly #deps: FastColumnsDependencies;
-  readonly #rounds: Rounds;
+export class FastColumns extends Rounds {
+  readonly #deps: RoundsDependencies;
 
-  constructor(config: FastConfig, deps: FastColumnsDependencies) {
-    const { logger, failures } = deps;
+  constructor(config: FastConfig, deps: RoundsDependencies) {
+    super(
+      {
+        intervalMs: config.ERASURE_INTERVAL_MS,
+        restMs: config.RETENTION_INTERVAL_MS,
+        what: 'filling columns of fast properties',
+      },
+      deps,
+    );
     this.#deps = deps;
-    this.#rounds = new Rounds({
-      ...{ intervalMs: config.ERASURE_INTERVAL_MS, restMs: config.RETENTION_INTERVAL_MS },
-      what: 'filling columns of fast properties',
-      logger,
-      failures,
-    });
-  }
-
-  start(): void {
-    this.#rounds.start(() => this.takeRound());
-  }
-
-  /** Only one writer of the group fills columns: the one that owns the first partition of the events. */
-  setOwner(owner: boolean): void {
-    this.#rounds.setOwner(owner);
-  }
-
-  async stop(): Promise<void> {
-    await this.#rounds.stop();
   }
 
   /** Fills all that is to be filled now. @throws {RemovalRunning}, and ClickHouse's errors: the next round goes on */
@@ -81,7 +58,7 @@ export class FastColumns {
     const sets = { workspaces: declared.map(({ workspace }) => workspace), sets: declared.map(({ set }) => set) };
     const found = await session.read<{ partition: string }>(STATEMENTS['find-unfilled-columns'], sets);
     for (const { partition } of found) {
-      if (!this.#rounds.mayGoOn) throw new Error('this writer no longer fills columns');
+      if (!this.mayGoOn) throw new Error('this writer no longer fills columns');
       await requireNoRemovals(session);
       await session.run(fillColumns(declared), { partition, ...sets, ...namesByColumn(declared) });
       this.#deps.logger.info({ partition }, 'filled the columns of fast properties');

@@ -1,6 +1,15 @@
 import type { Logger } from '@sluice/shared/base/log';
 import { sleep } from '@sluice/shared/base/retry';
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { MoveRunning, RemovalRunning } from '@sluice/storage/clickhouse/removals';
+
+export interface RoundsDependencies {
+  readonly client: ClickHouseClient;
+  readonly writerId: string;
+  readonly logger: Logger;
+  /** Counts rounds that failed. */
+  readonly failures: { inc(): void };
+}
 
 export interface RoundsOptions {
   /** The pause before each round, in milliseconds. */
@@ -9,34 +18,36 @@ export interface RoundsOptions {
   readonly restMs?: number;
   /** What it does, for the log. */
   readonly what: string;
-  readonly logger: Logger;
-  /** Counts rounds that failed. */
-  readonly failures: { inc(): void };
 }
 
 /**
- * Rounds of an erasure, or of moving old events, in the background. Only one writer of the group takes them: the one that owns the
- * first partition of the events. A round that fails is logged, and repeated.
+ * What is done in rounds in the background, such as an erasure, or moving old events. Only one writer of the group takes them: the one
+ * that owns the first partition of the events. A round that fails is logged, and repeated.
  */
-export class Rounds {
+export abstract class Rounds {
   readonly #options: RoundsOptions;
+  readonly #deps: Pick<RoundsDependencies, 'logger' | 'failures'>;
   readonly #stopping = new AbortController();
   #isOwner = false;
   /** When the next round may begin, on the clock of `performance`. */
   #roundFrom = 0;
   #running: Promise<void> | undefined;
 
-  constructor(options: RoundsOptions) {
+  protected constructor(options: RoundsOptions, deps: Pick<RoundsDependencies, 'logger' | 'failures'>) {
     this.#options = options;
+    this.#deps = deps;
   }
 
-  /** Whether this writer may erase. */
-  get mayGoOn(): boolean {
+  /** Does all that is to be done now. What it throws is logged, and the next round goes on. */
+  abstract takeRound(): Promise<void>;
+
+  /** Whether a round may go on: not once another writer owns the partition, or this one stops. */
+  protected get mayGoOn(): boolean {
     return this.#isOwner && !this.#stopping.signal.aborted;
   }
 
-  start(takeRound: () => Promise<void>): void {
-    this.#running ??= this.#run(takeRound);
+  start(): void {
+    this.#running ??= this.#run();
   }
 
   setOwner(isOwner: boolean): void {
@@ -49,27 +60,27 @@ export class Rounds {
     await this.#running;
   }
 
-  async #run(takeRound: () => Promise<void>): Promise<void> {
+  async #run(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       await sleep(this.#options.intervalMs, signal);
       if (!this.mayGoOn || performance.now() < this.#roundFrom) continue;
-      await this.#take(takeRound).catch((error) => this.#report(error));
+      await this.#take().catch((error) => this.#report(error));
     }
   }
 
-  async #take(takeRound: () => Promise<void>): Promise<void> {
-    await takeRound();
+  async #take(): Promise<void> {
+    await this.takeRound();
     this.#roundFrom = performance.now() + (this.#options.restMs ?? 0);
   }
 
   #report(error: Error): void {
-    const { what, logger, failures } = this.#options;
+    const { logger, failures } = this.#deps;
     if (error instanceof RemovalRunning || error instanceof MoveRunning) {
       logger.info(error.message);
       return;
     }
     failures.inc();
-    logger.warn({ reason: error.message }, `${what} failed; retrying`);
+    logger.warn({ reason: error.message }, `${this.#options.what} failed; retrying`);
   }
 }

@@ -1,5 +1,3 @@
-import type { Logger } from '@sluice/shared/base/log';
-import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { sendMessages } from '@sluice/shared/kafka/send-messages';
 import { messageHeaders } from '@sluice/shared/rows';
 import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
@@ -8,19 +6,14 @@ import { COLD_VOLUME_AWAY } from '@sluice/storage/protocol/dead-letter';
 import type { Kafka } from 'kafkajs';
 import type { WriterConfig } from '../config.ts';
 import { ERASURE_TIMEOUT_MS } from './erasure.ts';
-import { Rounds } from './rounds.ts';
+import { Rounds, type RoundsDependencies } from './rounds.ts';
 import { STATEMENTS } from './statements.ts';
 
 /** So many bytes of rows are sent at once, or one row. */
 const SENT_BYTES = 256 * 1_024;
 
-export interface WaitingEventsDependencies {
-  readonly client: ClickHouseClient;
+export interface WaitingEventsDependencies extends RoundsDependencies {
   readonly kafka: Kafka;
-  readonly writerId: string;
-  readonly logger: Logger;
-  /** Counts rounds that failed. */
-  readonly failures: { inc(): void };
 }
 
 /** A month of which late events wait, or were sent again so long ago that they are stored. */
@@ -44,36 +37,18 @@ interface WaitingRow {
  * A month whose events cannot be looked up yet waits for the next round. What was sent is removed from the dead letters after
  * RETENTION_INTERVAL_MS: until then they say where the event is.
  */
-export class WaitingEvents {
+export class WaitingEvents extends Rounds {
   readonly #times: { readonly delayMs: number; readonly keptMs: number };
   readonly #deps: WaitingEventsDependencies;
-  readonly #rounds: Rounds;
 
   constructor(
     config: Pick<WriterConfig, 'ERASURE_INTERVAL_MS' | 'ERASURE_DELAY_MS' | 'RETENTION_INTERVAL_MS'>,
     deps: WaitingEventsDependencies,
   ) {
-    const { logger, failures } = deps;
+    super({ intervalMs: config.ERASURE_INTERVAL_MS, what: 'storing late events that wait for the cold volume' }, deps);
     // Longer than a statement takes that stores dead letters.
     this.#times = { delayMs: config.ERASURE_DELAY_MS, keptMs: config.RETENTION_INTERVAL_MS };
     this.#deps = deps;
-    this.#rounds = new Rounds({
-      intervalMs: config.ERASURE_INTERVAL_MS,
-      ...{ what: 'storing late events that wait for the cold volume', logger, failures },
-    });
-  }
-
-  start(): void {
-    this.#rounds.start(() => this.takeRound());
-  }
-
-  /** Only one writer of the group sends them: the one that owns the first partition of the events. */
-  setOwner(owner: boolean): void {
-    this.#rounds.setOwner(owner);
-  }
-
-  async stop(): Promise<void> {
-    await this.#rounds.stop();
   }
 
   /**
@@ -98,7 +73,7 @@ export class WaitingEvents {
   }
 
   async #sendAgain(session: ClickHouseSession, month: number): Promise<void> {
-    if (!this.#rounds.mayGoOn) throw new Error('this writer no longer sends late events');
+    if (!this.mayGoOn) throw new Error('this writer no longer sends late events');
     const { delayMs } = this.#times;
     await session.run(STATEMENTS['stage-waiting-events'], { reason: COLD_VOLUME_AWAY, month, delayMs });
     await session.read(STATEMENTS['look-up-waiting-events']);

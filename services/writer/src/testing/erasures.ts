@@ -27,7 +27,12 @@ export function prepareErasures(): void {
     const statements = [...tables, 'dead_letters'].map((table) => `TRUNCATE TABLE ${table}`);
     await db.client.command({ query: statements.join(' PARALLEL WITH ') });
     const config = { ERASURE_DELAY_MS: 0, ERASURE_INTERVAL_MS: 50, ERASURE_GATHER_MS: 0 };
-    erasure = new Erasure(config, db.writerClient, randomUUID(), createLogger('test', 'silent'), failures);
+    erasure = new Erasure(config, {
+      client: db.writerClient,
+      writerId: randomUUID(),
+      logger: createLogger('test', 'silent'),
+      failures,
+    });
     erasure.setOwner(true);
   });
   afterEach(() => erasure.stop());

@@ -42,10 +42,7 @@ export function expiryWith(config: Partial<ExpiryConfig>, client = db.client): E
   const often = { ERASURE_INTERVAL_MS: 50, RETENTION_INTERVAL_MS: 100, RETENTION_DELAY_MS: 0 };
   const expiry = new ExpiredEvents(
     { ...often, EVENTS_RETENTION_DAYS: daysForAll, ...config },
-    client,
-    randomUUID(),
-    createLogger('test', 'silent'),
-    failures,
+    { client, writerId: randomUUID(), logger: createLogger('test', 'silent'), failures },
   );
   onTestFinished(() => expiry.stop());
   expiry.setOwner(true);

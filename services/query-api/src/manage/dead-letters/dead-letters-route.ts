@@ -1,5 +1,5 @@
 import { authenticate } from '@sluice/shared/http/authentication';
-import { type InputError, invalidRequest, Problem } from '@sluice/shared/http/problem';
+import { type InputError, Problem, parseBody } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { KeyRing } from '@sluice/shared/keys/key-ring';
 import type { FastifyInstance } from 'fastify';
@@ -214,9 +214,7 @@ function isJsonObject(text: string): boolean {
 /** Returns the call of a body, if there is one. @throws {Problem} `invalid_request`, naming every error */
 function parseReplay(body: unknown): string | undefined {
   if (body === undefined || body === null) return undefined;
-  const result = replaySchema.safeParse(body);
-  if (result.success) return result.data.call;
-  throw invalidRequest(result.error.issues);
+  return parseBody(replaySchema, body).call;
 }
 
 function recordOf(row: DeadLetterRow) {

@@ -1,5 +1,5 @@
 import { FAST_PROPERTIES_MAX } from '@sluice/shared/clickhouse/fast-properties';
-import { invalidRequest, Problem } from '@sluice/shared/http/problem';
+import { Problem, parseBody } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
@@ -45,7 +45,7 @@ export function registerFastProperties(app: FastifyInstance, fast: FastPropertie
   app.put<Parts>(path, described(ofAdmin, DESCRIBE.put), async ({ query, body, workspace }) => {
     refuseParameters(query);
     if (!fast) throw new Problem('views_not_available', 'Nothing can be stored; the operator can change that.');
-    return { properties: await fast.put(workspace, parseFast(body)) };
+    return { properties: await fast.put(workspace, parseBody(schemas(), body).properties) };
   });
 }
 
@@ -65,13 +65,6 @@ const schemas = once(() => {
     .meta({ description: 'Names of properties of events.' });
   return z.strictObject({ properties }).meta({ id: 'FastProperties', example: { properties: ['plan', 'amount'] } });
 });
-
-/** @throws {Problem} `invalid_request`, naming every error */
-function parseFast(body: unknown): readonly string[] {
-  const result = schemas().safeParse(body);
-  if (!result.success) throw invalidRequest(result.error.issues);
-  return result.data.properties;
-}
 
 const describing = describer({ tag: 'properties' });
 

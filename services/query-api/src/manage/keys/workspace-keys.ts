@@ -1,5 +1,5 @@
 import { unauthorized } from '@sluice/shared/http/authentication';
-import { type InputError, invalidRequest, Problem } from '@sluice/shared/http/problem';
+import { type InputError, Problem, parseBody } from '@sluice/shared/http/problem';
 import {
   createKey,
   type KeyEntry,
@@ -34,9 +34,7 @@ export type NewKey = z.output<typeof newKeySchema>;
 
 /** @throws {Problem} `invalid_request`, naming every error */
 export function parseNewKey(body: unknown): NewKey {
-  const result = newKeySchema.safeParse(body);
-  if (result.success) return result.data;
-  throw invalidRequest(result.error.issues);
+  return parseBody(newKeySchema, body);
 }
 
 /** A key as responses show it: neither the key nor its hash. */

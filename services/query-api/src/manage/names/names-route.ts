@@ -1,4 +1,4 @@
-import { invalidRequest, Problem } from '@sluice/shared/http/problem';
+import { Problem, parseBody } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
@@ -20,7 +20,6 @@ import {
   listOf,
   NAMING,
   NAMING_OF,
-  type Naming,
   namingSchema,
   notEmpty,
   numberParameter,
@@ -104,7 +103,7 @@ export function registerNames(app: FastifyInstance, deps: ReadDependencies, nami
   app.put<Parts>('/names/properties', described(ofAdmin, DESCRIBE.put), async ({ query, body, workspace }) => {
     refuseParameters(query);
     if (!namings) throw new Problem('views_not_available', 'Nothing can be stored; the operator can change that.');
-    const naming = parseNaming(body);
+    const naming = parseBody(namingSchema, body);
     await namings.put(workspace, naming);
     return naming;
   });
@@ -112,13 +111,6 @@ export function registerNames(app: FastifyInstance, deps: ReadDependencies, nami
 
 function queriesOf({ config, queryRunner }: ReadDependencies, context: RequestContext): RequestQueries {
   return new RequestQueries(queryRunner, context, new TimeBudget(config.QUERY_TIMEOUT_MS));
-}
-
-/** @throws {Problem} `invalid_request`, naming every error */
-function parseNaming(body: unknown): Naming {
-  const result = namingSchema.safeParse(body);
-  if (!result.success) throw invalidRequest(result.error.issues);
-  return result.data;
 }
 
 const NOTHING_FILTERED = { fields: {}, documents: [] } as const;

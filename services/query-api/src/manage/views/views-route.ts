@@ -1,5 +1,5 @@
 import { authenticate } from '@sluice/shared/http/authentication';
-import { type InputError, invalidRequest, Problem } from '@sluice/shared/http/problem';
+import { type InputError, Problem, parseBody } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { KeyRing } from '@sluice/shared/keys/key-ring';
 import { hashKey } from '@sluice/shared/keys/keys-file';
@@ -98,7 +98,7 @@ function registerSavedViews(app: FastifyInstance, stored: Stored, reports: Store
     return { views: documents.map(recordOf), ...membersAfter(documents.at(-1), hasMore) };
   });
   app.post<Parts>('/views', described(options, VIEW.create), async (request, reply) => {
-    const view = parseBody(newViewSchema, request);
+    const view = parseRequest(newViewSchema, request);
     await requireAllowed(request, view);
     return await reply.status(201).send(recordOf(await stored().views.create(request.workspace, view)));
   });
@@ -107,7 +107,7 @@ function registerSavedViews(app: FastifyInstance, stored: Stored, reports: Store
     return recordOf(await stored().views.find(request.workspace, request.params.id));
   });
   app.patch<Parts>('/views/:id', described(options, VIEW.change), async (request) => {
-    const change = parseBody(viewChangeSchema, request);
+    const change = parseRequest(viewChangeSchema, request);
     const { views } = stored();
     const { workspace, params } = request;
     const view = await views.change(workspace, params.id, async (before) => {
@@ -132,7 +132,7 @@ function registerDashboards(app: FastifyInstance, stored: Stored): void {
     return { dashboards: documents.map(recordOf), ...membersAfter(documents.at(-1), hasMore) };
   });
   app.post<Parts>('/dashboards', described(options, DASHBOARD.create), async (request, reply) => {
-    const dashboard = parseBody(newDashboardSchema, request);
+    const dashboard = parseRequest(newDashboardSchema, request);
     const { dashboards } = stored();
     await requireViews(stored(), request.workspace, dashboard, []);
     const created = await dashboards.create(request.workspace, dashboard);
@@ -147,7 +147,7 @@ function registerDashboards(app: FastifyInstance, stored: Stored): void {
     },
   );
   app.patch<Parts>('/dashboards/:id', described(options, DASHBOARD.change), async (request) => {
-    const change = parseBody(dashboardChangeSchema, request);
+    const change = parseRequest(dashboardChangeSchema, request);
     const { dashboards } = stored();
     const { workspace, params } = request;
     const dashboard = await dashboards.change(workspace, params.id, async (before) => {
@@ -213,7 +213,7 @@ function registerLinks(app: FastifyInstance, stored: Stored): void {
     return { links: (await linksOf(stored(), dashboard)).map(linkRecord) };
   });
   app.post<Parts>('/dashboards/:id/links', described(adminOptions, describeNewLink), async (request, reply) => {
-    const { name } = parseBody(newLinkSchema, request);
+    const { name } = parseRequest(newLinkSchema, request);
     const { dashboards, links, linkKeys } = stored();
     const { id } = await dashboards.find(request.workspace, request.params.id);
     const key = generateLinkKey();
@@ -238,14 +238,12 @@ function registerLinks(app: FastifyInstance, stored: Stored): void {
 }
 
 /** @throws {Problem} `invalid_request`, naming every error */
-function parseBody<Output>(
+function parseRequest<Output>(
   schema: z.ZodType<Output>,
   { query, body }: { readonly query: QueryParameters; readonly body: unknown },
 ): Output {
   refuseParameters(query);
-  const result = schema.safeParse(body);
-  if (!result.success) throw invalidRequest(result.error.issues);
-  return result.data;
+  return parseBody(schema, body);
 }
 
 /**

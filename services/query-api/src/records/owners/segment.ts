@@ -1,4 +1,4 @@
-import { type InputError, invalidRequest } from '@sluice/shared/http/problem';
+import { type InputError, parseBody } from '@sluice/shared/http/problem';
 import { type QueryParameters, queryOf } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
 import {
@@ -79,9 +79,8 @@ const filterable: Filterable<SeenField, 'properties'> = {
  * @throws {Problem} `invalid_request`, naming every error
  */
 export function parseSegmentDefinition(body: unknown): SegmentDefinition {
-  const result = segmentSchema.safeParse(body);
-  if (!result.success) throw invalidRequest(result.error.issues);
-  const { filters, behaviour } = result.data;
+  const definition = parseBody(segmentSchema, body);
+  const { filters, behaviour } = definition;
   const errors: InputError[] = readFilters(filters).errors.map((one) => ({ ...one, path: `filters.${one.path}` }));
   const count = Object.keys(filters).length + behaviour.length;
   if (count === 0)
@@ -91,7 +90,7 @@ export function parseSegmentDefinition(body: unknown): SegmentDefinition {
     errors.push({ path: 'filters', code: 'too_many', message });
   }
   refuseErrors(errors);
-  return result.data;
+  return definition;
 }
 
 /** Returns the segment of a definition that {@link parseSegmentDefinition} has returned. */
