@@ -387,10 +387,13 @@ WHERE id IN (SELECT id FROM waiting)
 ORDER BY id, state_at DESC
 LIMIT 1 BY id
 
--- name: remove-sent-events
+-- name: remove-sent-states
+-- The states from before they were sent of events that were sent, and have not failed again. ClickHouse looks the sub-select up for each part
+-- anew, so what it finds must not be what the mutation removes: the newest states are removed after these.
 ALTER TABLE dead_letters DELETE
 WHERE kind = 'events'
   AND reason = {reason:String}
+  AND replayed_at IS NULL
   AND id IN (
     SELECT id
     FROM dead_letters
@@ -398,3 +401,7 @@ WHERE kind = 'events'
     GROUP BY id
     HAVING argMax(tuple(replayed_at), state_at).1 < toDateTime64({sentBefore:String}, 3, 'UTC')
   )
+
+-- name: remove-sent-events
+ALTER TABLE dead_letters DELETE
+WHERE kind = 'events' AND reason = {reason:String} AND replayed_at < toDateTime64({sentBefore:String}, 3, 'UTC')

@@ -29,5 +29,6 @@ export const STATEMENTS = readStatements(new URL('./erasure.sql', import.meta.ur
   'look-up-waiting-events',
   'read-waiting-events',
   'mark-sent-events',
+  'remove-sent-states',
   'remove-sent-events',
 ]);

@@ -84,7 +84,9 @@ export class WaitingEvents extends Rounds {
 
   async #removeSent(session: ClickHouseSession, sentBefore: string): Promise<void> {
     await requireNoRemovals(session);
-    await session.run(STATEMENTS['remove-sent-events'], { reason: COLD_VOLUME_AWAY, sentBefore });
+    for (const name of ['remove-sent-states', 'remove-sent-events'] as const) {
+      await session.run(STATEMENTS[name], { reason: COLD_VOLUME_AWAY, sentBefore });
+    }
   }
 
   /** Returns how many rows are sent. */
