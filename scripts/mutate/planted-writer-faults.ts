@@ -15,6 +15,20 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
     breaks: 'A batch that is stored again after a lost response is stored twice.',
   },
   {
+    name: 'writer/free-columns-left-out',
+    file: writer('batch/store-statements.ts'),
+    search: "lists.map(([, , names]) => names[column - 1] ?? '')",
+    replacement: "lists.map(([, , names]) => names[columns.indexOf(column)] ?? '')",
+    breaks: 'Behind a column that is free, columns have the values of other properties than their list says.',
+  },
+  {
+    name: 'writer/filled-with-other-properties',
+    file: writer('erasure/fast-columns.ts'),
+    search: "declared.map(({ names }) => names[column - 1] ?? '')",
+    replacement: "declared.map(({ names }) => names[column] ?? '')",
+    breaks: 'Events from before a declaration get the values of other properties.',
+  },
+  {
     name: 'writer/older-statements-not-ended',
     file: storage('protocol/steps.ts'),
     search: "['record-epoch', 'end-older-statements']",

@@ -1,6 +1,7 @@
 import type { Network } from '../world/network.ts';
 import type { Random } from '../world/random.ts';
 import type { VirtualTime } from '../world/virtual-time.ts';
+import { columnsOf } from './fast-columns.ts';
 import { refuse } from './refusal.ts';
 import {
   monthOf,
@@ -9,6 +10,7 @@ import {
   type Session,
   STATEMENT_EFFECTS,
   stagedEvents,
+  storedList,
 } from './statements.ts';
 import { createTables, eventKey, isHidden, type StagedEvent, type StoredEvent, type Tables } from './tables.ts';
 
@@ -227,7 +229,7 @@ export class SimulatedClickHouse {
     if (stagedEvents(session).length > 0) requireNewestEpoch(this.tables, parameters);
     const rows = stagedEvents(session)
       .filter((event) => !isHidden(this.tables, event))
-      .map((event) => ({ ...event, month: monthOf(event) }));
+      .map((event) => ({ ...event, month: monthOf(event), fast: columnsOf(event, storedList(event, parameters)) }));
     const keys = new Set(rows.map(eventKey));
     const isConflict = (key: string) => session.conflicts?.has(key) || this.#isBeingInserted(key);
     const conflict = rows.find((row) => isConflict(eventKey(row)));

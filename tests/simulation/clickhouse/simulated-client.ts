@@ -31,9 +31,9 @@ const NAMES = new Map([
   ]),
 ]);
 
-/** Returns the name of a statement of the writer, or of a replay; its text when it has none. */
-export function nameOfStatement(sql: string): string {
-  return NAMES.get(sql) ?? sql;
+/** Returns the name of a statement of the writer, or of a replay: by its id where its text is made for a batch; its text when it has none. */
+export function nameOfStatement(sql: string, queryId = ''): string {
+  return NAMES.get(sql) ?? (queryId.split('/').at(-2) || sql);
 }
 
 /** How long a statement without a limit of its own may take, in milliseconds. */
@@ -51,7 +51,7 @@ export function createSimulatedClient(
     for await (const chunk of call.values ?? []) chunks.push(chunk);
     const lines = Buffer.concat(chunks).toString().split('\n');
     const request = {
-      name: nameOfStatement(query),
+      name: nameOfStatement(query, query_id),
       queryId: query_id,
       sessionId: session_id,
       parameters: query_params,

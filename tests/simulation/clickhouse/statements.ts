@@ -3,6 +3,7 @@ import { visitorOf } from '@sluice/shared/rows/deleted-person';
 import { nameOf, type TopicPartition } from '@sluice/storage/protocol/position';
 import type { Submitted } from '@sluice/storage/protocol/repeats';
 import { STAGED_COLUMNS } from '@sluice/writer/batch/staging-tables';
+import { boundList, columnsOf, newestLists } from './fast-columns.ts';
 import { DAY_MS, MINUTE_MS, refuse } from './refusal.ts';
 import {
   type DeadLetterRow,
@@ -182,8 +183,9 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
       ),
       were_deleted: lastDeletion > 0 ? 1 : 0,
       may_be_deleted: lastDeletion >= oldest ? 1 : 0,
-      // No workspace declares fast properties.
-      fast: [],
+      fast: newestLists(tables.fastLists)
+        .filter(({ workspace, set }) => set !== '0' && events.some(({ workspace_id }) => workspace_id === workspace))
+        .map(({ workspace, set, names }) => [workspace, set, names]),
     };
     return { rows: [row] };
   },
@@ -472,7 +474,28 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
   // No event expires.
   'record-retention': () => ({}),
   'read-retention': () => ({ rows: [] }),
-  'read-declared-properties': () => ({ rows: [] }),
+  'read-declared-properties': ({ tables }) => ({
+    rows: newestLists(tables.fastLists)
+      .map(({ workspace, set, names }) => ({ workspace, set, names }))
+      .toSorted((one, other) => (one.workspace < other.workspace ? -1 : 1)),
+  }),
+  'find-unfilled-columns'({ tables, parameters }) {
+    const partitions = tables.events.filter(isUnfilled(parameters)).map(({ month }) => month);
+    return {
+      rows: [...new Set(partitions)]
+        .toSorted()
+        .toReversed()
+        .map((partition) => ({ partition })),
+    };
+  },
+  'fill-columns'({ tables, parameters }) {
+    const mustFill = isUnfilled(parameters);
+    tables.events = tables.events.map((event) => {
+      if (event.month !== parameters['partition'] || !mustFill(event)) return event;
+      return { ...event, fast: columnsOf(event, filledList(event, parameters)) };
+    });
+    return {};
+  },
   'end-failed-removals': () => ({}),
   // There is no cold volume.
   'find-waiting-events': () => ({}),
@@ -556,6 +579,26 @@ function eraseEvents(
       event.received_at > (versions.get(personKey(event)) ?? -1),
   );
   return {};
+}
+
+/** The list that store-events binds for an event. */
+export function storedList({ workspace_id }: StagedEvent, parameters: Call['parameters']) {
+  const { fast_workspaces, fast_sets } = parameters as { fast_workspaces: string[]; fast_sets: string[] };
+  const names = (column: number) => parameters[`fast_names_${column}`] as string[] | undefined;
+  return boundList(workspace_id, { workspaces: fast_workspaces, sets: fast_sets }, names);
+}
+
+/** The list that the statements which fill columns bind for an event. */
+function filledList({ workspace_id }: StagedEvent, parameters: Call['parameters']) {
+  const names = (column: number) => parameters[`names_${column}`] as string[] | undefined;
+  return boundList(workspace_id, parameters as { workspaces: string[]; sets: string[] }, names);
+}
+
+function isUnfilled(parameters: Call['parameters']): (event: StoredEvent) => boolean {
+  return (event) => {
+    const list = filledList(event, parameters);
+    return list !== undefined && list.set !== event.fast.set;
+  };
 }
 
 /** Refuses an insert of an epoch that is not the newest one. */

@@ -1,5 +1,6 @@
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { visitorOf } from '@sluice/shared/rows/deleted-person';
+import type { FastColumns, FastList } from './fast-columns.ts';
 
 /** The rows of the tables that the writer stores into, in a shape that is easy to search. */
 export interface Tables {
@@ -15,6 +16,7 @@ export interface Tables {
   readonly deletions: Map<string, number>;
   pendingDeletions: PendingDeletion[];
   events: StoredEvent[];
+  fastLists: FastList[];
   /** The winning change of each row of a property, by what tells the row from others. */
   readonly properties: Map<string, PropertyRow>;
   readonly entities: Map<string, EntityRow>;
@@ -82,6 +84,7 @@ export type StagedEvent = EventRow & { readonly user_id: string; readonly group_
 export interface StoredEvent extends StagedEvent {
   /** The partition of the table: each insert writes its rows as a part of their own. */
   readonly month: string;
+  readonly fast: FastColumns;
 }
 
 export interface PropertyRow {
@@ -137,6 +140,7 @@ export function createTables(): Tables {
     deletions: new Map(),
     pendingDeletions: [],
     events: [],
+    fastLists: [],
     properties: new Map(),
     entities: new Map(),
     sightings: [],

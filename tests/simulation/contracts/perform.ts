@@ -1,3 +1,4 @@
+import { createLogger } from '@sluice/shared/base/log';
 import { claimDatabase } from '@sluice/storage/clickhouse/claim-database';
 import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import { Halts } from '@sluice/storage/clickhouse/halts';
@@ -10,6 +11,7 @@ import type { StagedBatch } from '@sluice/writer/batch/staged-batch';
 import { StagedStore } from '@sluice/writer/batch/staged-batch';
 import { eraseRows, forgetUsersWithoutRows } from '@sluice/writer/erasure/deleted-rows';
 import type { DueErasure } from '@sluice/writer/erasure/erasure-passes';
+import { FastColumns } from '@sluice/writer/erasure/fast-columns';
 import { STATEMENTS } from '@sluice/writer/erasure/statements';
 import type { ClickHouseEngine } from './clickhouse-engines.ts';
 import { flakyClient } from './flaky-client.ts';
@@ -26,6 +28,7 @@ export class Performer {
   readonly #batches: StagedBatch[] = [];
   readonly #store;
   #isMember = false;
+  #declared = 0;
   readonly #ownership;
   readonly #positions;
   readonly #halts;
@@ -110,11 +113,28 @@ export class Performer {
         const config = { KAFKA_TOPIC_PREFIX: 't.', KAFKA_PARTITIONS: operation.partitions };
         return await checkPartitionCount(client, config as Parameters<typeof checkPartitionCount>[1]);
       }
+      case 'declare':
+        this.#declared += 1;
+        return await this.#engine.declareFast({ ...operation, declared: this.#declared });
+      case 'fill columns':
+        return await this.#fillColumns();
       case 'forget users without rows':
         return await this.#withDue(forgetUsersWithoutRows);
       case 'erase':
         return await this.#withDue((session, due) => eraseRows(session, due, () => undefined));
     }
+  }
+
+  async #fillColumns(): Promise<void> {
+    const filler = new FastColumns(
+      { ERASURE_INTERVAL_MS: 0, RETENTION_INTERVAL_MS: 0 },
+      {
+        ...{ client: this.#flaky.client, writerId: 'writer', logger: createLogger('test', 'silent') },
+        failures: { inc: () => undefined },
+      },
+    );
+    filler.setOwner(true);
+    await filler.takeRound();
   }
 
   #epoch(index: number): Epoch {

@@ -20,6 +20,9 @@ const RECOVERY_MS = 200_000;
 /** After that, deleted users have to be erased within this time, in milliseconds. */
 const ERASING_MS = 100_000;
 
+/** Then all events have to have the columns that were declared last within this time, in milliseconds. */
+const FILLING_MS = 100_000;
+
 /** What happens in a schedule. All of it follows from the seed. */
 export interface Plan extends Haste {
   readonly partitions: number;
@@ -54,11 +57,16 @@ function planOf(seed: number): Plan {
     isHasty: random.isTrue(0.8),
     durationMs,
     everyMs: 20 + random.below(200),
-    erases: random.isTrue(0.3),
+    ...hasteOf(seed, random.isTrue(0.3)),
     faults: chooseWriterFaults(random, {
       ...{ kinds: chooseWriterKinds(random, random.isTrue(0.35)), count, untilMs: durationMs },
     }),
   };
+}
+
+/** Returns how soon much passes. What was drawn before goes on to mean the same schedule. */
+export function hasteOf(seed: number, erases: boolean): Pick<Haste, 'erases' | 'fills'> {
+  return { erases, fills: erases && new Random(seed, 'fills').isTrue(0.5) };
 }
 
 /** What happens to writers besides their plan. */
@@ -87,6 +95,7 @@ async function runPlan(world: World, plan: Plan, { faultTable, random, load, ope
   const isWrong = () => world.violation !== undefined;
   for (const writer of world.writers) time.after(random.between(0, 400), () => writer.start());
   for (let atMs = 0; atMs < plan.durationMs; atMs += plan.everyMs) time.after(atMs, () => load.act());
+  if (plan.fills) world.declarations.start(plan.durationMs);
   for (const fault of plan.faults) scheduleFault(world, faultTable, fault);
   await time.runUntil(plan.durationMs, isWrong);
   if (isWrong()) return;
@@ -96,7 +105,7 @@ async function runPlan(world: World, plan: Plan, { faultTable, random, load, ope
     // A writer that runs notices what its log has lost with the next message after those that it has stored.
     load.sendToAll();
   }
-  await settle(world, plan.erases);
+  await settle(world, plan);
   if (!isWrong()) await operate?.();
 }
 
@@ -111,8 +120,8 @@ export async function recover(world: World): Promise<void> {
   });
 }
 
-/** Lets time pass until everything is stored, and checks it. @param erases whether deleted users have to be erased */
-export async function settle(world: World, erases: boolean): Promise<void> {
+/** Lets time pass until everything is stored, and done that the writers are in haste to do, and checks it. */
+export async function settle(world: World, { erases, fills = false }: Pick<Haste, 'erases' | 'fills'>): Promise<void> {
   await recover(world);
   if (erases) {
     await reach(world, ERASING_MS, () => {
@@ -120,6 +129,7 @@ export async function settle(world: World, erases: boolean): Promise<void> {
       return isPending ? 'deleted users are not erased' : undefined;
     });
   }
+  if (fills) await reach(world, FILLING_MS, () => world.declarations.missing());
   if (world.violation === undefined) for (const { oracle } of world.servers) oracle.checkEnd(erases);
   if (world.violation === undefined) checkEqual(world);
 }

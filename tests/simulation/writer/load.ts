@@ -144,6 +144,7 @@ export class Load {
     const organization = random.isTrue(0.5) ? { group_id: `o${random.below(2)}` } : {};
     return {
       ...{ workspace_id: WORKSPACE, uuid: uuidOf(this.#sent), event: 'e', received_at: version },
+      properties: this.#properties(),
       ...(isStamped ? { timestamp: Math.floor(version / 1_000), stamped: 1 as const } : { timestamp: ownMs }),
       ...user,
       ...visitor,
@@ -186,6 +187,12 @@ export class Load {
 
   #pickUser(): string {
     return `u${this.#random.below(USERS)}`;
+  }
+
+  /** Takes turns, as {@link #visitor}. */
+  #properties(): NonNullable<EventRow['properties']> {
+    const plan = ['pro', 'free', null][this.#sent % 3];
+    return { plan, seats: this.#sent % 4, ...(this.#sent % 5 === 0 && { tags: ['new'] }) };
   }
 
   /** Takes turns. Nothing is drawn for it, so that a seed goes on to mean the schedule that it meant before. */

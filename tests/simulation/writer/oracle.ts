@@ -72,10 +72,16 @@ export class Oracle {
       if (others.some((other) => areSame(row, other))) this.report(`${nameOf(row)} is stored twice`);
       visible.set(identity, [...others, row]);
       this.#stored.set(identity, (this.#stored.get(identity) ?? new Set()).add(row.timestamp));
+      this.#checkColumns(row);
       if (!this.#server.sent.hasKeyOf(row)) this.report(`${nameOf(row)} was never sent`);
       if (!this.#server.stores({ partition: partitionOf(row.uuid, this.#world.config.KAFKA_PARTITIONS) }))
         this.report(`${nameOf(row)} is stored, and belongs to another range of partitions`);
     }
+  }
+
+  #checkColumns(row: StoredEvent): void {
+    const wrong = this.#world.declarations.wrongColumns(row);
+    if (wrong) this.report(`${nameOf(row)} ${wrong}`);
   }
 
   /** Returns the events that no deletion hides, by their identities. */
@@ -130,6 +136,7 @@ export class Oracle {
       this.#checkStored(log, log.high);
     }
     this.#checkEvents();
+    for (const row of this.#server.clickhouse.tables.events) this.#checkColumns(row);
     this.#checkDeletions();
     this.#checkEntities();
     if (!this.#server.sent.hasLost) this.#checkProperties();
