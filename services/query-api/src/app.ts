@@ -24,6 +24,8 @@ import {
   readerOf,
 } from './http/http.ts';
 import {
+  FastLevelling,
+  type Place,
   registerAudits,
   registerConsole,
   registerDeadLetters,
@@ -55,6 +57,8 @@ export interface QueryDependencies {
   readonly source: Source;
   /** Stores the state of webhooks, and what the console keeps. Default: both are off. */
   readonly webhooks?: ClickHouseClient | undefined;
+  /** Connects to another server with the same account. Default: there is none that has to have what is declared. */
+  readonly connectWebhooks?: ((place: Place) => ClickHouseClient) | undefined;
   readonly keys: KeyRing;
   readonly logger: Logger;
   readonly registry: Registry;
@@ -96,6 +100,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   });
   const limiter = new RateLimiter({ perSecondDefault: config.RATE_LIMIT_DEFAULT, registry });
   const metrics = new QueryMetrics(registry);
+  const levelling = levellingOf(deps, open);
   const queryRunner = new QueryRunner(open.stores, config, metrics, logger);
   const slots = new RequestSlots(config, metrics);
   const reads = { config, queryRunner };
@@ -117,7 +122,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     });
   const anonymousWorkspace = config.QUERY_ANONYMOUS_WORKSPACE;
   const gate = { keys, limiter, linkKeys: views?.linkKeys, anonymousWorkspace };
-  runWith(app, { open, webhooks, queryRunner, slots, streams });
+  runWith(app, { open, webhooks, levelling, queryRunner, slots, streams });
   allowOrigins(app, config.CORS_ORIGINS, CORS);
   compressResponses(app);
   const described = describedRoutes(app);
@@ -161,23 +166,34 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
 }
 
 interface Running {
-  readonly open: ReturnType<typeof openStores>;
+  readonly open: OpenStores;
   readonly webhooks: Webhooks | undefined;
+  readonly levelling: FastLevelling | undefined;
   readonly queryRunner: QueryRunner;
   readonly slots: RequestSlots;
   readonly streams: StreamHubs;
 }
 
+/** Returns what brings the lists of fast properties to all servers: nothing where there is one, or none can be declared. */
+function levellingOf({ webhooks: own, connectWebhooks: connect, logger }: QueryDependencies, open: OpenStores) {
+  return own && connect && new FastLevelling({ own, places: open.servers, connect, logger });
+}
+
+type OpenStores = ReturnType<typeof openStores>;
+
 /** Starts what runs beside requests with the server, and stops it before. */
-function runWith(app: FastifyInstance, { open, webhooks, queryRunner, slots, streams }: Running): void {
+function runWith(app: FastifyInstance, running: Running): void {
+  const { open, webhooks, levelling, queryRunner, slots, streams } = running;
   app.addHook('onReady', async () => {
     await open.start();
     await webhooks?.start();
+    await levelling?.start();
   });
   app.addHook('onClose', () => open.stop());
   // Before the server waits for its requests to end.
   app.addHook('preClose', async () => {
     await webhooks?.stop();
+    await levelling?.stop();
     queryRunner.close();
     slots.close();
     await streams.stop();

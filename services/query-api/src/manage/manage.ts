@@ -4,6 +4,7 @@ export { registerAudits } from './audits/audits-route.ts';
 export { consolePaths, registerConsole } from './console/console-route.ts';
 export { registerDeadLetters } from './dead-letters/dead-letters-route.ts';
 export { registerExample } from './example/example-route.ts';
+export { FastLevelling, type Place } from './fast/fast-levelling.ts';
 export { registerFastProperties } from './fast/fast-properties-route.ts';
 export { registerKeys } from './keys/keys-route.ts';
 export { registerNames } from './names/names-route.ts';

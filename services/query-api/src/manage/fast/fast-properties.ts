@@ -20,7 +20,7 @@ FROM console_fast_properties
 WHERE workspace_id = {workspace:String}`;
 
 /** Forgets the oldest lists of workspaces that have had very many: what rows have of these is read as text. */
-const PURGE = `
+export const PURGE = `
 DELETE FROM console_fast_properties
 WHERE (workspace_id, fast_set) IN (
   SELECT workspace_id, fast_set
