@@ -119,6 +119,21 @@ ENGINE = ReplacingMergeTree(declared_at)
 ORDER BY (workspace_id, fast_set)
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, index_granularity = 8192;
 
+CREATE TABLE console_property_reads
+(
+    `workspace_id` String,
+    `day` Date,
+    `process` UUID,
+    `names` Array(String),
+    `reads` Array(UInt64),
+    `bytes` Array(UInt64),
+    `stored_at` DateTime64(6, 'UTC') DEFAULT now64(6)
+)
+ENGINE = ReplacingMergeTree(stored_at)
+ORDER BY (workspace_id, day, process)
+TTL day + toIntervalDay(9)
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, index_granularity = 8192;
+
 CREATE TABLE copies
 (
     `run` UUID,

@@ -6,6 +6,7 @@ export { registerDeadLetters } from './dead-letters/dead-letters-route.ts';
 export { registerExample } from './example/example-route.ts';
 export { FastLevelling, type Place } from './fast/fast-levelling.ts';
 export { registerFastProperties } from './fast/fast-properties-route.ts';
+export { PropertyReads } from './fast/property-reads.ts';
 export { registerKeys } from './keys/keys-route.ts';
 export { registerNames } from './names/names-route.ts';
 export { registerPipeline } from './pipeline/pipeline-route.ts';
