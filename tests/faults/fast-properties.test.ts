@@ -25,7 +25,7 @@ const change = ({ clickHouse }: Mirror, query: string) =>
 const lists = (mirror: Mirror) =>
   read(
     mirror,
-    `SELECT workspace_id, names, toString(fast_set) AS id, max(declared_at) AS declared
+    `SELECT workspace_id, names, toString(row_set) AS id, max(declared_at) AS declared
      FROM console_fast_properties GROUP BY ALL ORDER BY declared`,
   );
 

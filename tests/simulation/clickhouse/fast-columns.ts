@@ -1,10 +1,10 @@
-import { FAST_PROPERTIES_MAX, TEXT_SAYS } from '@sluice/shared/clickhouse/fast-properties';
+import { columnBit, FAST_PROPERTIES_MAX, LIST_BITS, TEXT_SAYS } from '@sluice/shared/clickhouse/fast-properties';
 import type { EventRow } from '@sluice/shared/rows';
 
 /** A list of fast properties that a workspace has declared. */
 export interface FastList {
   readonly workspace: string;
-  /** The same for the same names; 0 where there are none. */
+  /** The same for the same names, of the bits of a list alone; 0 where there are none. */
   readonly set: string;
   /** By column; empty: the column is free. */
   readonly names: readonly string[];
@@ -14,6 +14,7 @@ export interface FastList {
 
 /** What a row has in the columns of fast properties. */
 export interface FastColumns {
+  /** The list, and the columns of which the text has to be read. */
   readonly set: string;
   readonly values: readonly string[];
 }
@@ -24,7 +25,13 @@ export function columnsOf(
   { set, names }: Pick<FastList, 'set' | 'names'> = { set: '0', names: [] },
 ): FastColumns {
   const values = Array.from({ length: FAST_PROPERTIES_MAX }, (_, index) => columnOf(properties, names[index] ?? ''));
-  return { set, values };
+  const bits = values.reduce((all, value, index) => (value === TEXT_SAYS ? all | columnBit(index + 1) : all), 0n);
+  return { set: set === '0' ? set : String(BigInt(set) | bits), values };
+}
+
+/** Returns the list that filled the columns of a row. */
+export function listOf({ set }: FastColumns): string {
+  return String(BigInt(set) & LIST_BITS);
 }
 
 /** Returns the newest list of each workspace that has declared any, the newest first. */

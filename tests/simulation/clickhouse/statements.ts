@@ -3,7 +3,7 @@ import { visitorOf } from '@sluice/shared/rows/deleted-person';
 import { nameOf, type TopicPartition } from '@sluice/storage/protocol/position';
 import type { Submitted } from '@sluice/storage/protocol/repeats';
 import { STAGED_COLUMNS } from '@sluice/writer/batch/staging-tables';
-import { boundList, columnsOf, newestLists } from './fast-columns.ts';
+import { boundList, columnsOf, listOf, newestLists } from './fast-columns.ts';
 import { DAY_MS, MINUTE_MS, refuse } from './refusal.ts';
 import {
   type DeadLetterRow,
@@ -597,7 +597,7 @@ function filledList({ workspace_id }: StagedEvent, parameters: Call['parameters'
 function isUnfilled(parameters: Call['parameters']): (event: StoredEvent) => boolean {
   return (event) => {
     const list = filledList(event, parameters);
-    return list !== undefined && list.set !== event.fast.set;
+    return list !== undefined && list.set !== listOf(event.fast);
   };
 }
 

@@ -89,9 +89,8 @@ export async function realClickHouse(url: string): Promise<ClickHouseEngine> {
       });
     },
     async declareFast({ workspace, set, names, declared }) {
-      const values = [
-        { workspace_id: workspace, names, fast_set: set, declared_at: Date.UTC(2026) * 1_000 + declared },
-      ];
+      const declared_at = Date.UTC(2026) * 1_000 + declared;
+      const values = [{ workspace_id: workspace, names, fast_set: set, row_set: set, declared_at }];
       await administrator.insert({ table: 'console_fast_properties', values, format: 'JSONEachRow' });
     },
     rows: () => storedRows(client),

@@ -81,7 +81,12 @@ function claim(random: Random, epochs: number): Operation {
 function declaration(random: Random): Operation {
   const place = random.below(FAST_LISTS.length);
   // Equal names have equal sets; that of none is 0.
-  return { kind: 'declare', workspace: random.pick(WORKSPACES), set: String(place), names: FAST_LISTS[place] ?? [] };
+  return {
+    kind: 'declare',
+    workspace: random.pick(WORKSPACES),
+    set: String(place << 16),
+    names: FAST_LISTS[place] ?? [],
+  };
 }
 
 /** Returns an index: mostly the last one. */

@@ -1,5 +1,5 @@
 import { columnsFor } from '@sluice/query-api/manage/fast/fast-properties';
-import { columnsOf, type FastList, newestLists } from '../clickhouse/fast-columns.ts';
+import { columnsOf, type FastList, listOf, newestLists } from '../clickhouse/fast-columns.ts';
 import type { StoredEvent } from '../clickhouse/tables.ts';
 import type { Random } from '../world/random.ts';
 import { nameOf } from './event-identity.ts';
@@ -9,6 +9,9 @@ import type { World } from './world.ts';
 
 /** The properties of the load's events, and one that none of them has. */
 const PROPERTIES = ['plan', 'seats', 'tags', 'missing'];
+
+/** Those that get a column for many different values. */
+const VARIED = new Set(['seats']);
 
 /** How often somebody declares something, in milliseconds on average; and how often servers get what others have. */
 const DECLARING_MS = 400;
@@ -42,7 +45,7 @@ export class Declarations {
     if (!first?.clickhouse.isUp) return;
     const wanted = PROPERTIES.filter(() => this.#random.isTrue(0.5));
     const before = newestLists(first.clickhouse.tables.fastLists)[0]?.names ?? [];
-    const names = columnsFor(wanted, before);
+    const names = columnsFor(wanted, before, VARIED);
     const list = { workspace: WORKSPACE, set: this.#setOf(names), names, declared: this.#lists.length };
     this.#lists.push(list);
     first.clickhouse.tables.fastLists.push(list);
@@ -53,7 +56,7 @@ export class Declarations {
   #setOf(names: readonly string[]): string {
     if (names.length === 0) return '0';
     const known = this.#lists.find((list) => list.names.join() === names.join());
-    return known?.set ?? String(1 + new Set(this.#lists.map(({ set }) => set)).size);
+    return known?.set ?? String((1 + new Set(this.#lists.map(({ set }) => set)).size) << 16);
   }
 
   /** A server gets all lists that any server has, as long as it is there. */
@@ -74,13 +77,16 @@ export class Declarations {
 
   /** Returns what is wrong with the columns of a row: by its own set, one of them has the value of another property. */
   wrongColumns(row: StoredEvent): string | undefined {
-    const { set, values } = row.fast;
+    const [set, { values }] = [listOf(row.fast), row.fast];
     const list = this.#lists.find((one) => one.set === set && one.workspace === row.workspace_id);
     if (!list && set !== '0') return `has columns of the set ${set}, which nobody has declared`;
-    const expected = columnsOf(row, list).values;
-    const wrong = values.findIndex((value, index) => value !== expected[index]);
-    if (wrong < 0) return undefined;
-    return `has ${values[wrong]} in the column ${wrong + 1} of the set ${set}, and not ${expected[wrong]}`;
+    const expected = columnsOf(row, list);
+    const wrong = values.findIndex((value, index) => value !== expected.values[index]);
+    if (wrong >= 0) {
+      return `has ${values[wrong]} in the column ${wrong + 1} of the set ${set}, and not ${expected.values[wrong]}`;
+    }
+    if (row.fast.set !== expected.set) return `says ${row.fast.set} of its columns, and not ${expected.set}`;
+    return undefined;
   }
 
   /** Returns what is missing in the end: servers that do not have the same lists, or an event that lacks what was declared last. */
@@ -91,7 +97,7 @@ export class Declarations {
     const unfilled = servers.flatMap(({ clickhouse: { tables } }) => {
       const newest = newestLists(tables.fastLists);
       return tables.events.filter(({ workspace_id, fast }) =>
-        newest.some(({ workspace, set }) => workspace === workspace_id && set !== fast.set),
+        newest.some(({ workspace, set }) => workspace === workspace_id && set !== listOf(fast)),
       );
     });
     return unfilled[0] && `${nameOf(unfilled[0])} does not have the columns that were declared last`;

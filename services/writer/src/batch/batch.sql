@@ -32,15 +32,15 @@ SELECT
   last_deletion > 0 AS were_deleted,
   last_deletion >= min(toUnixTimestamp64Micro(received_at)) AS may_be_deleted,
   (
-    SELECT groupArray((workspace_id, toString(fast_set), names))
+    SELECT groupArray((workspace_id, toString(row_set), names))
     FROM (
-      SELECT workspace_id, fast_set, names
+      SELECT workspace_id, row_set, names
       FROM console_fast_properties
       WHERE workspace_id IN (SELECT workspace_id FROM staged_events)
       ORDER BY declared_at DESC
       LIMIT 1 BY workspace_id
     )
-    WHERE fast_set != 0
+    WHERE row_set != 0
   ) AS fast
 FROM staged_events
 

@@ -1,4 +1,4 @@
-import { FAST_PROPERTIES_MAX } from '@sluice/shared/clickhouse/fast-properties';
+import { FAST_LIST, FAST_PROPERTIES_MAX } from '@sluice/shared/clickhouse/fast-properties';
 import { Problem, parseBody } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyInstance } from 'fastify';
@@ -15,7 +15,17 @@ import {
   PROPERTY_NAME_CHARACTERS_MAX,
 } from '../../http/http.ts';
 import { mayBeFast, refuseParameters } from '../../records/records.ts';
-import { type Admission, type ReadDependencies, registerQueryRead, type Sql, type Tables } from '../../store/store.ts';
+import {
+  type Admission,
+  BoundParameters,
+  contextOf,
+  type QueryContext,
+  type QueryRunner,
+  type ReadDependencies,
+  registerQueryRead,
+  type Sql,
+  type Tables,
+} from '../../store/store.ts';
 import type { FastProperties } from './fast-properties.ts';
 import { PROPOSED_MAX, type PropertyReads } from './property-reads.ts';
 
@@ -30,6 +40,12 @@ const PROPOSED: Admission = { pool: 'documents', bytes: 16 * FAST_BODY_BYTES_MAX
 
 /** Events have a month from 1970 to 2106 at most. */
 const MONTHS_MAX = 2_000;
+
+/** How many of the newest events are looked at. */
+const SAMPLE_EVENTS = 10_000;
+
+/** How many different values of these are many. A dictionary of ClickHouse has 8,192 values at most before it costs more than plain values. */
+const MANY_VALUES = 2_000;
 
 interface Parts {
   Querystring: QueryParameters;
@@ -55,10 +71,13 @@ export function registerFastProperties(
     refuseParameters(query);
     return { properties: (await fast?.of(workspace)) ?? [] };
   });
-  app.put<Parts>(path, described(ofAdmin, DESCRIBE.put), async ({ query, body, workspace }) => {
+  app.put<Parts>(path, described(ofAdmin, DESCRIBE.put), async (request) => {
+    const { query, body, workspace } = request;
     refuseParameters(query);
     if (!fast) throw new Problem('views_not_available', 'Nothing can be stored; the operator can change that.');
-    return { properties: await fast.put(workspace, parseBody(schemas(), body).properties) };
+    const { properties } = parseBody(schemas(), body);
+    const findVaried = (names: readonly string[]) => findVariedProperties(queryRunner, contextOf(request), names);
+    return { properties: await fast.put(workspace, properties, findVaried) };
   });
   const proposing = { config: { admission: PROPOSED } };
   app.get<Parts>(`${path}/proposed`, described(proposing, DESCRIBE.proposed), async ({ query, workspace }) => {
@@ -83,11 +102,33 @@ export function registerFastProperties(
   });
 }
 
+/** Returns those of some properties that have many different values in the newest events. @throws {Problem} */
+async function findVariedProperties(
+  queryRunner: Pick<QueryRunner, 'all'>,
+  context: QueryContext,
+  names: readonly string[],
+): Promise<ReadonlySet<string>> {
+  if (names.length === 0) return new Set();
+  const query = { kind: 'fast_properties', pool: 'reports', ...context } as const;
+  const [counts = []] = await queryRunner.all({ ...query, statement: (tables) => valuesQuery(tables, names) });
+  return new Set(names.filter((_, index) => Number(counts[index]) >= MANY_VALUES));
+}
+
+function valuesQuery({ events }: Tables, names: readonly string[]): Sql {
+  const parameters = new BoundParameters('n');
+  const counts = names.map((name) => `uniq(JSONExtractRaw(properties, ${parameters.text(name)}))`);
+  return {
+    sql: `SELECT ${counts.join(', ')}
+FROM (SELECT properties FROM ${events} ORDER BY timestamp DESC LIMIT ${SAMPLE_EVENTS})`,
+    params: parameters.params,
+  };
+}
+
 /** Counts the events of each month, and those whose columns have what is declared now: what was known before may be older. */
 function progressQuery({ events, fastPropertiesOf }: Tables): Sql {
   return {
-    sql: `WITH (SELECT argMax(fast_set, declared_at) FROM ${fastPropertiesOf('workspace')}) AS declared
-SELECT formatDateTime(timestamp, '%Y-%m') AS month, count(), countIf(fast_set = declared)
+    sql: `WITH (SELECT argMax(row_set, declared_at) FROM ${fastPropertiesOf('workspace')}) AS declared
+SELECT formatDateTime(timestamp, '%Y-%m') AS month, count(), countIf(${FAST_LIST} = declared)
 FROM ${events}
 GROUP BY month
 ORDER BY month DESC

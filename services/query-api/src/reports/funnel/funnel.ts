@@ -49,7 +49,8 @@ export function funnelRead({ config, queryRunner }: ReadDependencies): QueryRead
     parse: parseFunnelRequest,
     async respond(request, context, reply) {
       const hiding = (tables: Tables, hidden: Sql | undefined) => funnelQuery(tables, request, hidden);
-      const properties = propertiesRead(request.selection, request.groupBy ? [request.groupBy] : []);
+      const filters = [request.selection, ...request.steps].flatMap((one) => one.properties);
+      const properties = propertiesRead({ properties: filters }, request.groupBy ? [request.groupBy] : []);
       const rows = await reportRows(queryRunner, { kind: 'funnel', hiding, settings, properties, ...context });
       const report = funnelReport(request, rows);
       if (report.steps[0]?.count !== 0) return await reply.send(report);
