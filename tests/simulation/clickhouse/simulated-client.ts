@@ -5,7 +5,7 @@ import { NUMBERED_ROWS } from '@sluice/writer/batch/staging-tables';
 import { STATEMENTS as BATCH_STATEMENTS } from '@sluice/writer/batch/statements';
 import { STATEMENTS as ERASURE_STATEMENTS } from '@sluice/writer/erasure/statements';
 import type { Network } from '../world/network.ts';
-import type { SimulatedClickHouse } from './simulated-clickhouse.ts';
+import type { Address } from './simulated-clickhouse.ts';
 import type { Result } from './statements.ts';
 
 /** What the client of ClickHouse is called with, as far as the writer does. */
@@ -14,7 +14,11 @@ interface ClientCall {
   readonly query_id?: string;
   readonly session_id?: string;
   readonly query_params?: Readonly<Record<string, unknown>>;
-  readonly clickhouse_settings?: { readonly close_session?: number; readonly max_execution_time?: number };
+  readonly clickhouse_settings?: {
+    readonly close_session?: number;
+    readonly session_check?: number;
+    readonly max_execution_time?: number;
+  };
   readonly values?: AsyncIterable<Uint8Array>;
 }
 
@@ -39,9 +43,9 @@ export function nameOfStatement(sql: string, queryId = ''): string {
 /** How long a statement without a limit of its own may take, in milliseconds. */
 const TIMEOUT_MS = 3_600_000;
 
-/** Creates a client of a simulated ClickHouse, for the methods that the writer calls. */
+/** Creates a client of what answers at an address of ClickHouse, for the methods that the writer calls. */
 export function createSimulatedClient(
-  clickhouse: SimulatedClickHouse,
+  clickhouse: Address,
   network: Network,
   requestTimeoutMs: number,
 ): ClickHouseClient {
@@ -58,6 +62,9 @@ export function createSimulatedClient(
       lines: lines.map((line) => line.trim()).filter((line) => line !== ''),
       timeoutMs: (clickhouse_settings.max_execution_time ?? TIMEOUT_MS / 1_000) * 1_000,
       closesSession: clickhouse_settings.close_session === 1,
+      goesOn: clickhouse_settings.session_check === 1,
+      // Its text says it, so that a statement that forgets to is none that the simulator refuses.
+      namesServer: query.includes('{server:String} NOT IN'),
     };
     return await network.request(
       clickhouse.name,

@@ -53,6 +53,8 @@ export interface Call {
   readonly lines: readonly string[];
   /** The server's clock, in milliseconds since 1970. */
   readonly nowMs: number;
+  /** What the server calls itself. */
+  readonly answering: string;
 }
 
 /** What a statement returns: rows, or how many it has written. */
@@ -97,7 +99,7 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     if (tables.identity) tables.identity = { ...tables.identity, server: parameters['server'] as string };
     return {};
   },
-  'read-identity': ({ tables }) => ({ rows: tables.identity ? [tables.identity] : [] }),
+  'read-identity': ({ tables, answering }) => ({ rows: tables.identity ? [{ ...tables.identity, answering }] : [] }),
   // Readers alone use what is recorded.
   'read-newest-block': () => ({ rows: [{ newest: 0 }] }),
   'record-progress': () => ({}),

@@ -6,7 +6,7 @@ import { readPartitions } from '@sluice/storage/clickhouse/known-partitions';
 import { Ownership } from '@sluice/storage/clickhouse/ownership';
 import { checkPartitionCount } from '@sluice/storage/clickhouse/partition-count';
 import { Positions } from '@sluice/storage/clickhouse/positions';
-import type { Epoch } from '@sluice/storage/protocol/epoch';
+import type { OwnEpoch } from '@sluice/storage/protocol/epoch';
 import type { StagedBatch } from '@sluice/writer/batch/staged-batch';
 import { StagedStore } from '@sluice/writer/batch/staged-batch';
 import { eraseRows, forgetUsersWithoutRows } from '@sluice/writer/erasure/deleted-rows';
@@ -24,7 +24,7 @@ export class Performer {
   readonly #engine: ClickHouseEngine;
   readonly #groupId;
   readonly #flaky;
-  readonly #epochs: Epoch[] = [];
+  readonly #epochs: OwnEpoch[] = [];
   readonly #batches: StagedBatch[] = [];
   readonly #store;
   #isMember = false;
@@ -74,7 +74,7 @@ export class Performer {
       case 'claim': {
         this.#isMember = operation.isMember;
         const memberId = 'member';
-        const epoch = await this.#ownership.begin({ ...operation, memberId });
+        const epoch = await this.#ownership.begin({ ...operation, memberId }, '');
         this.#epochs.push(epoch);
         return epoch;
       }
@@ -137,7 +137,7 @@ export class Performer {
     await filler.takeRound();
   }
 
-  #epoch(index: number): Epoch {
+  #epoch(index: number): OwnEpoch {
     const epoch = this.#epochs[index];
     if (!epoch) throw new RangeError(`there is no epoch ${index}`);
     return epoch;

@@ -170,7 +170,8 @@ export function endFaults(world: World): void {
   const { network, servers, kafka, writers } = world;
   world.note('there are no more faults from here on');
   network.mendAll();
-  for (const { clickhouse } of servers) {
+  for (const { clickhouse, balancer } of servers) {
+    balancer?.leadTo(0);
     clickhouse.start();
     clickhouse.slownessMs = clickhouse.healthyMs;
     clickhouse.refusals = 0;
@@ -184,16 +185,18 @@ export function endFaults(world: World): void {
 }
 
 /**
- * An operator resumes each halted partition behind what it has lost, else at the oldest message. Without a loss nothing may
- * be halted. Returns a function that looks, and returns how many are halted.
+ * An operator resumes each halted partition behind what it has lost, else at the oldest message. Without a loss, or a second server behind
+ * the address, nothing may be halted. Returns a function that looks, and returns how many are halted.
  */
-function operator({ time, kafka, sent }: World, { clickhouse, oracle }: Server): () => number {
+function operator({ time, kafka, sent }: World, { clickhouse, balancer, oracle }: Server): () => number {
   const seenAtMs = new Map<object, number>();
   return () => {
     const { tables } = clickhouse;
     const halted = [...tables.halts].filter(([, { isResumed }]) => !isResumed);
     for (const [name, halt] of halted) {
-      if (!sent.hasLost && !oracle.hasRestored) {
+      // Where a second server has stored and committed first, this one has lost it, for all that a writer can know.
+      const isLost = sent.hasLost || oracle.hasRestored || (balancer && !tables.positions.has(name));
+      if (!isLost) {
         oracle.report(`${name} is halted, and no record was lost: ${halt.detail}`);
       }
       const sinceMs = seenAtMs.get(halt) ?? time.nowMs;

@@ -66,7 +66,8 @@ export class WriterPlace {
   start(): void {
     if (this.#process) return;
     const { time, network } = this.#world;
-    const { clickhouse, config, name, range } = this.server;
+    const { clickhouse, balancer, config, name, range } = this.server;
+    const address = balancer ?? clickhouse;
     this.#starts += 1;
     const process = new SimulatedProcess(this.name);
     this.#process = process;
@@ -77,8 +78,8 @@ export class WriterPlace {
       this.#lag = new LagReader({ kafka, groupId, topics: Object.values(this.#world.topics), range });
       this.#writer = createWriter(config, {
         kafka,
-        client: createSimulatedClient(clickhouse, network, config.STATEMENT_TIMEOUT_MS + 5_000),
-        erasureClient: createSimulatedClient(clickhouse, network, ERASURE_TIMEOUT_MS),
+        client: createSimulatedClient(address, network, config.STATEMENT_TIMEOUT_MS + 5_000),
+        erasureClient: createSimulatedClient(address, network, ERASURE_TIMEOUT_MS),
         migrate: async () => undefined,
         useColdPolicy: async () => undefined,
         server: name === '' ? undefined : { name, partitions: range },
