@@ -3,6 +3,7 @@ import { visitorOf } from '@sluice/shared/rows/deleted-person';
 import { personKey, userKey } from '../clickhouse/tables.ts';
 import type { Random } from '../world/random.ts';
 import { lineOfEvent, RowSender } from './row-sender.ts';
+import { committedOf, storedOf } from './server.ts';
 import type { World } from './world.ts';
 
 export const WORKSPACE = 'w';
@@ -40,13 +41,17 @@ export class Load {
     else this.#sendPoison();
   }
 
-  /** Sends something to each partition. */
+  /** Sends something to each partition: at least until its log is longer than what is stored of it, as a log may be that was cut off. */
   sendToAll(): void {
-    const { kafka, topics } = this.#world;
-    for (const { topic, partition } of kafka.logs) {
-      if (topic === topics.events) this.#sender.sendChanges('events', partition, [this.#change('delete', 'nobody')]);
-      if (topic === topics.entities)
-        this.#sender.sendChanges('entities', partition, [this.#change('seen', 'somebody')]);
+    const { kafka, topics, servers } = this.#world;
+    for (const log of kafka.logs) {
+      const furthest = Math.max(...servers.flatMap((server) => [storedOf(server, log), committedOf(server, log)]));
+      const { topic, partition, high } = log;
+      for (let end = high; end <= Math.max(high, furthest); end += 1) {
+        if (topic === topics.events) this.#sender.sendChanges('events', partition, [this.#change('delete', 'nobody')]);
+        if (topic === topics.entities)
+          this.#sender.sendChanges('entities', partition, [this.#change('seen', 'somebody')]);
+      }
     }
   }
 

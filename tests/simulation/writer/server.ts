@@ -1,4 +1,5 @@
 import { isInRange, type PartitionRange } from '@sluice/shared/servers/partition-range';
+import { nameOf } from '@sluice/storage/protocol/position';
 import type { WriterConfig } from '@sluice/writer/config';
 import { Balancer } from '../clickhouse/balancer.ts';
 import { SimulatedClickHouse } from '../clickhouse/simulated-clickhouse.ts';
@@ -74,4 +75,14 @@ export class Server {
   get group(): ConsumerGroup {
     return this.#world.kafka.group(this.config.KAFKA_GROUP_ID);
   }
+}
+
+/** Returns how far a log is stored. */
+export function storedOf({ clickhouse }: Server, log: PartitionLog): number {
+  return clickhouse.tables.positions.get(nameOf(log))?.nextOffset ?? 0;
+}
+
+/** Returns how far a log is committed. */
+export function committedOf({ group }: Server, log: PartitionLog): number {
+  return group.offsets.get(nameOf(log)) ?? 0;
 }
