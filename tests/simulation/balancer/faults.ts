@@ -34,19 +34,22 @@ export function chooseBalancerFaults(random: Random, count: number, untilMs: num
   return chooseWriterFaults(random, { kinds, count, untilMs }, OWN_TRIGGERS);
 }
 
-/** How likely one request goes to another server than the one before: by turns, by connections, or hardly ever. */
-const TURNS = [0.5, 0.5, 0.15, 0.15, 0.03] as const;
+/** How likely one request goes to another server than the one before: by turns, now and then, or hardly ever. */
+const TURNS = [0.5, 0.15, 0.03] as const;
 
 /** A second server is behind the address, beside the first one or in its place. */
 function balance({ servers }: World, { manner, target }: Choice) {
+  const name = target < 0.3 ? 'gets the sessions' : target < 0.85 ? 'is behind the address' : 'is at the address';
   for (const { balancer } of servers) {
-    balancer?.leadTo(1);
-    if (balancer && target < 0.85) balancer.turns = TURNS[Math.floor(manner * TURNS.length)] ?? 0;
+    if (!balancer) continue;
+    if (target < 0.3) balancer.leadsSessionsAway = true;
+    else balancer.leadTo(1);
+    if (target >= 0.3 && target < 0.85) balancer.turns = TURNS[Math.floor(manner * TURNS.length)] ?? 0;
   }
   const end = () => {
     for (const { balancer } of servers) balancer?.leadTo(0);
   };
-  return { name: `a second server is ${target < 0.85 ? 'behind' : 'at'} the address`, end };
+  return { name: `a second server ${name}`, end };
 }
 
 /** The statement that triggers it goes to the second server. */

@@ -12,6 +12,8 @@ export class Balancer implements Address {
   turns = 0;
   /** The name of a statement that goes to the other server, once. */
   straying: string | undefined;
+  /** Whether all statements of sessions go to the second server, as over a connection that is kept open, and the others do not. */
+  leadsSessionsAway = false;
 
   constructor(servers: readonly [SimulatedClickHouse, SimulatedClickHouse], random: Random) {
     this.#servers = servers;
@@ -27,13 +29,15 @@ export class Balancer implements Address {
     this.#answering = index;
     this.turns = 0;
     this.straying = undefined;
+    this.leadsSessionsAway = false;
   }
 
   async run(request: Request): Promise<Result> {
     if (this.turns > 0 && this.#random.isTrue(this.turns)) this.#answering = 1 - this.#answering;
     const strays = request.name === this.straying;
     if (strays) this.straying = undefined;
-    const server = this.#servers[strays ? 1 - this.#answering : this.#answering] as SimulatedClickHouse;
+    const isLedAway = this.leadsSessionsAway && request.sessionId !== undefined;
+    const server = this.#servers[strays || isLedAway ? 1 - this.#answering : this.#answering] as SimulatedClickHouse;
     if (!server.isUp) throw new Error('connect ECONNREFUSED');
     return await server.run(request);
   }
