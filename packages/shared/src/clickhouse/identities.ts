@@ -4,8 +4,6 @@
 // counts, and no user means nobody. Else the first link does. All of it is a function of the facts and deletions, whatever the
 // order in which they arrive.
 
-import { IS_VISITOR_SQL } from '../rows/deleted-person.ts';
-
 /** The owner, from the facts of one visitor that count. Between equal versions the identifiers of the users decide. */
 const OWNER = `if(
       max(said) = 1,
@@ -61,7 +59,7 @@ SELECT workspace_id, user_id, version
 FROM (
   SELECT workspace_id, user_id, version, toDateTime64(0, 3, 'UTC') AS settled_at
   FROM ${pending}
-  WHERE NOT ${IS_VISITOR_SQL}
+  WHERE NOT startsWith(user_id, '\\xEF\\xBF\\xBF')
   UNION ALL
   SELECT workspace_id, user_id, version, settled_at
   FROM ${deletions}
@@ -77,13 +75,16 @@ export interface DeletedVisitorsOptions {
   readonly deletions: string;
   /** A SELECT of deletions of users, as {@link unsettledSql} returns it. */
   readonly unsettled: string;
+  /** Compares `user_id` of a link with the users of these deletions. */
+  readonly ofUsers: string;
 }
 
 /**
  * Returns a SELECT of the visitors that are deleted with their users: `workspace_id`, `user_id`, which names the visitor as deletions
  * do, and `version`, which is that of the deletion of `deleted_user`. They are those that were the user's at that version.
  */
-export function deletedVisitorsSql({ links, deletions, unsettled }: DeletedVisitorsOptions): string {
+export function deletedVisitorsSql({ links, deletions, unsettled, ofUsers }: DeletedVisitorsOptions): string {
+  const named = `SELECT workspace_id, anonymous_id FROM ${links} WHERE ${ofUsers}`;
   return `
 SELECT workspace_id, concat('\\xEF\\xBF\\xBF', anonymous_id) AS user_id, deleted_version AS version, deleted_user
 FROM (
@@ -103,22 +104,26 @@ FROM (
       deleted.user_id AS deleted_user,
       deleted.version AS deleted_version,
       earlier.versions AS earlier_versions
-    FROM ${links} AS facts
+    FROM (SELECT * FROM ${links} WHERE (workspace_id, anonymous_id) IN (${named})) AS facts
     INNER JOIN (
-      SELECT DISTINCT named.workspace_id AS workspace_id, named.anonymous_id AS anonymous_id, one.user_id AS user_id, one.version AS version
-      FROM ${links} AS named
-      INNER JOIN (${unsettled}) AS one ON one.workspace_id = named.workspace_id AND one.user_id = named.user_id
-      WHERE named.version <= one.version
+      SELECT DISTINCT
+        ofUsers.workspace_id AS workspace_id, ofUsers.anonymous_id AS anonymous_id, unsettled.user_id AS user_id, unsettled.version AS version
+      FROM (SELECT * FROM ${links} WHERE ${ofUsers}) AS ofUsers
+      INNER JOIN (${unsettled}) AS unsettled
+        ON unsettled.workspace_id = ofUsers.workspace_id AND unsettled.user_id = ofUsers.user_id
+      WHERE ofUsers.version <= unsettled.version
     ) AS deleted ON deleted.workspace_id = facts.workspace_id AND deleted.anonymous_id = facts.anonymous_id
     LEFT JOIN (
       SELECT workspace_id, user_id, groupArray(version) AS versions
       FROM ${deletions}
-      WHERE (workspace_id, user_id) IN (SELECT workspace_id, user_id FROM ${links})
+      WHERE (workspace_id, user_id) IN (
+        SELECT workspace_id, user_id FROM ${links} WHERE (workspace_id, anonymous_id) IN (${named})
+      )
       GROUP BY workspace_id, user_id
     ) AS earlier ON earlier.workspace_id = facts.workspace_id AND earlier.user_id = facts.user_id
     WHERE facts.version <= deleted.version
   )
-  WHERE NOT arrayExists(one -> one >= version AND one < deleted_version, earlier_versions)
+  WHERE NOT arrayExists(deletion -> deletion >= version AND deletion < deleted_version, earlier_versions)
   GROUP BY workspace_id, anonymous_id, deleted_user, deleted_version
 )
 WHERE owner = deleted_user`;

@@ -126,6 +126,9 @@ export class StagedBatch {
       case 'store-properties':
         if (this.#staged?.changes.properties !== 0) await this.#staging.run(STATEMENTS[step]);
         return;
+      case 'store-links':
+        if (this.#staged?.changes.links !== 0) await this.#staging.run(STATEMENTS[step]);
+        return;
       case 'store-sightings':
         if (this.#staged?.changes.seen !== 0) await this.#staging.run(STATEMENTS[step]);
         return;
@@ -237,6 +240,7 @@ export class StagedBatch {
     this.#staged = await inspectStagedRows(this.#staging, this.#state);
     if (this.#staged.changes.deletions === 0) return;
     await this.#staging.run(STATEMENTS['store-deletions']);
+    await this.#staging.run(STATEMENTS['store-identity-deletions']);
     await this.#staging.run(STATEMENTS['store-pending-deletions']);
   }
 
