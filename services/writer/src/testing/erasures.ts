@@ -16,11 +16,6 @@ export const failures = { inc: () => undefined };
 
 export const DELETED_US = NOON * 1_000;
 
-const SETTLE_ALL = `
-  INSERT INTO identity_deletions (workspace_id, user_id, version, settled_at)
-  SELECT workspace_id, user_id, version, now64(3) FROM identity_deletions
-  WHERE settled_at = toDateTime64(0, 3, 'UTC')`;
-
 /** Each test of the file begins with an empty {@link db}, and an {@link erasure} that waits for nothing. */
 export function prepareErasures(): void {
   beforeAll(async () => {
@@ -30,7 +25,7 @@ export function prepareErasures(): void {
       async store(batch) {
         const stored = await store.store(batch);
         // The users of these tests have no visitors: their deletions are settled at once.
-        await store.client.command({ query: SETTLE_ALL });
+        await store.settle();
         return stored;
       },
     };
