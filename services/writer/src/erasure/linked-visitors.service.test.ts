@@ -97,6 +97,7 @@ test('with a user the visitors are deleted that were the user’s then, and no o
         fact('taken back', 'ada', 1),
         fact('taken back', '', 3, 'say'),
         fact('later', 'ada', 20),
+        fact('first', '', 20, 'say'),
         fact('of nobody who is deleted', 'bob', 1),
       ],
     ),
@@ -125,7 +126,7 @@ test('with a user the visitors are deleted that were the user’s then, and no o
   expect(await unsettled()).toEqual([]);
   await erasure.takeRound();
   expect((await links()).toSorted()).toEqual([
-    ...['first bob', 'later ada', 'of nobody who is deleted bob', 'said bob', 'second bob', 'taken back '],
+    ...['first ', 'first bob', 'later ada', 'of nobody who is deleted bob', 'said bob', 'second bob', 'taken back '],
   ]);
 });
 
