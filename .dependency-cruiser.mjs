@@ -60,6 +60,7 @@ const CLI_ROOMS = {
   migrations: ['command', 'servers'],
   retention: ['command', 'servers'],
   'sql-account': ['command', 'servers'],
+  properties: ['command', 'transfer'],
   writer: ['command', 'servers'],
   doctor: ['command', 'servers'],
   audit: ['command', 'servers'],

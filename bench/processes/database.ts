@@ -11,7 +11,7 @@ import { VoidRun } from '../report/benchmark.ts';
 /** Longer than any statement takes, in milliseconds. */
 export const TIMEOUT_MS = 600_000;
 
-const EPOCH = { incarnation: 1, generation: 1 };
+const EPOCH = { incarnation: 1, generation: 1, server: '' };
 
 /** ClickHouse responds when the rows are stored. */
 export const PLAIN_SETTINGS = { async_insert: 0, wait_end_of_query: 1 } as const;
@@ -25,7 +25,7 @@ export class BenchDatabase implements AsyncDisposable {
     await migrate(configOf(url, name), createLogger('bench', 'warn'));
     const client = createClient(url, name);
     const ownership = new Ownership({ client, groupId: name, writerId: randomUUID(), isMember: async () => false });
-    await ownership.begin({ generation: 1, memberId: 'bench', leaderId: 'bench' });
+    await ownership.begin({ generation: 1, memberId: 'bench', leaderId: 'bench' }, '');
     const store = new StagedStore({ client, ownership, groupId: name, statementTimeoutMs: TIMEOUT_MS });
     return new BenchDatabase(client, store);
   }

@@ -113,10 +113,26 @@ CREATE TABLE console_fast_properties
     `workspace_id` String,
     `names` Array(String),
     `fast_set` UInt64 DEFAULT if(arrayExists(name -> (name != ''), names), greatest(1, sipHash64('1', toString(names))), 0),
-    `declared_at` DateTime64(6, 'UTC') DEFAULT now64(6)
+    `declared_at` DateTime64(6, 'UTC') DEFAULT now64(6),
+    `row_set` UInt64 DEFAULT if(arrayExists(name -> (name != ''), names), greatest(65536, bitAnd(sipHash64('2', toString(names)), 18446744073709486080)), 0)
 )
 ENGINE = ReplacingMergeTree(declared_at)
 ORDER BY (workspace_id, fast_set)
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, index_granularity = 8192;
+
+CREATE TABLE console_property_reads
+(
+    `workspace_id` String,
+    `day` Date,
+    `process` UUID,
+    `names` Array(String),
+    `reads` Array(UInt64),
+    `bytes` Array(UInt64),
+    `stored_at` DateTime64(6, 'UTC') DEFAULT now64(6)
+)
+ENGINE = ReplacingMergeTree(stored_at)
+ORDER BY (workspace_id, day, process)
+TTL day + toIntervalDay(9)
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, index_granularity = 8192;
 
 CREATE TABLE copies
@@ -288,14 +304,14 @@ CREATE TABLE events
     `fast_6` LowCardinality(String),
     `fast_7` LowCardinality(String),
     `fast_8` LowCardinality(String),
-    `fast_9` LowCardinality(String),
-    `fast_10` LowCardinality(String),
-    `fast_11` LowCardinality(String),
-    `fast_12` LowCardinality(String),
-    `fast_13` LowCardinality(String),
-    `fast_14` LowCardinality(String),
-    `fast_15` LowCardinality(String),
-    `fast_16` LowCardinality(String),
+    `fast_9` String,
+    `fast_10` String,
+    `fast_11` String,
+    `fast_12` String,
+    `fast_13` String,
+    `fast_14` String,
+    `fast_15` String,
+    `fast_16` String,
     INDEX user_id_text user_id TYPE text(tokenizer = 'array') GRANULARITY 100000000,
     INDEX group_id_text group_id TYPE text(tokenizer = 'array') GRANULARITY 100000000,
     INDEX anonymous_id_text anonymous_id TYPE text(tokenizer = 'array') GRANULARITY 100000000,
@@ -303,6 +319,7 @@ CREATE TABLE events
     INDEX event_text event TYPE text(tokenizer = 'array') GRANULARITY 100000000,
     INDEX uuid_text substring(toString(uuid), 31) TYPE text(tokenizer = 'array') GRANULARITY 100000000,
     INDEX properties_text splitByChar(',', translate(properties, '{}[]', ',,,,')) TYPE text(tokenizer = 'array') GRANULARITY 100000000,
+    INDEX fast_set_values fast_set TYPE set(64) GRANULARITY 64,
     PROJECTION by_hour
     (
         SELECT

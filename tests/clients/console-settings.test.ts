@@ -2,7 +2,7 @@ import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import type { Browser } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
-import { expectAccessible, openMore, openSignedInConsole } from '../kit/clients/console-page.ts';
+import { expectAccessible, openMore, openSignedInConsole, takePictures } from '../kit/clients/console-page.ts';
 import { shown, tabTo } from '../kit/clients/pages.ts';
 import { sharedBrowser } from '../kit/clients/shared-browser.ts';
 import { type Tenant, takeTenant } from '../kit/shared-pipeline.ts';
@@ -112,6 +112,33 @@ test('keys open pages and list themselves, are text in a field, and can be turne
   await page.keyboard.press('u');
   await shown(page.getByRole('heading', { name: 'Settings', level: 1 }));
   expect(await page.getByRole('dialog').count()).toBe(0);
+  expect(faults).toEqual([]);
+});
+
+test('an admin makes a proposed property fast, sees how far its columns are, and withdraws it after a question', async () => {
+  const properties = { plan: 'pro', order: { total: 5 } };
+  await pipeline.submit({ foreignUserGroupId: 'acme', events: [{ event: 'paid', properties }] });
+  await pipeline.drained();
+  await pipeline.get('/events/series?startDate=2026-01-01&groupBy=properties.plan&measure=sum:properties.order.total');
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/settings');
+  const proposed = page.getByRole('region', { name: 'Proposed properties' });
+  await shown(proposed.getByRole('row', { name: /^order\.total .* not possible: its name has a dot$/ }));
+  await expectAccessible(page, 'fast-proposed');
+  await tabTo(page, proposed.getByRole('button', { name: 'Make it fast plan' }));
+  await page.keyboard.press('Enter');
+  await shown(page.getByText('plan is fast for events that are stored from now on.'));
+  const fast = page.getByRole('region', { name: 'Declared properties' });
+  await shown(fast.getByRole('row', { name: /^plan/ }));
+  await shown(page.getByText(/^0% of 2 events have these columns/));
+  await expectAccessible(page, 'fast-declared');
+  await page.setViewportSize({ width: 390, height: 844 });
+  await takePictures(page, 'fast-declared', '-390');
+  await eventually(() => page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+  await fast.getByRole('button', { name: 'Withdraw plan' }).click();
+  await shown(fast.getByText('Its reports become slower, and its columns are emptied.'));
+  expect((await pipeline.get('/properties/fast')).body).toEqual({ properties: ['plan'] });
+  await fast.getByRole('button', { name: 'Withdraw it' }).click();
+  await shown(page.getByText('No property is fast yet.'));
   expect(faults).toEqual([]);
 });
 

@@ -1,10 +1,13 @@
+import { randomUUID } from 'node:crypto';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { MIGRATE_ACCOUNT, QUERY_ACCOUNT, WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { readClickHouse } from '../kit/clickhouse.ts';
+import { expectStoredOnce } from '../kit/clients.ts';
 import { ownClickHouse } from '../kit/engines.ts';
 import { startHttpRouter } from '../kit/http-router.ts';
+import { startPipeline } from '../kit/pipeline.ts';
 import { startService } from '../kit/service.ts';
 
 const DATABASE = 'test_balancer';
@@ -52,10 +55,10 @@ test('a writer and query-api end when a second server gets behind the address, a
 });
 
 /** Creates the tables of a server on another one, without their rows, as operators of Kubernetes do for a new replica. */
-async function copyTables(from: string, to: string): Promise<void> {
-  const query = `SELECT create_table_query FROM system.tables WHERE database = '${DATABASE}' FORMAT JSONColumns`;
+async function copyTables(from: string, to: string, database = DATABASE): Promise<void> {
+  const query = `SELECT create_table_query FROM system.tables WHERE database = '${database}' FORMAT JSONColumns`;
   const { create_table_query } = JSON.parse(await readClickHouse(from, query)) as { create_table_query: string[] };
-  for (const statement of [`CREATE DATABASE ${DATABASE}`, ...create_table_query]) await readClickHouse(to, statement);
+  for (const statement of [`CREATE DATABASE ${database}`, ...create_table_query]) await readClickHouse(to, statement);
 }
 
 async function keepReading(url: string, signal: AbortSignal): Promise<void> {
@@ -89,4 +92,28 @@ test('the same holds for a database that servers copy to one another', async () 
   expect(await writer.endsItself()).not.toBe(0);
   expect(writer.log()).toContain('the database has the engine Shared');
   await eventually(() => queryApi.log()).toContain('the database has the engine Shared');
+});
+
+test('while a second server gets the batches of a writer, nothing is stored there, and nothing is lost', async () => {
+  // Both have the name of the host, so no response tells that there are two.
+  await using first = await ownClickHouse();
+  await using second = await ownClickHouse();
+  let isBalanced = false;
+  // As connections that are kept open do it: all statements of a batch get to one server, and those on its position to the other one.
+  await using balancer = await startHttpRouter((_, path) =>
+    isBalanced && path.includes('session_id=') ? second.url : first.url,
+  );
+  const kafkaBrokers = inject('kafkaBrokers');
+  await using running = await startPipeline({ kafkaBrokers, clickhouseUrl: balancer.url, name: 'strays' });
+  await copyTables(first.url, second.url, running.database);
+  isBalanced = true;
+  const events = Array.from({ length: 20 }, () => ({ event: 'e', uuid: randomUUID() }));
+  expect((await running.submit({ foreignUserGroupId: 'g', events })).status).toBe(202);
+  await eventually(() => running.services.writer.log()).toContain('another server answers');
+  isBalanced = false;
+  await expectStoredOnce(running, first.url, events.length);
+  const tables = ['events', 'entities', 'writer_positions'].map(
+    (table) => `(SELECT count() FROM ${running.database}.${table})`,
+  );
+  expect((await readClickHouse(second.url, `SELECT ${tables.join(' + ')}`)).trim()).toBe('0');
 });

@@ -142,7 +142,7 @@ export async function storeRows(
 async function storeBatch({ client, group, name }: TestServer, batch: RowBatch): Promise<void> {
   const ownership = { queryIdPrefix: () => `test/${name}` };
   const store = new StagedStore({ client, ownership, groupId: group, statementTimeoutMs: 230_000 });
-  await store.open(batch, { incarnation: 1, generation: 1 }, () => undefined).store();
+  await store.open(batch, { incarnation: 1, generation: 1, server: '' }, () => undefined).store();
 }
 
 async function readTopic(kafka: Kafka, topic: string): Promise<SourceMessage[]> {

@@ -132,7 +132,7 @@ class KilledClickHouse implements AsyncDisposable {
     const writer = this.#db.writer(this.#proxyUrl);
     return writer.open(
       batchOf(rows.events, rows.changes),
-      await writer.ownership.begin({ generation: this.#generation, memberId: 'member', leaderId: 'leader' }),
+      await writer.ownership.begin({ generation: this.#generation, memberId: 'member', leaderId: 'leader' }, ''),
     );
   }
 

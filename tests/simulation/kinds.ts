@@ -1,3 +1,4 @@
+import { BALANCER } from './balancer/kind.ts';
 import { INGEST } from './ingest/kind.ts';
 import { MIRRORS, RANGES } from './mirrors/kind.ts';
 import { PIPELINE } from './pipeline/kind.ts';
@@ -6,4 +7,4 @@ import type { Kind } from './world/run-schedule.ts';
 import { WRITER } from './writer/kind.ts';
 
 /** All that `npm run simulate` runs. */
-export const KINDS: readonly Kind[] = [WRITER, INGEST, PIPELINE, MIRRORS, RANGES, WEBHOOKS];
+export const KINDS: readonly Kind[] = [WRITER, BALANCER, INGEST, PIPELINE, MIRRORS, RANGES, WEBHOOKS];

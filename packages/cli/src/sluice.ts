@@ -23,6 +23,7 @@ type CommandName =
   | 'restore'
   | 'retention'
   | 'sql-account'
+  | 'properties'
   | 'servers';
 
 /** The commands of sluice, each of which is an npm script as well. */
@@ -74,6 +75,10 @@ const COMMANDS: Readonly<Record<CommandName, Entry>> = {
   'sql-account': {
     summary: "manages the accounts by which analysts' tools read a workspace",
     load: async () => (await import('./sql-account/sql-account-command.ts')).sqlAccountCommand,
+  },
+  properties: {
+    summary: 'shows and declares which properties of events are fast',
+    load: async () => (await import('./properties/properties-command.ts')).propertiesCommand,
   },
   servers: {
     summary: 'shows, checks and fills several ClickHouse servers',

@@ -1793,6 +1793,54 @@ export interface components {
              */
             lastSeenAt: string;
         };
+        /**
+         * @example {
+         *       "properties": [
+         *         {
+         *           "name": "plan",
+         *           "reads": 120,
+         *           "bytes": 5400000000,
+         *           "mayBeFast": true,
+         *           "isFast": false
+         *         }
+         *       ]
+         *     }
+         */
+        ProposedProperties: {
+            properties: components["schemas"]["ProposedProperty"][];
+        };
+        ProposedProperty: {
+            name: string;
+            /** @description How many statements of reports have read it from the text. */
+            reads: number;
+            /** @description What these have read. A statement that reads several properties counts for each with an equal share. */
+            bytes: number;
+            /** @description Whether it can be declared. */
+            mayBeFast: boolean;
+            /** @description Whether it is declared by now. */
+            isFast: boolean;
+        };
+        /**
+         * @example {
+         *       "months": [
+         *         {
+         *           "month": "2026-03",
+         *           "events": 120000,
+         *           "filled": 80000
+         *         }
+         *       ]
+         *     }
+         */
+        FilledMonths: {
+            months: components["schemas"]["FilledMonth"][];
+        };
+        FilledMonth: {
+            /** @description Year and month, in UTC. */
+            month: string;
+            events: number;
+            /** @description How many of them have columns of all that is declared now. */
+            filled: number;
+        };
         Pipeline: {
             /** @description Of all workspaces, since the ingest-apis of INGEST_URLS started; `null`: `missing` says why. */
             accepted: {

@@ -24,6 +24,9 @@ import {
   readerOf,
 } from './http/http.ts';
 import {
+  FastLevelling,
+  type Place,
+  PropertyReads,
   registerAudits,
   registerConsole,
   registerDeadLetters,
@@ -55,6 +58,8 @@ export interface QueryDependencies {
   readonly source: Source;
   /** Stores the state of webhooks, and what the console keeps. Default: both are off. */
   readonly webhooks?: ClickHouseClient | undefined;
+  /** Connects to another server with the same account. Default: there is none that has to have what is declared. */
+  readonly connectWebhooks?: ((place: Place) => ClickHouseClient) | undefined;
   readonly keys: KeyRing;
   readonly logger: Logger;
   readonly registry: Registry;
@@ -96,7 +101,8 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   });
   const limiter = new RateLimiter({ perSecondDefault: config.RATE_LIMIT_DEFAULT, registry });
   const metrics = new QueryMetrics(registry);
-  const queryRunner = new QueryRunner(open.stores, config, metrics, logger);
+  const { levelling, propertyReads } = ofFastProperties(deps, open);
+  const queryRunner = new QueryRunner(open.stores, config, metrics, logger, propertyReads?.note);
   const slots = new RequestSlots(config, metrics);
   const reads = { config, queryRunner };
   const sqlRunner = new SqlRunner({ config, queryRunner, metrics });
@@ -117,7 +123,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     });
   const anonymousWorkspace = config.QUERY_ANONYMOUS_WORKSPACE;
   const gate = { keys, limiter, linkKeys: views?.linkKeys, anonymousWorkspace };
-  runWith(app, { open, webhooks, queryRunner, slots, streams });
+  runWith(app, { open, webhooks, levelling, propertyReads, queryRunner, slots, streams });
   allowOrigins(app, config.CORS_ORIGINS, CORS);
   compressResponses(app);
   const described = describedRoutes(app);
@@ -142,7 +148,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
       (room) => registerViews(room, { ...reads, keys, sqlRunner }, views),
       (room) => registerSegments(room, reads, views?.segments),
       (room) => registerNames(room, reads, views?.namings),
-      (room) => registerFastProperties(room, views?.fastProperties),
+      (room) => registerFastProperties(room, reads, views?.fastProperties, propertyReads),
       (room) => registerPipeline(room, reads, registry),
       (room) => registerAudits(room, reads),
       (room) => registerKeys(room, config),
@@ -161,23 +167,40 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
 }
 
 interface Running {
-  readonly open: ReturnType<typeof openStores>;
+  readonly open: OpenStores;
   readonly webhooks: Webhooks | undefined;
+  readonly levelling: FastLevelling | undefined;
+  readonly propertyReads: PropertyReads | undefined;
   readonly queryRunner: QueryRunner;
   readonly slots: RequestSlots;
   readonly streams: StreamHubs;
 }
 
+/** Returns what runs beside requests for fast properties: nothing where none can be declared. */
+function ofFastProperties({ webhooks: own, connectWebhooks: connect, logger }: QueryDependencies, open: OpenStores) {
+  return {
+    levelling: own && connect && new FastLevelling({ own, places: open.servers, connect, logger }),
+    propertyReads: own && new PropertyReads(own, logger),
+  };
+}
+
+type OpenStores = ReturnType<typeof openStores>;
+
 /** Starts what runs beside requests with the server, and stops it before. */
-function runWith(app: FastifyInstance, { open, webhooks, queryRunner, slots, streams }: Running): void {
+function runWith(app: FastifyInstance, running: Running): void {
+  const { open, webhooks, levelling, propertyReads, queryRunner, slots, streams } = running;
   app.addHook('onReady', async () => {
     await open.start();
     await webhooks?.start();
+    await levelling?.start();
+    await propertyReads?.start();
   });
   app.addHook('onClose', () => open.stop());
   // Before the server waits for its requests to end.
   app.addHook('preClose', async () => {
     await webhooks?.stop();
+    await levelling?.stop();
+    await propertyReads?.stop();
     queryRunner.close();
     slots.close();
     await streams.stop();

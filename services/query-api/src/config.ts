@@ -151,6 +151,17 @@ export function webhooksConfigOf(config: QueryConfig): ClickHouseConfig | undefi
   });
 }
 
+/** Returns how the same account reaches another server; undefined where there is no such account. */
+export function webhooksConfigOn(
+  config: QueryConfig,
+  { url, database }: { readonly url: string; readonly database: string },
+): ClickHouseConfig | undefined {
+  return webhooksConfigOf({
+    ...{ ...config, CLICKHOUSE_URL: url, CLICKHOUSE_DATABASE: database },
+    ...{ CLICKHOUSE_WEBHOOKS_URL: undefined, CLICKHOUSE_WEBHOOKS_DATABASE: undefined },
+  });
+}
+
 interface Account {
   readonly user: string;
   readonly password: string | undefined;

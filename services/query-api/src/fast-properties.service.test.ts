@@ -84,6 +84,10 @@ const READS = [
 
 const OTHER_READS = [
   `/events/funnel?steps=opened,closed&${RANGE}&groupBy=properties.plan&properties.amount[exists]=true`,
+  ...['step1.properties.plan=pro', 'step1.properties.plan[ne]=pro&step2.properties.amount[gte]=0'].map(
+    (filters) => `/events/funnel?steps=opened,closed&${RANGE}&${filters}&step2.context.plan[exists]=false`,
+  ),
+  `/events/funnel?steps=opened,opened,closed&by=organization&${RANGE}&step2.properties.plan[in]=1,free,["pro"]&properties.plan[exists]=true`,
   `/events/retention?interval=day&${RANGE}&groupBy=properties.plan&properties.plan[ne]=free`,
 ];
 
@@ -122,7 +126,9 @@ test('whatever columns rows have, reports answer as from the text alone', async 
 test('a report reads the column of a row, and not its text, where the row says that it has the property', async () => {
   const names = ['', 'plan'];
   await declareFast(query, 'c', names);
-  await query.store('c', [anEvent({ properties: '{"plan":"pro"}' }), anEvent({ properties: '{"plan":"free"}' })]);
+  const ofPlan = (plan: string) =>
+    anEvent({ event: 'opened', userId: plan, timestampMs: START, properties: `{"plan":"${plan}"}` });
+  await query.store('c', [ofPlan('pro'), ofPlan('free')]);
   await fillFast(query, 'c', names, "position(properties, 'pro') > 0");
   // Nothing changes a column alone. So it is seen which of the two is read.
   await query.clickHouse.command({
@@ -137,6 +143,11 @@ test('a report reads the column of a row, and not its text, where the row says t
     return JSON.parse(text).series[0].total;
   };
   expect([await counted('column'), await counted('free'), await counted('pro')]).toEqual([1, 1, 0]);
+  const completed = async (plan: string) => {
+    const { text } = await query.get(`/events/funnel?steps=opened,opened&${RANGE}&step1.properties.plan=${plan}`, 'c');
+    return JSON.parse(text).steps[0].count;
+  };
+  expect([await completed('column'), await completed('free'), await completed('pro')]).toEqual([1, 1, 0]);
 });
 
 const put = (properties: unknown, workspace: string, key = `admin-${workspace}`) =>
@@ -180,6 +191,19 @@ test('names that mean several places, or that the text writes in another way, ar
   expect((await put(['plan'], 'f', 'f')).status).toBe(403);
   expect((await put(many(16), 'f')).status).toBe(200);
   expect(await columns('f')).toEqual(many(16));
+});
+
+test('a property with many different values in the newest events gets a column without a dictionary, while there is one', async () => {
+  const events = Array.from({ length: 2_500 }, (_, index) =>
+    anEvent({ timestampMs: START + index, properties: `{"amount":${index}.5,"plan":"${index % 3}","id":"${index}"}` }),
+  );
+  await query.store('h', events);
+  await put(['amount', 'plan'], 'h');
+  expect(await columns('h')).toEqual(['plan', ...Array.from({ length: 7 }, () => ''), 'amount']);
+  // Those that stay keep their columns, and what finds none of its kind gets another one.
+  const few = Array.from({ length: 8 }, (_, index) => `few ${index}`);
+  await put(['id', ...few, 'amount', 'plan'], 'h');
+  expect(await columns('h')).toEqual(['plan', ...few.slice(0, 7), 'amount', 'id', 'few 7']);
 });
 
 test('responses are those of the OpenAPI document', async () => {

@@ -2,7 +2,7 @@ import { createLogger } from '@sluice/shared/base/log';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loginOf } from '@sluice/shared/clickhouse/connection';
 import { watchForOneServer } from '@sluice/shared/clickhouse/one-server';
-import { orExit } from '@sluice/shared/config';
+import { type ClickHouseConfig, orExit } from '@sluice/shared/config';
 import { listening } from '@sluice/shared/http/server';
 import { type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
 import { createKeyRing } from '@sluice/shared/keys/measured-key-ring';
@@ -11,7 +11,15 @@ import { type Component, runService } from '@sluice/shared/service/lifecycle';
 import { withProcessMetrics } from '@sluice/shared/service/process-metrics';
 import { Registry } from 'prom-client';
 import { buildApp } from './app.ts';
-import { connectionsOf, loadQueryConfig, type QueryConfig, sqlConfigOf, webhooksConfigOf } from './config.ts';
+import {
+  connectionsOf,
+  loadQueryConfig,
+  type QueryConfig,
+  sqlConfigOf,
+  webhooksConfigOf,
+  webhooksConfigOn,
+} from './config.ts';
+import type { Place } from './manage/manage.ts';
 import {
   createReadiness,
   HttpClickHouseReader,
@@ -38,6 +46,9 @@ const CLIENT_CONNECTIONS = 4;
 
 /** Connections for deliveries, and for the check of links. Requests have their own. */
 const STATE_CONNECTIONS = 8;
+
+/** Connections to each server that has to have what is declared. */
+const LEVELLING_CONNECTIONS = 2;
 
 /** How long a statement about the state of webhooks may take, in milliseconds. */
 const WEBHOOKS_TIMEOUT_MS = 10_000;
@@ -93,21 +104,21 @@ function readOneServer() {
   return { source: { reader }, components, probe: createReadiness(clickHouse, config) };
 }
 
-/** Connects for the state of webhooks; undefined where it has no account. */
-function connectWebhooks() {
-  const clickHouse = webhooksConfigOf(config);
-  return (
-    clickHouse &&
-    createClickHouse(clickHouse, {
-      application: 'sluice-query-api-webhooks',
-      requestTimeoutMs: WEBHOOKS_TIMEOUT_MS,
-      connectionsMax: REQUEST_CONNECTIONS + STATE_CONNECTIONS,
-      logger,
-    })
-  );
+/** Connects for the state of webhooks, and for what is declared. */
+function connectWebhooks(clickHouse: ClickHouseConfig, connectionsMax: number) {
+  const application = 'sluice-query-api-webhooks';
+  return createClickHouse(clickHouse, { application, requestTimeoutMs: WEBHOOKS_TIMEOUT_MS, connectionsMax, logger });
 }
 
-const webhooks = connectWebhooks();
+/** Undefined where the state of webhooks has no account. */
+const ofWebhooks = webhooksConfigOf(config);
+const webhooks = ofWebhooks && connectWebhooks(ofWebhooks, REQUEST_CONNECTIONS + STATE_CONNECTIONS);
+
+/** Whether events may be on another server than the state of webhooks. */
+const isApart =
+  servers !== undefined ||
+  config.CLICKHOUSE_WEBHOOKS_URL !== undefined ||
+  config.CLICKHOUSE_WEBHOOKS_DATABASE !== undefined;
 if (webhooks && servers && servers.length > 1 && config.CLICKHOUSE_WEBHOOKS_URL === undefined) {
   const message =
     'webhooks and saved views are on the first server of the file: set CLICKHOUSE_WEBHOOKS_URL to its address';
@@ -123,6 +134,10 @@ const { source, components, probe } =
   servers && config.CLICKHOUSE_SERVERS_FILE ? readServers(config.CLICKHOUSE_SERVERS_FILE) : readOneServer();
 const app = buildApp(config, {
   ...{ source, keys, logger, registry, webhooks },
+  ...(isApart && {
+    connectWebhooks: (place: Place) =>
+      connectWebhooks(webhooksConfigOn(config, place) as ClickHouseConfig, LEVELLING_CONNECTIONS),
+  }),
   readiness: async () => [...missingKeys(keys), ...(await probe())],
 });
 

@@ -94,7 +94,7 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   });
   const positions = new Positions({ ...common, ownership });
   const halts = new Halts(client, groupId);
-  const readKnown = () => readPartitions(client, groupId);
+  const readKnown = (server: string | undefined) => readPartitions(client, groupId, server);
   const database = new OwnDatabase(client, {
     group: groupId,
     server: server?.name ?? '',
@@ -254,9 +254,9 @@ export class Writer implements Component {
 
   async #consume(): Promise<void> {
     await this.#deps.migrate();
-    await this.#components.database.claim();
+    const server = await this.#components.database.claim();
     // While it is, the writer does not join its group, which a copy needs to have no members.
-    await this.#components.database.requireFilled();
+    await this.#components.database.requireFilled(server);
     await this.#recordRetention();
     await checkPartitionCount(this.#deps.client, this.#config);
     await ensureTopics(this.#deps.kafka, this.#config);

@@ -209,6 +209,16 @@ export const DOCUMENT_DOORS: Doors = {
   'PUT /names/properties': namingDoor,
   'GET /properties/fast': plainDoor({ service: 'query-api', method: 'GET', path: '/properties/fast' }),
   'PUT /properties/fast': fastDoor,
+  'GET /properties/fast/proposed': plainDoor({
+    service: 'query-api',
+    method: 'GET',
+    path: '/properties/fast/proposed',
+  }),
+  // It may be too expensive.
+  'GET /properties/fast/progress': plainDoor(
+    { service: 'query-api', method: 'GET', path: '/properties/fast/progress' },
+    [200, 400],
+  ),
   'GET /keys': plainDoor({ service: 'query-api', method: 'GET', path: '/keys' }),
   'POST /keys': keyDoor,
   'DELETE /keys/{id}': plainDoor({ service: 'query-api', method: 'DELETE', path: '/keys/{view}' }, [404]),

@@ -1,6 +1,7 @@
 import type { Network } from '../world/network.ts';
 import type { Random } from '../world/random.ts';
 import type { VirtualTime } from '../world/virtual-time.ts';
+import { columnsOf } from './fast-columns.ts';
 import { refuse } from './refusal.ts';
 import {
   monthOf,
@@ -9,6 +10,7 @@ import {
   type Session,
   STATEMENT_EFFECTS,
   stagedEvents,
+  storedList,
 } from './statements.ts';
 import { createTables, eventKey, isHidden, type StagedEvent, type StoredEvent, type Tables } from './tables.ts';
 
@@ -30,6 +32,19 @@ export interface Request {
   readonly lines: readonly string[];
   readonly timeoutMs: number;
   readonly closesSession: boolean;
+  /** Whether it is refused where its session has not begun. */
+  readonly goesOn: boolean;
+  /** Whether it looks at its parameter `server`, and is refused by another one. */
+  readonly namesServer: boolean;
+}
+
+/** What answers at an address. */
+export interface Address {
+  /** Its name in the network. */
+  readonly name: string;
+  readonly isUp: boolean;
+  /** @throws {ClickHouseError} */
+  run(request: Request): Promise<Result>;
 }
 
 /** A statement that is being run. */
@@ -69,7 +84,7 @@ export interface SimulatedClickHouseOptions {
  * killed; what a statement stores becomes visible at one moment, but for an insert of events, which writes one month
  * after the other.
  */
-export class SimulatedClickHouse {
+export class SimulatedClickHouse implements Address {
   readonly #options: SimulatedClickHouseOptions;
   tables: Tables = createTables();
   #sessions = new Map<string, OpenSession>();
@@ -126,7 +141,7 @@ export class SimulatedClickHouse {
   async run(request: Request): Promise<Result> {
     const { time } = this.#options;
     const { queryId, sessionId, timeoutMs } = request;
-    const session = sessionId === undefined ? {} : this.#openSession(sessionId);
+    const session = sessionId === undefined ? {} : this.#openSession(sessionId, request.goesOn);
     const statement: Running = {
       ...{ queryId, sessionId, ending: undefined, ended: Promise.withResolvers<void>(), isGone: false },
       stalledUntilMs: time.nowMs + this.stallsNextMs,
@@ -147,11 +162,12 @@ export class SimulatedClickHouse {
   }
 
   /** ClickHouse runs one statement of a session at a time. */
-  #openSession(id: string): Session {
+  #openSession(id: string, goesOn: boolean): Session {
     for (const { sessionId } of this.#running) if (sessionId === id) refuse('SESSION_IS_LOCKED');
     const { nowMs } = this.#options.time;
     const open = this.#sessions.get(id);
     if (open && nowMs - open.usedAtMs <= SESSION_TIMEOUT_MS) return open.tables;
+    if (goesOn) refuse('SESSION_NOT_FOUND');
     const tables = {};
     this.#sessions.set(id, { tables, usedAtMs: nowMs });
     return tables;
@@ -170,10 +186,15 @@ export class SimulatedClickHouse {
     const isRefused = random.isTrue(this.refusals);
     await this.#pause(statement, name === 'store-events' && random.isTrue(0.7));
     if (isRefused && random.isTrue(0.5)) refuse('MEMORY_LIMIT_EXCEEDED');
+    if (request.namesServer) this.#requireNamed(parameters);
     const result = await this.#effect(name, { parameters, lines }, statement, session);
     if (isRefused) refuse('MEMORY_LIMIT_EXCEEDED');
     await time.wait(random.between(0.1, this.slownessMs / 2));
     return result;
+  }
+
+  #requireNamed({ server }: Request['parameters']): void {
+    if (server !== '' && server !== this.name) refuse('FUNCTION_THROW_IF_VALUE_IS_NON_ZERO', 'another server answers');
   }
 
   async #effect(
@@ -183,7 +204,7 @@ export class SimulatedClickHouse {
     session: Session,
   ): Promise<Result> {
     switch (name) {
-      case 'SELECT 1':
+      case 'close-session':
         return {};
       case 'end-own-statements':
         await this.#kill(({ queryId }) => queryId.startsWith(parameters['prefix'] as string));
@@ -210,7 +231,8 @@ export class SimulatedClickHouse {
     const effect = STATEMENT_EFFECTS[name];
     if (!effect) throw new Error(`the simulated ClickHouse does not know the statement ${name}`);
     if (lines.length > this.rowsMax) refuse('MEMORY_LIMIT_EXCEEDED');
-    return effect({ tables: this.tables, session, parameters, lines, nowMs: this.#options.time.dateMs });
+    const { dateMs: nowMs } = this.#options.time;
+    return effect({ tables: this.tables, session, parameters, lines, nowMs, answering: this.name });
   }
 
   readonly #isBeingInserted = (key: string): boolean => [...this.#inserting].some((keys) => keys.has(key));
@@ -227,7 +249,7 @@ export class SimulatedClickHouse {
     if (stagedEvents(session).length > 0) requireNewestEpoch(this.tables, parameters);
     const rows = stagedEvents(session)
       .filter((event) => !isHidden(this.tables, event))
-      .map((event) => ({ ...event, month: monthOf(event) }));
+      .map((event) => ({ ...event, month: monthOf(event), fast: columnsOf(event, storedList(event, parameters)) }));
     const keys = new Set(rows.map(eventKey));
     const isConflict = (key: string) => session.conflicts?.has(key) || this.#isBeingInserted(key);
     const conflict = rows.find((row) => isConflict(eventKey(row)));

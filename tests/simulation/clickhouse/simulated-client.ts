@@ -5,7 +5,7 @@ import { NUMBERED_ROWS } from '@sluice/writer/batch/staging-tables';
 import { STATEMENTS as BATCH_STATEMENTS } from '@sluice/writer/batch/statements';
 import { STATEMENTS as ERASURE_STATEMENTS } from '@sluice/writer/erasure/statements';
 import type { Network } from '../world/network.ts';
-import type { SimulatedClickHouse } from './simulated-clickhouse.ts';
+import type { Address } from './simulated-clickhouse.ts';
 import type { Result } from './statements.ts';
 
 /** What the client of ClickHouse is called with, as far as the writer does. */
@@ -14,7 +14,11 @@ interface ClientCall {
   readonly query_id?: string;
   readonly session_id?: string;
   readonly query_params?: Readonly<Record<string, unknown>>;
-  readonly clickhouse_settings?: { readonly close_session?: number; readonly max_execution_time?: number };
+  readonly clickhouse_settings?: {
+    readonly close_session?: number;
+    readonly session_check?: number;
+    readonly max_execution_time?: number;
+  };
   readonly values?: AsyncIterable<Uint8Array>;
 }
 
@@ -31,17 +35,17 @@ const NAMES = new Map([
   ]),
 ]);
 
-/** Returns the name of a statement of the writer, or of a replay; its text when it has none. */
-export function nameOfStatement(sql: string): string {
-  return NAMES.get(sql) ?? sql;
+/** Returns the name of a statement of the writer, or of a replay: by its id where its text is made for a batch; its text when it has none. */
+export function nameOfStatement(sql: string, queryId = ''): string {
+  return NAMES.get(sql) ?? (queryId.split('/').at(-2) || sql);
 }
 
 /** How long a statement without a limit of its own may take, in milliseconds. */
 const TIMEOUT_MS = 3_600_000;
 
-/** Creates a client of a simulated ClickHouse, for the methods that the writer calls. */
+/** Creates a client of what answers at an address of ClickHouse, for the methods that the writer calls. */
 export function createSimulatedClient(
-  clickhouse: SimulatedClickHouse,
+  clickhouse: Address,
   network: Network,
   requestTimeoutMs: number,
 ): ClickHouseClient {
@@ -51,13 +55,16 @@ export function createSimulatedClient(
     for await (const chunk of call.values ?? []) chunks.push(chunk);
     const lines = Buffer.concat(chunks).toString().split('\n');
     const request = {
-      name: nameOfStatement(query),
+      name: nameOfStatement(query, query_id),
       queryId: query_id,
       sessionId: session_id,
       parameters: query_params,
       lines: lines.map((line) => line.trim()).filter((line) => line !== ''),
       timeoutMs: (clickhouse_settings.max_execution_time ?? TIMEOUT_MS / 1_000) * 1_000,
       closesSession: clickhouse_settings.close_session === 1,
+      goesOn: clickhouse_settings.session_check === 1,
+      // Its text says it, so that a statement that forgets to is none that the simulator refuses.
+      namesServer: query.includes('{server:String} NOT IN'),
     };
     return await network.request(
       clickhouse.name,

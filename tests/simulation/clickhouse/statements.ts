@@ -3,6 +3,7 @@ import { isVisitor, visitorOf } from '@sluice/shared/rows/deleted-person';
 import { nameOf, type TopicPartition } from '@sluice/storage/protocol/position';
 import type { Submitted } from '@sluice/storage/protocol/repeats';
 import { STAGED_COLUMNS } from '@sluice/writer/batch/staging-tables';
+import { boundList, columnsOf, listOf, newestLists } from './fast-columns.ts';
 import { DAY_MS, MINUTE_MS, refuse } from './refusal.ts';
 import {
   type DeadLetterRow,
@@ -53,6 +54,8 @@ export interface Call {
   readonly lines: readonly string[];
   /** The server's clock, in milliseconds since 1970. */
   readonly nowMs: number;
+  /** What the server calls itself. */
+  readonly answering: string;
 }
 
 /** What a statement returns: rows, or how many it has written. */
@@ -102,7 +105,7 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     if (tables.identity) tables.identity = { ...tables.identity, server: parameters['server'] as string };
     return {};
   },
-  'read-identity': ({ tables }) => ({ rows: tables.identity ? [tables.identity] : [] }),
+  'read-identity': ({ tables, answering }) => ({ rows: tables.identity ? [{ ...tables.identity, answering }] : [] }),
   // Readers alone use it.
   'read-newest-block': () => ({ rows: [{ newest: 0 }] }),
   'record-progress'({ tables, parameters }) {
@@ -191,8 +194,9 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
       ),
       were_deleted: lastDeletion > 0 ? 1 : 0,
       may_be_deleted: lastDeletion >= oldest ? 1 : 0,
-      // No workspace declares fast properties.
-      fast: [],
+      fast: newestLists(tables.fastLists)
+        .filter(({ workspace, set }) => set !== '0' && events.some(({ workspace_id }) => workspace_id === workspace))
+        .map(({ workspace, set, names }) => [workspace, set, names]),
     };
     return { rows: [row] };
   },
@@ -508,7 +512,28 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
   // No event expires.
   'record-retention': () => ({}),
   'read-retention': () => ({ rows: [] }),
-  'read-declared-properties': () => ({ rows: [] }),
+  'read-declared-properties': ({ tables }) => ({
+    rows: newestLists(tables.fastLists)
+      .map(({ workspace, set, names }) => ({ workspace, set, names }))
+      .toSorted((one, other) => (one.workspace < other.workspace ? -1 : 1)),
+  }),
+  'find-unfilled-columns'({ tables, parameters }) {
+    const partitions = tables.events.filter(isUnfilled(parameters)).map(({ month }) => month);
+    return {
+      rows: [...new Set(partitions)]
+        .toSorted()
+        .toReversed()
+        .map((partition) => ({ partition })),
+    };
+  },
+  'fill-columns'({ tables, parameters }) {
+    const mustFill = isUnfilled(parameters);
+    tables.events = tables.events.map((event) => {
+      if (event.month !== parameters['partition'] || !mustFill(event)) return event;
+      return { ...event, fast: columnsOf(event, filledList(event, parameters)) };
+    });
+    return {};
+  },
   'end-failed-removals': () => ({}),
   // There is no cold volume.
   'find-waiting-events': () => ({}),
@@ -630,6 +655,26 @@ function eraseEvents(
       event.received_at > (versions.get(personKey(event)) ?? -1),
   );
   return {};
+}
+
+/** The list that store-events binds for an event. */
+export function storedList({ workspace_id }: StagedEvent, parameters: Call['parameters']) {
+  const { fast_workspaces, fast_sets } = parameters as { fast_workspaces: string[]; fast_sets: string[] };
+  const names = (column: number) => parameters[`fast_names_${column}`] as string[] | undefined;
+  return boundList(workspace_id, { workspaces: fast_workspaces, sets: fast_sets }, names);
+}
+
+/** The list that the statements which fill columns bind for an event. */
+function filledList({ workspace_id }: StagedEvent, parameters: Call['parameters']) {
+  const names = (column: number) => parameters[`names_${column}`] as string[] | undefined;
+  return boundList(workspace_id, parameters as { workspaces: string[]; sets: string[] }, names);
+}
+
+function isUnfilled(parameters: Call['parameters']): (event: StoredEvent) => boolean {
+  return (event) => {
+    const list = filledList(event, parameters);
+    return list !== undefined && list.set !== listOf(event.fast);
+  };
 }
 
 /** Refuses an insert of an epoch that is not the newest one. */

@@ -1,5 +1,6 @@
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { visitorOf } from '@sluice/shared/rows/deleted-person';
+import type { FastColumns, FastList } from './fast-columns.ts';
 import type { DeletionOfUser, LinkFact } from './visitor-owner.ts';
 
 /** The rows of the tables that the writer stores into, in a shape that is easy to search. */
@@ -22,6 +23,7 @@ export interface Tables {
   /** Through when everything is stored, as writers have recorded it; in milliseconds since 1970. */
   throughMs: number;
   events: StoredEvent[];
+  fastLists: FastList[];
   /** The winning change of each row of a property, by what tells the row from others. */
   readonly properties: Map<string, PropertyRow>;
   readonly entities: Map<string, EntityRow>;
@@ -95,6 +97,7 @@ export type StagedEvent = EventRow & { readonly user_id: string; readonly group_
 export interface StoredEvent extends StagedEvent {
   /** The partition of the table: each insert writes its rows as a part of their own. */
   readonly month: string;
+  readonly fast: FastColumns;
 }
 
 export interface PropertyRow {
@@ -153,6 +156,7 @@ export function createTables(): Tables {
     links: new Map(),
     throughMs: 0,
     events: [],
+    fastLists: [],
     properties: new Map(),
     entities: new Map(),
     sightings: [],

@@ -6,9 +6,11 @@ import { kafkaEnv } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
+import { Halts } from '@sluice/storage/clickhouse/halts';
 import { STATEMENTS as STORAGE_STATEMENTS } from '@sluice/storage/clickhouse/statements';
 import { DeadLetters } from '@sluice/storage/dead-letters';
 import { deadLetterId } from '@sluice/storage/protocol/dead-letter';
+import { Fenced } from '@sluice/storage/protocol/epoch';
 import { isRowError } from '@sluice/writer/batch/isolate-bad-rows';
 import { NUMBERED_ROWS } from '@sluice/writer/batch/staging-tables';
 import { STATEMENTS } from '@sluice/writer/batch/statements';
@@ -28,6 +30,9 @@ const MONTH_BY_MONTH: ClickHouseSettings = {
   min_insert_block_size_bytes: '0',
   max_threads: 1,
 };
+
+/** How throwIf() refuses. */
+const OTHER_SERVER = 'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO';
 
 type Contract = (engine: ClickHouseEngine) => Promise<void>;
 
@@ -49,19 +54,19 @@ const SESSIONS: Readonly<Record<string, Contract>> = {
     await session.run(STATEMENTS['stage-events']);
     await session.close();
     await session.close();
-    expect(await refusalOf(session.load(STATEMENTS['load-events'], linesOf([event()])))).toBe('UNKNOWN_TABLE');
+    expect(await refusalOf(session.load(STATEMENTS['load-events'], linesOf([event()])))).toBe('SESSION_NOT_FOUND');
   },
   async 'a statement that fails leaves the staged tables as they were'(engine) {
     const session = await staged(engine, [event()]);
     expect(await refusalOf(session.load(STATEMENTS['load-events'], linesOf([event({ event: '' })])))).toBe(
       'VIOLATED_CONSTRAINT',
     );
-    expect((await session.read<{ events: number }>(STATEMENTS['inspect-events']))[0]?.events).toBe(1);
+    expect(await eventsIn(session)).toBe(1);
   },
   async 'the last statement of a session closes it'(engine) {
     const session = await staged(engine, [event()]);
     await session.runLast(STATEMENTS['store-events'], epoch(1), {});
-    expect(await refusalOf(session.load(STATEMENTS['load-events'], linesOf([event()])))).toBe('UNKNOWN_TABLE');
+    expect(await refusalOf(session.load(STATEMENTS['load-events'], linesOf([event()])))).toBe('SESSION_NOT_FOUND');
   },
   async 'the last statement of a session closes it, also when it fails'(engine) {
     const session = await staged(engine, [event()]);
@@ -69,11 +74,11 @@ const SESSIONS: Readonly<Record<string, Contract>> = {
     expect(await refusalOf(session.runLast(STATEMENTS['store-events'], epoch(1), {}))).toBe(
       'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO',
     );
-    expect(await refusalOf(session.run(STATEMENTS['store-events'], epoch(2)))).toBe('UNKNOWN_TABLE');
+    expect(await refusalOf(session.run(STATEMENTS['store-events'], epoch(2)))).toBe('SESSION_NOT_FOUND');
   },
   async 'a session is locked while one of its statements runs'(engine) {
     const { session, running } = await longInsert(engine);
-    expect(await refusalOf(session.read(STATEMENTS['inspect-events']))).toBe('SESSION_IS_LOCKED');
+    expect(await refusalOf(eventsIn(session))).toBe('SESSION_IS_LOCKED');
     expect(await refusalOf(session.close())).toBe('SESSION_IS_LOCKED');
     expect(await running).toBe('nothing');
   },
@@ -219,6 +224,49 @@ const FENCES: Readonly<Record<string, Contract>> = {
   },
 };
 
+/** What we believe about a statement that names another server than the one that answers. */
+const SERVERS: Readonly<Record<string, Contract>> = {
+  async 'it records no epoch, position, halt or dead letter, also while there is none'(engine) {
+    const server = randomUUID();
+    expect(await refusalOf(record(engine, 1, server))).toBe(OTHER_SERVER);
+    expect(await refusalOf(storePositions(engine, 1, [['a', 0, 0, 5]], server))).toBe(OTHER_SERVER);
+    expect(await refusalOf(storeDeadLetter(engine, server))).toBe(OTHER_SERVER);
+    const reason = 'messages are gone' as const;
+    const halt = { topic: 'a', partition: 0, reason, detail: '', firstOffset: null, lastOffset: 1n };
+    const halting = new Halts(engine.client, 'group').record(halt, { incarnation: 1, generation: 1, server });
+    await expect(halting).rejects.toThrow(Fenced);
+    expect(await engine.rows()).toMatchObject({ epochs: [], positions: [], deadLetters: [], halts: [] });
+  },
+  async 'it reads no epoch and no partition, also while there is none'(engine) {
+    const query_params = { group: 'group', server: randomUUID() };
+    for (const name of ['newest-epoch', 'read-partitions'] as const) {
+      expect(await refusalOf(engine.client.query({ query: STORAGE_STATEMENTS[name].sql, query_params }))).toBe(
+        OTHER_SERVER,
+      );
+    }
+  },
+  async 'it looks at no staged rows'(engine) {
+    const server = randomUUID();
+    const session = await staged(engine, [event()]);
+    await session.run(STATEMENTS['stage-changes']);
+    for (const name of ['inspect-events', 'inspect-changes'] as const) {
+      expect(await refusalOf(session.read(STATEMENTS[name], { server }))).toBe(OTHER_SERVER);
+    }
+  },
+  async 'it ends no statement of another epoch, and says so'(engine) {
+    const groupPrefix = `${randomUUID()}/`;
+    const { running } = await longInsert(engine, `${groupPrefix}1.2/`);
+    const query_params = { server: randomUUID(), groupPrefix, epochPrefix: `${groupPrefix}1.3/` };
+    const ending = engine.client.command({ query: STORAGE_STATEMENTS['end-older-statements'].sql, query_params });
+    expect(await refusalOf(ending)).toBe(OTHER_SERVER);
+    expect(await running).toBe('nothing');
+  },
+  async 'it says so when it closes a session'(engine) {
+    const session = await staged(engine, [event()]);
+    expect(await refusalOf(session.close(randomUUID()))).toBe(OTHER_SERVER);
+  },
+};
+
 /** What we believe about statements that end before their time, or after their client. */
 const ENDINGS: Readonly<Record<string, Contract>> = {
   async 'an insert that is killed has stored each month whole or not at all'(engine) {
@@ -268,9 +316,15 @@ const ENDINGS: Readonly<Record<string, Contract>> = {
   async 'KILL by epochs ends the statements of older ones, and not those of its own'(engine) {
     const { prefix, running } = await longInsert(engine, 'group/1.2/');
     const { sql: query } = STORAGE_STATEMENTS['end-older-statements'];
-    await engine.client.command({ query, query_params: { groupPrefix: 'group/', epochPrefix: 'group/1.2/' } });
+    await engine.client.command({
+      query,
+      query_params: { server: '', groupPrefix: 'group/', epochPrefix: 'group/1.2/' },
+    });
     expect(await engine.isRunning(prefix)).toBe(true);
-    await engine.client.command({ query, query_params: { groupPrefix: 'group/', epochPrefix: 'group/1.3/' } });
+    await engine.client.command({
+      query,
+      query_params: { server: '', groupPrefix: 'group/', epochPrefix: 'group/1.3/' },
+    });
     expect(await running).toBe('QUERY_WAS_CANCELLED');
   },
   async 'a statement that takes too long is ended, and has stored each month whole or not at all'(engine) {
@@ -293,7 +347,7 @@ const ENDINGS: Readonly<Record<string, Contract>> = {
 
 export const CLICKHOUSE_CONTRACTS: Readonly<Record<string, Contract>> = {
   ...{ ...SESSIONS, ...ROWS, ...DEAD_LETTERS },
-  ...{ ...FENCES, ...ENDINGS },
+  ...{ ...FENCES, ...SERVERS, ...ENDINGS },
 };
 
 /** Their statements on ClickHouse alone are called: nothing is sent to Kafka. */
@@ -303,12 +357,17 @@ function deadLettersOf({ client }: ClickHouseEngine): DeadLetters {
   return new DeadLetters({ ...config, EVENT_BYTES_MAX: 1_000, PROPERTIES_PER_SUBMISSION_MAX: 10 }, client, kafka);
 }
 
-async function storeDeadLetter({ client }: ClickHouseEngine): Promise<{ readonly id: string; readonly row: Buffer }> {
+async function storeDeadLetter(
+  { client }: ClickHouseEngine,
+  server = '',
+): Promise<{ readonly id: string; readonly row: Buffer }> {
   const row = Buffer.from('{"workspace_id":"w","call":"\u00e9"}');
   const id = deadLetterId({ kind: 'rejected', row });
   const place = { kind: 'rejected', format: '1', topic: 't', partition: 0, offset: '7', line: 0, reason: 'BAD' };
   const session = open(client);
-  await session.load(STATEMENTS['store-dead-letters'], linesOf([{ ...place, id, row: row.toString('base64') }]));
+  await session.load(STATEMENTS['store-dead-letters'], linesOf([{ ...place, id, row: row.toString('base64') }]), {
+    server,
+  });
   await session.close();
   return { id, row };
 }
@@ -373,8 +432,8 @@ async function until(engine: ClickHouseEngine, isSo: () => Promise<boolean>): Pr
   while (!(await isSo())) await engine.sleep(POLL_MS);
 }
 
-async function record({ client }: ClickHouseEngine, generation: number): Promise<void> {
-  const query_params = { group: 'group', incarnation: 1, generation, leaderId: 'leader' };
+async function record({ client }: ClickHouseEngine, generation: number, server = ''): Promise<void> {
+  const query_params = { group: 'group', incarnation: 1, generation, leaderId: 'leader', server };
   await client.command({ query: STORAGE_STATEMENTS['record-epoch'].sql, query_params });
 }
 
@@ -396,9 +455,10 @@ async function storePositions(
   { client }: ClickHouseEngine,
   generation: number,
   positions: readonly (readonly [string, number, number, number])[],
+  server = '',
 ): Promise<void> {
   const query_params = {
-    ...{ group: 'group', incarnation: 1, generation },
+    ...{ group: 'group', incarnation: 1, generation, server },
     topics: positions.map(([topic]) => topic),
     partitions: positions.map(([, partition]) => partition),
     from: positions.map(([, , from]) => from),
@@ -410,7 +470,7 @@ async function storePositions(
 }
 
 async function eventsIn(session: ClickHouseSession): Promise<number> {
-  const [row] = await session.read<{ readonly events: number }>(STATEMENTS['inspect-events']);
+  const [row] = await session.read<{ readonly events: number }>(STATEMENTS['inspect-events'], { server: '' });
   return row?.events ?? 0;
 }
 

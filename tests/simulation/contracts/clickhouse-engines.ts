@@ -5,6 +5,7 @@ import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhou
 import { migrate } from '@sluice/shared/clickhouse/migrate';
 import { ADMINISTRATOR, WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { until } from '@sluice/shared/testing/until';
+import type { FastList } from '../clickhouse/fast-columns.ts';
 import { SimulatedClickHouse } from '../clickhouse/simulated-clickhouse.ts';
 import { createSimulatedClient } from '../clickhouse/simulated-client.ts';
 import { Network } from '../world/network.ts';
@@ -39,6 +40,8 @@ export interface ClickHouseEngine extends AsyncDisposable {
   sleep(ms: number): Promise<void>;
   /** Has inserts of events wait before each month but the first that they write. */
   delayInserts(): Promise<void>;
+  /** Has a workspace declare fast properties, as query-api does. */
+  declareFast(list: FastList): Promise<void>;
   /** Returns all rows, as text that is the same for the same rows. */
   rows(): Promise<StoredRows>;
   /** Merges the tables that an erasure looks into. Nothing else merges events. */
@@ -86,6 +89,11 @@ export async function realClickHouse(url: string): Promise<ClickHouseEngine> {
         query: `ALTER TABLE events MODIFY SETTING parts_to_delay_insert = 1, min_delay_to_insert_ms = ${MONTH_DELAY_MS}`,
       });
     },
+    async declareFast({ workspace, set, names, declared }) {
+      const declared_at = Date.UTC(2026) * 1_000 + declared;
+      const values = [{ workspace_id: workspace, names, fast_set: set, row_set: set, declared_at }];
+      await administrator.insert({ table: 'console_fast_properties', values, format: 'JSONEachRow' });
+    },
     rows: () => storedRows(client),
     async merge() {
       for (const table of ERASED_TABLES) {
@@ -126,6 +134,7 @@ export function simulatedClickHouse(seed: number, slownessMs?: number): ClickHou
     sleep: (ms) => time.wait(ms),
     // Its statements take time anyway.
     delayInserts: async () => undefined,
+    declareFast: async (list) => void clickhouse.tables.fastLists.push(list),
     rows: async () => simulatedRows(clickhouse.tables),
     // Its other tables always are.
     async merge() {

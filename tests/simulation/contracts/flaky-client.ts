@@ -18,6 +18,7 @@ export interface FlakyClient {
 
 interface Call {
   readonly query: string;
+  readonly query_id?: string;
   readonly clickhouse_settings?: ClickHouseSettings;
 }
 
@@ -36,11 +37,11 @@ export function flakyClient(client: ClickHouseClient): FlakyClient {
   let left = Number.MAX_SAFE_INTEGER;
 
   async function noting<Answer>(
-    { query }: Call,
+    { query, query_id }: Call,
     ask: () => Promise<Answer>,
     describe: (answer: Answer) => unknown,
   ): Promise<Answer> {
-    const name = nameOfStatement(query);
+    const name = nameOfStatement(query, query_id);
     let answer: Answer;
     try {
       answer = await ask();

@@ -1,3 +1,4 @@
+import { createLogger } from '@sluice/shared/base/log';
 import { claimDatabase } from '@sluice/storage/clickhouse/claim-database';
 import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import { Halts } from '@sluice/storage/clickhouse/halts';
@@ -6,11 +7,12 @@ import { Ownership } from '@sluice/storage/clickhouse/ownership';
 import { checkPartitionCount } from '@sluice/storage/clickhouse/partition-count';
 import { Positions } from '@sluice/storage/clickhouse/positions';
 import { STATEMENTS as STORAGE_STATEMENTS } from '@sluice/storage/clickhouse/statements';
-import type { Epoch } from '@sluice/storage/protocol/epoch';
+import type { OwnEpoch } from '@sluice/storage/protocol/epoch';
 import type { StagedBatch } from '@sluice/writer/batch/staged-batch';
 import { StagedStore } from '@sluice/writer/batch/staged-batch';
 import { eraseRows, forgetUsersWithoutRows } from '@sluice/writer/erasure/deleted-rows';
 import type { DueErasure } from '@sluice/writer/erasure/erasure-passes';
+import { FastColumns } from '@sluice/writer/erasure/fast-columns';
 import type { UserDeletion } from '@sluice/writer/erasure/linked-visitors';
 import { STATEMENTS } from '@sluice/writer/erasure/statements';
 import type { ClickHouseEngine } from './clickhouse-engines.ts';
@@ -24,10 +26,11 @@ export class Performer {
   readonly #engine: ClickHouseEngine;
   readonly #groupId;
   readonly #flaky;
-  readonly #epochs: Epoch[] = [];
+  readonly #epochs: OwnEpoch[] = [];
   readonly #batches: StagedBatch[] = [];
   readonly #store;
   #isMember = false;
+  #declared = 0;
   readonly #ownership;
   readonly #positions;
   readonly #halts;
@@ -73,7 +76,7 @@ export class Performer {
       case 'claim': {
         this.#isMember = operation.isMember;
         const memberId = 'member';
-        const epoch = await this.#ownership.begin({ ...operation, memberId });
+        const epoch = await this.#ownership.begin({ ...operation, memberId }, '');
         this.#epochs.push(epoch);
         return epoch;
       }
@@ -112,6 +115,11 @@ export class Performer {
         const config = { KAFKA_TOPIC_PREFIX: 't.', KAFKA_PARTITIONS: operation.partitions };
         return await checkPartitionCount(client, config as Parameters<typeof checkPartitionCount>[1]);
       }
+      case 'declare':
+        this.#declared += 1;
+        return await this.#engine.declareFast({ ...operation, declared: this.#declared });
+      case 'fill columns':
+        return await this.#fillColumns();
       case 'forget users without rows':
         return await this.#withDue(forgetUsersWithoutRows);
       case 'erase':
@@ -119,7 +127,19 @@ export class Performer {
     }
   }
 
-  #epoch(index: number): Epoch {
+  async #fillColumns(): Promise<void> {
+    const filler = new FastColumns(
+      { ERASURE_INTERVAL_MS: 0, RETENTION_INTERVAL_MS: 0 },
+      {
+        ...{ client: this.#flaky.client, writerId: 'writer', logger: createLogger('test', 'silent') },
+        failures: { inc: () => undefined },
+      },
+    );
+    filler.setOwner(true);
+    await filler.takeRound();
+  }
+
+  #epoch(index: number): OwnEpoch {
     const epoch = this.#epochs[index];
     if (!epoch) throw new RangeError(`there is no epoch ${index}`);
     return epoch;

@@ -14,6 +14,8 @@ const USERS = ['', 'ada', 'bob', 'cy'];
 const VISITORS = ['', '', 'v1', 'v2'];
 const GROUPS = ['', 'acme', 'zoo'];
 const PROPERTIES = ['plan', 'name'];
+const FAST_LISTS = [[], ['plan'], ['', 'name', 'plan'], ['name', '', 'tags'], ['plan', 'name']];
+const DOCUMENTS = [{}, { plan: 'pro' }, { plan: null, name: 1.5 }, { name: 'x', plan: [1] }, { tags: {}, name: '' }];
 const TOPICS = ['t.events', 't.entities'];
 const OFFSETS_MS = [
   ...[0, 1, MINUTE_MS, 9 * MINUTE_MS, 10 * MINUTE_MS, 10 * MINUTE_MS + 1, 20 * MINUTE_MS],
@@ -31,6 +33,8 @@ export type Operation =
   | { readonly kind: 'resume'; readonly partition: number; readonly offset: bigint | undefined }
   | { readonly kind: 'claim database'; readonly group: string }
   | { readonly kind: 'check partitions'; readonly partitions: number }
+  | { readonly kind: 'declare'; readonly workspace: string; readonly set: string; readonly names: readonly string[] }
+  | { readonly kind: 'fill columns' }
   | { readonly kind: 'forget users without rows' }
   | { readonly kind: 'erase' };
 
@@ -49,6 +53,8 @@ export function chooseOperation(
   const someEpoch = () => newestRather(random, opened.epochs);
   const roll = random.next();
   if (opened.epochs === 0 || roll < 0.08) return claim(random, opened.epochs);
+  if (roll < 0.12) return declaration(random);
+  if (roll < 0.15) return { kind: 'fill columns' };
   const loseResponseAfter = random.isTrue(0.4) ? random.below(15) : Number.MAX_SAFE_INTEGER;
   if (opened.batches === 0 || roll < 0.52)
     return { kind: 'store', batch: randomBatch(random), epoch: someEpoch(), loseResponseAfter };
@@ -70,6 +76,17 @@ export function chooseOperation(
 function claim(random: Random, epochs: number): Operation {
   const generation = Math.max(1, epochs + random.pick([-1, 0, 1, 1, 1]));
   return { kind: 'claim', generation, leaderId: random.pick(['leader 1', 'leader 2']), isMember: random.isTrue(0.5) };
+}
+
+function declaration(random: Random): Operation {
+  const place = random.below(FAST_LISTS.length);
+  // Equal names have equal sets; that of none is 0.
+  return {
+    kind: 'declare',
+    workspace: random.pick(WORKSPACES),
+    set: String(place << 16),
+    names: FAST_LISTS[place] ?? [],
+  };
 }
 
 /** Returns an index: mostly the last one. */
@@ -124,6 +141,7 @@ function randomEvent(random: Random): EventRow {
     timestamp,
     uuid: uuidOf('event', random.below(5)),
     event: 'e',
+    properties: random.pick(DOCUMENTS),
     received_at,
     ...(user !== '' && { user_id: user }),
     ...(visitor !== '' && { anonymous_id: visitor }),

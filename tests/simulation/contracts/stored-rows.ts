@@ -1,14 +1,17 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { FAST_PROPERTIES_MAX, fastColumn } from '@sluice/shared/clickhouse/fast-properties';
 import { eventKey, type StoredEvent, type Tables, WEEK_US } from '../clickhouse/tables.ts';
 
 /** The rows of each table that the writer stores into: what queries see of them, as sorted lines. */
 export type StoredRows = Readonly<Record<string, readonly string[]>>;
 
+const FAST_VALUES = Array.from({ length: FAST_PROPERTIES_MAX }, (_, index) => fastColumn(index + 1)).join();
+
 /** What queries see of each table. Times at which something was stored are left out, other times are numbers. */
 const QUERIES = {
   // The one that was stored last hides the others with its key, which ClickHouse removes when it likes.
   events: `SELECT (workspace_id, toUnixTimestamp64Milli(timestamp), toString(uuid), type, event, user_id, anonymous_id, group_id,
-      toUnixTimestamp64Micro(received_at), _partition_id) AS fields
+      toUnixTimestamp64Micro(received_at), toString(fast_set), [${FAST_VALUES}], _partition_id) AS fields
     FROM events FINAL SETTINGS do_not_merge_across_partitions_select_final = 1`,
   entities: `SELECT (workspace_id, kind, id, other_id, toUnixTimestamp64Milli(min(first_seen_at)),
       toUnixTimestamp64Milli(max(last_seen_at)), max(version)) AS fields
@@ -61,7 +64,8 @@ export function simulatedRows(tables: Tables): StoredRows {
   const rows: Readonly<Record<keyof typeof QUERIES, readonly unknown[][]>> = {
     events: mergedEvents(tables).map((row) => [
       ...[row.workspace_id, row.timestamp, row.uuid, row.type ?? 'track', row.event, row.user_id],
-      ...[row.anonymous_id ?? '', row.group_id, row.received_at, row.month],
+      ...[row.anonymous_id ?? '', row.group_id, row.received_at],
+      ...[row.fast.set, row.fast.values, row.month],
     ]),
     entities: [...tables.entities.values()].map(
       ({ workspace, kind, id, otherId, firstSeenMs, lastSeenMs, version }) => [

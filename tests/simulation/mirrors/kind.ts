@@ -1,7 +1,7 @@
 import { Random } from '../world/random.ts';
 import type { Kind } from '../world/run-schedule.ts';
 import { chooseWriterFaults } from '../writer/faults.ts';
-import { type Plan, scheduleOf } from '../writer/kind.ts';
+import { hasteOf, type Plan, scheduleOf } from '../writer/kind.ts';
 import type { ServerOptions } from '../writer/server.ts';
 import { World } from '../writer/world.ts';
 import { DisorderlyLoad } from './disorderly-load.ts';
@@ -55,7 +55,7 @@ function planOf(seed: number, serversOf: (random: Random) => Pick<Plan, 'servers
     durationMs,
     // A slow server with little memory takes long for each message.
     everyMs: Math.max(20 + random.below(200), durationMs / 100),
-    erases: random.isTrue(0.3),
+    ...hasteOf(seed, random.isTrue(0.3)),
     faults: chooseWriterFaults(random, { kinds: chooseMirrorsKinds(random), count, untilMs: durationMs }),
   };
 }

@@ -58,7 +58,7 @@ function mendPair(world: World, servers: Both<Tables>, times: number): boolean {
   const sender = new RowSender(world);
   for (let time = 0; time < times; time += 1) {
     for (const { event, isStamped } of send) {
-      const { month: _month, stamped: _stamped, ...row } = event.row;
+      const { month: _month, fast: _fast, stamped: _stamped, ...row } = event.row;
       const sent: EventRow = { ...row, ...(isStamped && { stamped: 1 as const }) };
       sender.sendEvents(sender.partitionOf(row.uuid), [sent]);
     }

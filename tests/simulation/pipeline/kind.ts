@@ -76,7 +76,7 @@ async function run(world: PipelineWorld, { durationMs, faults, erases }: Plan): 
   // What is listed by now is replayed, and stored with the rest.
   if (!isWrong()) await recover(world);
   if (!isWrong()) await world.operator.replayAll(RECOVERY_MS);
-  if (!isWrong()) await settle(world, erases);
+  if (!isWrong()) await settle(world, { erases });
   if (isWrong()) return;
   for (const wrong of world.operator.wrongReplays()) world.report(wrong);
   for (const { clickhouse } of world.servers) {

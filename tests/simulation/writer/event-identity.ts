@@ -29,7 +29,8 @@ export function areNear(one: number, other: number): boolean {
 
 /** Returns the same text for a row that was sent and the one that is stored of it, and another for each other row. */
 export function contentOf(event: EventRow | StoredEvent): string {
-  const fields = { ...event, user_id: event.user_id ?? '', group_id: event.group_id ?? '', month: undefined };
+  const { user_id = '', group_id = '' } = event;
+  const fields = { ...event, user_id, group_id, month: undefined, fast: undefined };
   return JSON.stringify(Object.entries(fields).toSorted(([one], [other]) => (one < other ? -1 : 1)));
 }
 

@@ -3,7 +3,7 @@ import type { PartitionLog } from '../kafka/partition-log.ts';
 import { type Node, serverOf } from '../kafka/simulated-kafka.ts';
 import { breakLink, type Choice, chosen } from '../world/faults.ts';
 import type { Request } from '../world/network.ts';
-import type { Server } from './server.ts';
+import { committedOf, type Server, storedOf } from './server.ts';
 import type { WriterPlace } from './simulated-writer.ts';
 import type { World } from './world.ts';
 
@@ -219,13 +219,6 @@ export function limitMemory(world: World, choice: Choice, request?: Request) {
 }
 
 /** Returns the next offset of a log that a server has not stored. */
-function storedOf({ clickhouse }: Server, log: PartitionLog): number {
-  return clickhouse.tables.positions.get(nameOf(log))?.nextOffset ?? 0;
-}
-
-function committedOf({ group }: Server, log: PartitionLog): number {
-  return group.offsets.get(nameOf(log)) ?? 0;
-}
 
 function nameOfGroup({ name }: Server): string {
   return name === '' ? 'the group' : `the group of ${name}`;

@@ -13,7 +13,7 @@ import type { Random } from '../world/random.ts';
 import * as kinds from './fault-kinds.ts';
 import type { World } from './world.ts';
 
-const LATE = 'late statement';
+export const LATE = 'late statement';
 const CUT_OFF_UNCOMMITTED = 'cut off uncommitted log';
 
 /** What a take-over does, and what a batch does that repeats another: a late statement may arrive in their midst. */
@@ -73,7 +73,7 @@ export const REQUESTS: Readonly<Record<string, number>> = {
   'newest-epoch': 4,
   'end-older-statements': 4,
   'end-own-statements': 3,
-  'SELECT 1': 2,
+  'close-session': 2,
   'load-events': 2,
   'load-changes': 1,
   'inspect-events': 1,
@@ -98,12 +98,13 @@ export const REQUESTS: Readonly<Record<string, number>> = {
   describeGroups: 3,
 };
 
-/** Chooses the faults of a schedule of writers. */
+/** Chooses the faults of a schedule of writers. @param own what other kinds of faults than those of writers wait for */
 export function chooseWriterFaults(
   random: Random,
   choice: { readonly kinds: readonly string[]; readonly count: number; readonly untilMs: number },
+  own: Readonly<Record<string, OwnTrigger>> = {},
 ): Fault[] {
-  return chooseFaults(random, { ...choice, requests: REQUESTS, own: OWN_TRIGGERS });
+  return chooseFaults(random, { ...choice, requests: REQUESTS, own: { ...OWN_TRIGGERS, ...own } });
 }
 
 /** Chooses which faults there are. @param mayLose whether Kafka or ClickHouse may lose what they have acknowledged */

@@ -20,6 +20,9 @@ const RECOVERY_MS = 200_000;
 /** After that, deleted users have to be erased within this time, in milliseconds. */
 const ERASING_MS = 100_000;
 
+/** Then all events have to have the columns that were declared last within this time, in milliseconds. */
+const FILLING_MS = 100_000;
+
 /** What happens in a schedule. All of it follows from the seed. */
 export interface Plan extends Haste {
   readonly partitions: number;
@@ -54,11 +57,16 @@ function planOf(seed: number): Plan {
     isHasty: random.isTrue(0.8),
     durationMs,
     everyMs: 20 + random.below(200),
-    erases: random.isTrue(0.3),
+    ...hasteOf(seed, random.isTrue(0.3)),
     faults: chooseWriterFaults(random, {
       ...{ kinds: chooseWriterKinds(random, random.isTrue(0.35)), count, untilMs: durationMs },
     }),
   };
+}
+
+/** Returns how soon much passes. What was drawn before goes on to mean the same schedule. */
+export function hasteOf(seed: number, erases: boolean): Pick<Haste, 'erases' | 'fills'> {
+  return { erases, fills: erases && new Random(seed, 'fills').isTrue(0.5) };
 }
 
 /** What happens to writers besides their plan. */
@@ -87,6 +95,7 @@ async function runPlan(world: World, plan: Plan, { faultTable, random, load, ope
   const isWrong = () => world.violation !== undefined;
   for (const writer of world.writers) time.after(random.between(0, 400), () => writer.start());
   for (let atMs = 0; atMs < plan.durationMs; atMs += plan.everyMs) time.after(atMs, () => load.act());
+  if (plan.fills) world.declarations.start(plan.durationMs);
   for (const fault of plan.faults) scheduleFault(world, faultTable, fault);
   await time.runUntil(plan.durationMs, isWrong);
   if (isWrong()) return;
@@ -96,7 +105,7 @@ async function runPlan(world: World, plan: Plan, { faultTable, random, load, ope
     // A writer that runs notices what its log has lost with the next message after those that it has stored.
     load.sendToAll();
   }
-  await settle(world, plan.erases);
+  await settle(world, plan);
   if (!isWrong()) await operate?.();
 }
 
@@ -111,8 +120,8 @@ export async function recover(world: World): Promise<void> {
   });
 }
 
-/** Lets time pass until everything is stored, and checks it. @param erases whether deleted users have to be erased */
-export async function settle(world: World, erases: boolean): Promise<void> {
+/** Lets time pass until everything is stored, and done that the writers are in haste to do, and checks it. */
+export async function settle(world: World, { erases, fills = false }: Pick<Haste, 'erases' | 'fills'>): Promise<void> {
   await recover(world);
   if (erases) {
     await reach(world, ERASING_MS, () => {
@@ -120,6 +129,7 @@ export async function settle(world: World, erases: boolean): Promise<void> {
       return isPending ? 'deleted users are not erased' : undefined;
     });
   }
+  if (fills) await reach(world, FILLING_MS, () => world.declarations.missing());
   if (world.violation === undefined) for (const { oracle } of world.servers) oracle.checkEnd(erases);
   if (world.violation === undefined) checkEqual(world);
 }
@@ -160,7 +170,8 @@ export function endFaults(world: World): void {
   const { network, servers, kafka, writers } = world;
   world.note('there are no more faults from here on');
   network.mendAll();
-  for (const { clickhouse } of servers) {
+  for (const { clickhouse, balancer } of servers) {
+    balancer?.leadTo(0);
     clickhouse.start();
     clickhouse.slownessMs = clickhouse.healthyMs;
     clickhouse.refusals = 0;
@@ -174,16 +185,18 @@ export function endFaults(world: World): void {
 }
 
 /**
- * An operator resumes each halted partition behind what it has lost, else at the oldest message. Without a loss nothing may
- * be halted. Returns a function that looks, and returns how many are halted.
+ * An operator resumes each halted partition behind what it has lost, else at the oldest message. Without a loss, or a second server behind
+ * the address, nothing may be halted. Returns a function that looks, and returns how many are halted.
  */
-function operator({ time, kafka, sent }: World, { clickhouse, oracle }: Server): () => number {
+function operator({ time, kafka, sent }: World, { clickhouse, balancer, oracle }: Server): () => number {
   const seenAtMs = new Map<object, number>();
   return () => {
     const { tables } = clickhouse;
     const halted = [...tables.halts].filter(([, { isResumed }]) => !isResumed);
     for (const [name, halt] of halted) {
-      if (!sent.hasLost && !oracle.hasRestored) {
+      // Where a second server has stored and committed first, this one has lost it, for all that a writer can know.
+      const isLost = sent.hasLost || oracle.hasRestored || (balancer && !tables.positions.has(name));
+      if (!isLost) {
         oracle.report(`${name} is halted, and no record was lost: ${halt.detail}`);
       }
       const sinceMs = seenAtMs.get(halt) ?? time.nowMs;

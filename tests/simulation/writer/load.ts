@@ -4,6 +4,7 @@ import { entityHash } from '@sluice/shared/rows/row-hashes';
 import { personKey, userKey } from '../clickhouse/tables.ts';
 import type { Random } from '../world/random.ts';
 import { lineOfEvent, RowSender } from './row-sender.ts';
+import { committedOf, storedOf } from './server.ts';
 import type { World } from './world.ts';
 
 export const WORKSPACE = 'w';
@@ -41,13 +42,17 @@ export class Load {
     else this.#sendPoison();
   }
 
-  /** Sends something to each partition. */
+  /** Sends something to each partition: at least until its log is longer than what is stored of it, as a log may be that was cut off. */
   sendToAll(): void {
-    const { kafka, topics } = this.#world;
-    for (const { topic, partition } of kafka.logs) {
-      if (topic === topics.events) this.#sender.sendChanges('events', partition, [this.#change('delete', 'nobody')]);
-      if (topic === topics.entities)
-        this.#sender.sendChanges('entities', partition, [this.#change('seen', 'somebody')]);
+    const { kafka, topics, servers } = this.#world;
+    for (const log of kafka.logs) {
+      const furthest = Math.max(...servers.flatMap((server) => [storedOf(server, log), committedOf(server, log)]));
+      const { topic, partition, high } = log;
+      for (let end = high; end <= Math.max(high, furthest); end += 1) {
+        if (topic === topics.events) this.#sender.sendChanges('events', partition, [this.#change('delete', 'nobody')]);
+        if (topic === topics.entities)
+          this.#sender.sendChanges('entities', partition, [this.#change('seen', 'somebody')]);
+      }
     }
   }
 
@@ -168,6 +173,7 @@ export class Load {
     const organization = random.isTrue(0.5) ? { group_id: `o${random.below(2)}` } : {};
     return {
       ...{ workspace_id: WORKSPACE, uuid: uuidOf(this.#sent), event: 'e', received_at: version },
+      properties: this.#properties(),
       ...(isStamped ? { timestamp: Math.floor(version / 1_000), stamped: 1 as const } : { timestamp: ownMs }),
       ...user,
       ...visitor,
@@ -210,6 +216,12 @@ export class Load {
 
   #pickUser(): string {
     return `u${this.#random.below(USERS)}`;
+  }
+
+  /** Takes turns, as {@link #visitor}. */
+  #properties(): NonNullable<EventRow['properties']> {
+    const plan = ['pro', 'free', null][this.#sent % 3];
+    return { plan, seats: this.#sent % 4, ...(this.#sent % 5 === 0 && { tags: ['new'] }) };
   }
 
   /** Takes turns. Nothing is drawn for it, so that a seed goes on to mean the schedule that it meant before. */

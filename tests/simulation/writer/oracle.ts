@@ -74,10 +74,16 @@ export class Oracle {
       if (others.some((other) => areSame(row, other))) this.report(`${nameOf(row)} is stored twice`);
       visible.set(identity, [...others, row]);
       this.#stored.set(identity, (this.#stored.get(identity) ?? new Set()).add(row.timestamp));
+      this.#checkColumns(row);
       if (!this.#server.sent.hasKeyOf(row)) this.report(`${nameOf(row)} was never sent`);
       if (!this.#server.stores({ partition: partitionOf(row.uuid, this.#world.config.KAFKA_PARTITIONS) }))
         this.report(`${nameOf(row)} is stored, and belongs to another range of partitions`);
     }
+  }
+
+  #checkColumns(row: StoredEvent): void {
+    const wrong = this.#world.declarations.wrongColumns(row);
+    if (wrong) this.report(`${nameOf(row)} ${wrong}`);
   }
 
   /** Returns the events that no deletion hides, by their identities. */
@@ -94,7 +100,8 @@ export class Oracle {
     const { [log.topic]: own } = (assignment && AssignerProtocol.MemberAssignment.decode(assignment)?.assignment) ?? {};
     if (!own?.includes(log.partition))
       this.report(`offset ${offset} of ${partitionName(log)} is committed by a writer that does not own it`);
-    if (!this.#server.sent.isCutOff(log)) this.#checkStored(log, offset);
+    // What a second server has stored is stored here later: the position here has not moved.
+    if (!this.#server.sent.isCutOff(log) && !this.#server.balancer) this.#checkStored(log, offset);
   }
 
   #checkStored(log: PartitionLog, offset: number): void {
@@ -132,6 +139,7 @@ export class Oracle {
       this.#checkStored(log, log.high);
     }
     this.#checkEvents();
+    for (const row of this.#server.clickhouse.tables.events) this.#checkColumns(row);
     this.#checkDeletions();
     this.#checkEntities();
     if (!this.#server.sent.hasLost) {

@@ -26,9 +26,11 @@ export interface Haste {
   readonly isHasty: boolean;
   /** Whether deleted users are erased as soon as they may be. */
   readonly erases: boolean;
+  /** Whether fast properties are declared, and their columns are filled as soon as they may be. Default: none are. */
+  readonly fills?: boolean;
 }
 
-export function writerConfig(partitions: number, { isHasty, erases }: Haste): WriterConfig {
+export function writerConfig(partitions: number, { isHasty, erases, fills = false }: Haste): WriterConfig {
   const delayMs = isHasty ? 2_500 : 5_000;
   const config = configSchema.parse({
     KAFKA_BROKERS: 'kafka-1:9092',
@@ -39,6 +41,7 @@ export function writerConfig(partitions: number, { isHasty, erases }: Haste): Wr
     ERASURE_INTERVAL_MS: erases ? '300' : '10000',
     ERASURE_DELAY_MS: String(delayMs),
     ERASURE_GATHER_MS: String(delayMs),
+    ...(fills && { RETENTION_INTERVAL_MS: '500' }),
   });
   // A writer that is frozen or killed is soon removed from the group, while its last statement may still be running.
   return isHasty ? { ...config, KAFKA_SESSION_TIMEOUT_MS: 600 } : config;
@@ -63,7 +66,8 @@ export class WriterPlace {
   start(): void {
     if (this.#process) return;
     const { time, network } = this.#world;
-    const { clickhouse, config, name, range } = this.server;
+    const { clickhouse, balancer, config, name, range } = this.server;
+    const address = balancer ?? clickhouse;
     this.#starts += 1;
     const process = new SimulatedProcess(this.name);
     this.#process = process;
@@ -74,8 +78,8 @@ export class WriterPlace {
       this.#lag = new LagReader({ kafka, groupId, topics: Object.values(this.#world.topics), range });
       this.#writer = createWriter(config, {
         kafka,
-        client: createSimulatedClient(clickhouse, network, config.STATEMENT_TIMEOUT_MS + 5_000),
-        erasureClient: createSimulatedClient(clickhouse, network, ERASURE_TIMEOUT_MS),
+        client: createSimulatedClient(address, network, config.STATEMENT_TIMEOUT_MS + 5_000),
+        erasureClient: createSimulatedClient(address, network, ERASURE_TIMEOUT_MS),
         migrate: async () => undefined,
         useColdPolicy: async () => undefined,
         server: name === '' ? undefined : { name, partitions: range },

@@ -6,6 +6,7 @@ import { SimulatedKafka } from '../kafka/simulated-kafka.ts';
 import { Network } from '../world/network.ts';
 import { Random } from '../world/random.ts';
 import { VirtualTime } from '../world/virtual-time.ts';
+import { Declarations } from './declarations.ts';
 import { SentRows } from './sent-rows.ts';
 import { Server, type ServerOptions } from './server.ts';
 import { type Haste, type WriterPlace, writerConfig } from './simulated-writer.ts';
@@ -28,6 +29,7 @@ export class World {
   readonly config: WriterConfig;
   readonly topics: { readonly events: string; readonly entities: string };
   readonly sent = new SentRows();
+  readonly declarations: Declarations;
   readonly servers: readonly Server[];
   /** The deletions of visitors that writers have sent. */
   readonly deletedByWriters: ChangeRow[] = [];
@@ -35,12 +37,13 @@ export class World {
   /** What is wrong, if anything. */
   violation: string | undefined;
 
-  constructor({ seed, partitions, nodes, servers, isHasty, erases, onNote }: WorldOptions) {
+  constructor({ seed, partitions, nodes, servers, isHasty, erases, fills = false, onNote }: WorldOptions) {
     // Streams of their own, so that a fault more or less changes as little else as possible.
     const ofServers = new Random(seed, 'servers');
     this.#onNote = onNote;
-    this.config = writerConfig(partitions, { isHasty, erases });
+    this.config = writerConfig(partitions, { isHasty, erases, fills });
     this.topics = topicNames(this.config);
+    this.declarations = new Declarations(this, new Random(seed, 'declarations'));
     this.time = new VirtualTime(new Random(seed, 'programs').next);
     this.network = new Network(this.time, new Random(seed, 'network'));
     this.kafka = new SimulatedKafka({

@@ -1,7 +1,7 @@
 import { ArgumentsError, parseArguments } from '@sluice/shared/config/command-line';
 
 /** What may follow the name of a command. */
-export type Operands = 'none' | 'none, or --all' | 'one' | 'two' | 'some, or --all';
+export type Operands = 'none' | 'none, or --all' | 'one' | 'two' | 'some' | 'some, or --all';
 
 export interface CommandSyntax<Name extends string, Text extends string, Flag extends string> {
   readonly commands: Readonly<Record<Name, Operands>>;
@@ -63,6 +63,8 @@ function fits(operands: Operands, count: number, all: boolean): boolean {
       return count === 1 && !all;
     case 'two':
       return count === 2 && !all;
+    case 'some':
+      return count > 0 && !all;
     case 'some, or --all':
       return count > 0 !== all;
   }

@@ -40,7 +40,7 @@ export interface TestServer {
   insert(table: string, ...rows: readonly object[]): Promise<void>;
   read<Row>(query: string, params?: Readonly<Record<string, unknown>>): Promise<Row[]>;
   /** Records whose the database is, as its writers do. */
-  identify(): Promise<void>;
+  identify(): Promise<unknown>;
 }
 
 /** Several databases of one engine in a file of servers, with topics of their own. */

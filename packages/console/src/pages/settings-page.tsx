@@ -11,8 +11,11 @@ import {
 import { deferred, Time } from '../parts/parts.ts';
 import { RemoveExample } from './example-data.tsx';
 
-/** Loaded with the page that shows it. */
+/** Loaded with the page that shows them. */
 const NamingForm = deferred(() => import('./naming-form.tsx').then(({ NamingForm }) => NamingForm));
+const FastPropertiesSection = deferred(() =>
+  import('./fast-properties.tsx').then(({ FastPropertiesSection }) => FastPropertiesSection),
+);
 
 /** What the day of the week is called. */
 const WEEK_START_NAMES: Readonly<Record<Settings['weekStart'], string>> = {
@@ -60,6 +63,7 @@ export function SettingsPage() {
         </label>
       </form>
       <NamingForm />
+      <FastPropertiesSection />
       <h2>Example data of the workspace</h2>
       <div class="bar">
         <RemoveExample />

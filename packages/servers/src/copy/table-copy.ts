@@ -14,7 +14,7 @@ export const NOT_COPIED: readonly string[] = [
   ...['database_identity', 'storing_progress'],
   ...['writer_groups', 'writer_epochs', 'writer_positions', 'writer_halts'],
   ...['webhooks', 'webhook_states', 'webhook_leases', 'webhook_positions', 'webhook_deliveries', 'console_documents'],
-  'console_fast_properties',
+  'console_property_reads',
 ];
 
 /**

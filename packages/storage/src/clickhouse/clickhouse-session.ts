@@ -2,25 +2,30 @@ import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { ClickHouseSettings, CommandResult } from '@clickhouse/client';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import type { Statement } from './statements.ts';
+import { STATEMENTS, type Statement } from './statements.ts';
 
 /** How long ClickHouse keeps an abandoned session with its temporary tables, in seconds. */
 const SESSION_TIMEOUT_SECONDS = 60;
 
-/** The client's types do not know close_session: it is a parameter of the HTTP interface, sent like a setting. */
+/** The client's types do not know these: they are parameters of the HTTP interface, sent like settings. */
 const CLOSING = { close_session: 1 } as unknown as ClickHouseSettings;
+const GOING_ON = { session_check: 1 } as unknown as ClickHouseSettings;
 
 /** Small chunks are sent together, about this many bytes: each chunk costs as much as some kilobytes. */
 const CHUNK_BYTES = 256 * 1_024;
 
 type Parameters = Readonly<Record<string, unknown>>;
 
-/** A session of ClickHouse. No other session sees its temporary tables, and they are gone when it is closed. */
+/**
+ * A session of ClickHouse. No other session sees its temporary tables, and they are gone when it is closed. It stays on the server on which
+ * it began: another one, which a load balancer may send a later statement to, refuses that.
+ */
 export class ClickHouseSession {
   readonly #client: ClickHouseClient;
   readonly #queryIdPrefix: string;
   readonly #sessionId = randomUUID();
   readonly #settings: ClickHouseSettings;
+  #hasBegun = false;
 
   /**
    * @param queryIdPrefix the query ids of its statements are this, the name of the statement and a UUID
@@ -85,21 +90,22 @@ export class ClickHouseSession {
    *
    * @throws ClickHouse's errors
    */
-  async load(statement: Statement, chunks: readonly Uint8Array[]): Promise<number | undefined> {
+  async load(
+    statement: Statement,
+    chunks: readonly Uint8Array[],
+    parameters: Parameters = {},
+  ): Promise<number | undefined> {
     const values = Readable.from(inLargeChunks(chunks), { objectMode: false });
-    const { stream, summary } = await this.#client.exec({ ...this.#requestOf(statement), values });
+    const request = { ...this.#requestOf(statement), query_params: { ...parameters } };
+    const { stream, summary } = await this.#client.exec({ ...request, values });
     for await (const _ of stream);
     return summary && Number(summary.written_rows);
   }
 
   /** Returns the rows of a SELECT. `settings` are added to those of the session. @throws ClickHouse's errors */
   async read<Row>(statement: Statement, parameters: Parameters = {}, settings?: ClickHouseSettings): Promise<Row[]> {
-    const result = await this.#client.query({
-      ...this.#requestOf(statement),
-      query_params: { ...parameters },
-      clickhouse_settings: { ...this.#settings, ...settings },
-      format: 'JSONEachRow',
-    });
+    const request = { ...this.#requestOf(statement, settings), query_params: { ...parameters } };
+    const result = await this.#client.query({ ...request, format: 'JSONEachRow' });
     return await result.json<Row>();
   }
 
@@ -110,28 +116,33 @@ export class ClickHouseSession {
     for await (const rows of result.stream<Row>()) for (const row of rows) yield row.json();
   }
 
-  /** @throws ClickHouse's errors, also while a statement of the session is running */
-  async close(): Promise<void> {
+  /**
+   * @param server the name of the server on which nothing of the session is to run any more; default: whichever answers
+   * @throws ClickHouse's errors, also while a statement of the session is running, or when another server answers
+   */
+  async close(server = ''): Promise<void> {
     const clickhouse_settings = { ...this.#settings, ...CLOSING };
-    await this.#client.command({ query: 'SELECT 1', session_id: this.#sessionId, clickhouse_settings });
+    const request = { session_id: this.#sessionId, query_params: { server }, clickhouse_settings };
+    await this.#client.command({ query: STATEMENTS['close-session'].sql, ...request });
   }
 
   async #send(
     statement: Statement,
     parameters: Parameters = {},
-    settings: ClickHouseSettings = {},
+    settings?: ClickHouseSettings,
   ): Promise<CommandResult['summary']> {
-    const clickhouse_settings = { ...this.#settings, ...settings };
-    const command = { ...this.#requestOf(statement), query_params: { ...parameters }, clickhouse_settings };
+    const command = { ...this.#requestOf(statement, settings), query_params: { ...parameters } };
     return (await this.#client.command(command)).summary;
   }
 
-  #requestOf({ name, sql }: Statement) {
+  #requestOf({ name, sql }: Statement, settings: ClickHouseSettings = {}) {
+    const goingOn = this.#hasBegun ? GOING_ON : {};
+    this.#hasBegun = true;
     return {
       query: sql,
       session_id: this.#sessionId,
       query_id: `${this.#queryIdPrefix}/${name}/${randomUUID()}`,
-      clickhouse_settings: this.#settings,
+      clickhouse_settings: { ...this.#settings, ...goingOn, ...settings },
     };
   }
 }

@@ -1,11 +1,11 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import type { Epoch } from '../protocol/epoch.ts';
+import type { OwnEpoch } from '../protocol/epoch.ts';
 import type { Halt } from '../protocol/log-gap.ts';
 import { asFenced } from './ownership.ts';
 import { STATEMENTS } from './statements.ts';
 
 /** Older than every epoch of a writer. */
-const NO_EPOCH: Epoch = { incarnation: 0, generation: 0 };
+const NO_EPOCH: OwnEpoch = { incarnation: 0, generation: 0, server: '' };
 
 /**
  * The halts of a group of writers. They are kept in ClickHouse, so a restart of a writer ends none. Of each partition the newest
@@ -22,10 +22,10 @@ export class Halts {
 
   /**
    * @param epoch in which a writer has decided on the halt; without one, an operator has
-   * @throws {Fenced} when a newer epoch is recorded: its owners have inspected the partition since then
+   * @throws {Fenced} when a newer epoch is recorded, whose owners have inspected the partition since then, or another server answers
    * @throws ClickHouse's errors
    */
-  async record(halt: Halt, epoch: Epoch = NO_EPOCH): Promise<void> {
+  async record(halt: Halt, epoch: OwnEpoch = NO_EPOCH): Promise<void> {
     if (halt.reason === 'by hand') await this.#run('keep-gap', { topic: halt.topic, partition: halt.partition });
     await this.#run('record-halt', { ...halt, ...epoch }).catch((error) => {
       throw asFenced(error);

@@ -1,6 +1,7 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Halt } from '../protocol/log-gap.ts';
 import { nameOf, type Position, type TopicPartition } from '../protocol/position.ts';
+import { asFenced } from './ownership.ts';
 import { STATEMENTS } from './statements.ts';
 
 /** How far a partition is stored. */
@@ -34,12 +35,16 @@ type Nullable<Columns> = { readonly [Name in keyof Columns]: null };
 /** A position or a halt. */
 type Row = TopicPartition & ((PositionColumns & Nullable<HaltColumns>) | (Nullable<PositionColumns> & HaltColumns));
 
-/** @throws ClickHouse's errors */
-export async function readPartitions(client: ClickHouseClient, groupId: string): Promise<KnownPartitions> {
-  const result = await client.query({
-    query: STATEMENTS['read-partitions'].sql,
-    query_params: { group: groupId },
-    format: 'JSONEachRow',
+/**
+ * @param server the name of the ClickHouse server that has to answer; default: any
+ * @throws {Fenced} when another one does
+ * @throws ClickHouse's errors
+ */
+export async function readPartitions(client: ClickHouseClient, groupId: string, server = ''): Promise<KnownPartitions> {
+  const query_params = { group: groupId, server };
+  const query = { query: STATEMENTS['read-partitions'].sql, query_params, format: 'JSONEachRow' } as const;
+  const result = await client.query(query).catch((error) => {
+    throw asFenced(error);
   });
   const positions = new Map<string, StoredPosition>();
   const halts = new Map<string, ActiveHalt>();

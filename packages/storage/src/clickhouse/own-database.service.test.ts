@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, expect, inject, test } from 'vitest';
 import { createTestClients, type TestClients } from '../testing/clients.ts';
 import { GroupMismatch } from './claim-database.ts';
@@ -74,10 +75,12 @@ test('a database that is being filled is refused until that is done', async () =
         FROM database_identity ORDER BY recorded_at DESC LIMIT 1`,
       query_params: { state },
     });
-  await database.requireFilled();
+  const server = await database.claim();
+  await database.requireFilled(server);
   await record('filling');
-  await expect(database.requireFilled()).rejects.toThrow(DatabaseFilling);
+  await expect(database.requireFilled(server)).rejects.toThrow(DatabaseFilling);
   await database.claim();
   await record('incomplete');
-  await database.requireFilled();
+  await database.requireFilled(server);
+  await expect(database.requireFilled(randomUUID())).rejects.toThrow('another server answers');
 });

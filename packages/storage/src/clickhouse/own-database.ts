@@ -15,6 +15,8 @@ export interface DatabaseOwner {
 /** What a database says of itself. */
 interface IdentityRow {
   readonly id: string;
+  /** The name of the ClickHouse server that answered: its UUID, host and port. */
+  readonly answering: string;
   readonly server: string;
   readonly groupId: string;
   readonly partitions: string;
@@ -46,11 +48,12 @@ export class OwnDatabase {
   /**
    * Makes sure that the database is that of the owner, and records so in a new one.
    *
+   * @returns the name of the ClickHouse server that has the database
    * @throws {GroupMismatch}
    * @throws {DatabaseMismatch} when it is that of another server, or has other partitions
    * @throws ClickHouse's errors
    */
-  async claim(): Promise<void> {
+  async claim(): Promise<string> {
     const { group, server, partitions } = this.#owner;
     await claimDatabase(this.#client, group);
     await this.#run('record-identity', { server, group, partitions });
@@ -59,17 +62,21 @@ export class OwnDatabase {
     if (server !== '' && newest.server === '') await this.#run('record-server-name', { server });
     requireEqual(this.#owner, newest);
     this.#ids = [...new Set([newest, ...older].map(({ id }) => id))];
+    return newest.answering;
   }
 
   /**
    * Makes sure that rows are not being copied into the database: what is stored now would be stored twice.
    *
+   * @param answering the name of the ClickHouse server that has the database
    * @throws {DatabaseFilling}
+   * @throws {Error} when another server answers
    * @throws ClickHouse's errors
    */
-  async requireFilled(): Promise<void> {
+  async requireFilled(answering: string): Promise<void> {
     const [newest] = await this.#read();
-    if (newest?.state !== 'filling') return;
+    if (newest?.answering !== answering) throw new Error('another server answers');
+    if (newest.state !== 'filling') return;
     throw new DatabaseFilling(
       'the database is being filled by "sluice servers copy": run that to its end; the writer waits for it',
     );

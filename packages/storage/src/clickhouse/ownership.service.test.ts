@@ -19,9 +19,9 @@ test('a member of an older generation is fenced, unless Kafka counts it to the g
   const groupId = 'counted anew';
   const ownershipOf = (isMember: boolean) =>
     new Ownership({ client: db.writerClient, groupId, writerId: 'w', isMember: async () => isMember });
-  await ownershipOf(true).begin(memberOf(7, 'm'));
-  await expect(ownershipOf(false).begin(memberOf(6, 'm'))).rejects.toThrow(Fenced);
-  expect(await ownershipOf(true).begin(memberOf(1, 'm'))).toEqual({ incarnation: 2, generation: 1 });
+  await ownershipOf(true).begin(memberOf(7, 'm'), '');
+  await expect(ownershipOf(false).begin(memberOf(6, 'm'), '')).rejects.toThrow(Fenced);
+  expect(await ownershipOf(true).begin(memberOf(1, 'm'), '')).toEqual({ incarnation: 2, generation: 1, server: '' });
 });
 
 test('a take-over whose assignment has ended meanwhile records nothing', async () => {
@@ -34,10 +34,10 @@ test('a take-over whose assignment has ended meanwhile records nothing', async (
       return true;
     },
   });
-  await ownership.begin(memberOf(2, 'm'));
+  await ownership.begin(memberOf(2, 'm'), '');
   // isMember is asked, because the generation is passed.
-  await expect(ownership.begin({ ...memberOf(1, 'm'), signal: ending.signal })).rejects.toThrow(Fenced);
-  expect(await ownership.begin(memberOf(2, 'm'))).toEqual({ incarnation: 1, generation: 2 });
+  await expect(ownership.begin({ ...memberOf(1, 'm'), signal: ending.signal }, '')).rejects.toThrow(Fenced);
+  expect(await ownership.begin(memberOf(2, 'm'), '')).toEqual({ incarnation: 1, generation: 2, server: '' });
 });
 
 test('a generation that Kafka has counted anew does not share the epoch of the one that had its number', async () => {
@@ -47,12 +47,16 @@ test('a generation that Kafka has counted anew does not share the epoch of the o
     ...{ client: db.writerClient, groupId, writerId: 'w' },
     isMember: async (memberId) => members.has(memberId),
   });
-  expect(await ownership.begin(memberOf(1, 'old', 'old'))).toEqual({ incarnation: 1, generation: 1 });
+  expect(await ownership.begin(memberOf(1, 'old', 'old'), '')).toEqual({ incarnation: 1, generation: 1, server: '' });
   // Kafka has lost the group, and the first generation of the new one is number 1 again.
   members.clear();
   members.add('young');
-  expect(await ownership.begin(memberOf(1, 'young', 'young'))).toEqual({ incarnation: 2, generation: 1 });
-  await expect(ownership.begin(memberOf(1, 'old', 'old'))).rejects.toThrow(Fenced);
+  expect(await ownership.begin(memberOf(1, 'young', 'young'), '')).toEqual({
+    incarnation: 2,
+    generation: 1,
+    server: '',
+  });
+  await expect(ownership.begin(memberOf(1, 'old', 'old'), '')).rejects.toThrow(Fenced);
 });
 
 test('of two generations of one number that record the same epoch at the same time, at least one begins another', async () => {
@@ -79,19 +83,23 @@ test('of two generations of one number that record the same epoch at the same ti
     isMember: async (memberId) => memberId === 'young',
   });
   const begun = await Promise.allSettled([
-    ownership.begin(memberOf(1, 'old', 'old')),
-    ownership.begin(memberOf(1, 'young', 'young')),
+    ownership.begin(memberOf(1, 'old', 'old'), ''),
+    ownership.begin(memberOf(1, 'young', 'young'), ''),
   ]);
   expect(begun.some(({ status }) => status === 'rejected')).toBe(true);
-  expect(await ownership.begin(memberOf(1, 'young', 'young'))).toEqual({ incarnation: 2, generation: 1 });
-  await expect(ownership.begin(memberOf(1, 'old', 'old'))).rejects.toThrow(Fenced);
+  expect(await ownership.begin(memberOf(1, 'young', 'young'), '')).toEqual({
+    incarnation: 2,
+    generation: 1,
+    server: '',
+  });
+  await expect(ownership.begin(memberOf(1, 'old', 'old'), '')).rejects.toThrow(Fenced);
 });
 
 test("the take-over of a newer generation ends an older generation's insert", async () => {
   const ownershipOf = (writerId: string) =>
     new Ownership({ client: db.writerClient, groupId: 'taken over', writerId, isMember: async () => false });
   const [old, young] = [ownershipOf('old'), ownershipOf('young')];
-  const oldEpoch = await old.begin(memberOf(10, 'old'));
+  const oldEpoch = await old.begin(memberOf(10, 'old'), '');
   const query_id = `${old.queryIdPrefix(oldEpoch)}/slow`;
   const slow = db.writerClient
     .command({
@@ -106,7 +114,7 @@ test("the take-over of a newer generation ends an older generation's insert", as
   const running = async () =>
     (await db.read<{ n: number }>(`SELECT count() AS n FROM system.processes WHERE query_id = '${query_id}'`))[0]?.n;
   await eventually(running).toBe(1);
-  await young.begin(memberOf(11, 'young'));
+  await young.begin(memberOf(11, 'young'), '');
   expect(await running()).toBe(0);
   expect(await slow).toBe('killed');
 });

@@ -8,6 +8,7 @@ import {
   isPassed,
   type JoinedGeneration,
   nextEpoch,
+  type OwnEpoch,
   type RecordedEpoch,
 } from '../protocol/epoch.ts';
 import { TAKE_OVER_STEPS, type TakeOverStep } from '../protocol/steps.ts';
@@ -37,12 +38,13 @@ export class Ownership {
    * insert of an older epoch can begin, and ends the statements of older epochs that are running.
    *
    * @param joined its `signal` aborts when the assignment is over; nothing is recorded after that
+   * @param server the name of the ClickHouse server at which it takes over; another one refuses
    * @throws {Fenced} when a newer generation has begun meanwhile
    * @throws ClickHouse's and kafkajs's errors; the call may be repeated
    */
-  async begin(joined: JoinedGeneration & { readonly signal?: AbortSignal }): Promise<Epoch> {
+  async begin(joined: JoinedGeneration & { readonly signal?: AbortSignal }, server: string): Promise<OwnEpoch> {
     const { client } = this.#options;
-    const epoch = await this.#lookUpEpoch(joined);
+    const epoch = { ...(await this.#lookUpEpoch(joined, server)), server };
     for (const step of TAKE_OVER_STEPS) {
       joined.signal?.throwIfAborted();
       await client.command({ query: STATEMENTS[step].sql, query_params: this.#parametersOf(step, epoch, joined) });
@@ -61,9 +63,9 @@ export class Ownership {
   }
 
   /** @throws {Fenced} */
-  async #lookUpEpoch(joined: JoinedGeneration): Promise<Epoch> {
+  async #lookUpEpoch(joined: JoinedGeneration, server: string): Promise<Epoch> {
     const { generation, memberId } = joined;
-    const newest = await this.#readNewest();
+    const newest = await this.#readNewest(server);
     const isMember = isPassed(newest, joined) && (await this.#options.isMember(memberId, generation));
     const epoch = nextEpoch(newest, joined, isMember);
     if (!epoch) throw new Fenced(`generation ${generation} is no longer the newest`);
@@ -76,30 +78,30 @@ export class Ownership {
    *
    * @throws {Error} then; the next attempt begins another incarnation, or is fenced
    */
-  async #requireOneGeneration({ incarnation, generation }: Epoch, joined: JoinedGeneration): Promise<void> {
-    const newest = await this.#readNewest();
+  async #requireOneGeneration({ incarnation, generation, server }: OwnEpoch, joined: JoinedGeneration): Promise<void> {
+    const newest = await this.#readNewest(server);
     const isSame = newest?.incarnation === incarnation && newest.generation === generation;
     if (isSame && hasOtherLeader(newest, joined)) {
       throw new Error(`another generation ${generation} of the group has recorded the same epoch`);
     }
   }
 
-  async #readNewest(): Promise<RecordedEpoch | undefined> {
+  async #readNewest(server: string): Promise<RecordedEpoch | undefined> {
     const { client, groupId } = this.#options;
     const result = await client.query({
       query: STATEMENTS['newest-epoch'].sql,
-      query_params: { group: groupId },
+      query_params: { group: groupId, server },
       format: 'JSONEachRow',
     });
     return (await result.json<RecordedEpoch>())[0];
   }
 
-  #parametersOf(step: TakeOverStep, epoch: Epoch, { leaderId }: JoinedGeneration): Record<string, unknown> {
+  #parametersOf(step: TakeOverStep, epoch: OwnEpoch, { leaderId }: JoinedGeneration): Record<string, unknown> {
     switch (step) {
       case 'record-epoch':
         return { group: this.#options.groupId, leaderId, ...epoch };
       case 'end-older-statements':
-        return { groupPrefix: this.#groupPrefix, epochPrefix: this.#epochPrefix(epoch) };
+        return { groupPrefix: this.#groupPrefix, epochPrefix: this.#epochPrefix(epoch), server: epoch.server };
     }
   }
 }

@@ -43,7 +43,7 @@ async function storeAhead(table: 'writer_positions' | 'writer_halts', time: 'sto
   });
 }
 
-const EPOCH = { incarnation: 1, generation: 7 };
+const EPOCH = { incarnation: 1, generation: 7, server: '' };
 
 test('a writer whose epoch is over stores no position', async () => {
   await positions.store([at(0n, 10n)], EPOCH);
@@ -163,8 +163,8 @@ test('a writer whose epoch is over halts no partition of the new owner; an opera
   };
   const isHalted = async () => (await readPartitions(db.writerClient, groupId)).halts.has('t/7');
   const ownership = new Ownership({ client: db.writerClient, groupId, writerId: 'w', isMember: async () => true });
-  const late = await ownership.begin({ generation: 5, memberId: 'm', leaderId: 'm' });
-  const owner = await ownership.begin({ generation: 6, memberId: 'm', leaderId: 'm' });
+  const late = await ownership.begin({ generation: 5, memberId: 'm', leaderId: 'm' }, '');
+  const owner = await ownership.begin({ generation: 6, memberId: 'm', leaderId: 'm' }, '');
   await expect(halts.record(halt, late)).rejects.toThrow(Fenced);
   expect(await isHalted()).toBe(false);
   await halts.record(halt, owner);

@@ -1,4 +1,4 @@
--- How far each partition is stored, and which partitions are halted.
+-- How far each partition is stored, and which partitions are halted. ownership.sql says why statements name a server.
 
 -- name: read-partitions
 SELECT
@@ -7,6 +7,7 @@ SELECT
   NULL AS reason, NULL AS detail, NULL AS firstOffset, NULL AS lastOffset, NULL AS haltedAt
 FROM writer_positions FINAL
 WHERE group_id = {group:String}
+  AND (SELECT throwIf({server:String} NOT IN ('', concat(serverUUID(), ' ', hostName(), ':', tcpPort())), 'another server answers')) = 0
 UNION ALL
 SELECT
   topic, partition,
@@ -38,7 +39,8 @@ FROM (
 LEFT JOIN (
   SELECT topic, partition, next_offset, stored_at FROM writer_positions FINAL WHERE group_id = {group:String}
 ) AS stored USING (topic, partition)
-WHERE throwIf(
+WHERE (SELECT throwIf({server:String} NOT IN ('', concat(serverUUID(), ' ', hostName(), ':', tcpPort())), 'another server answers')) = 0
+  AND throwIf(
     (SELECT max((incarnation, generation)) FROM writer_epochs WHERE group_id = {group:String})
       > ({incarnation:UInt32}, {generation:UInt32}),
     'a newer epoch owns the partitions'
@@ -90,6 +92,7 @@ SELECT
   greatest(now64(6), max(state_at) + toIntervalMicrosecond(1))
 FROM writer_halts
 WHERE group_id = {group:String} AND topic = {topic:String} AND partition = {partition:UInt32}
+  AND (SELECT throwIf({server:String} NOT IN ('', concat(serverUUID(), ' ', hostName(), ':', tcpPort())), 'another server answers')) = 0
 HAVING throwIf(
     {incarnation:UInt32} > 0
       AND (SELECT max((incarnation, generation)) FROM writer_epochs WHERE group_id = {group:String})

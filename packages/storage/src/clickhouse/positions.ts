@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { ClickHouseSettings } from '@clickhouse/client';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import type { Epoch } from '../protocol/epoch.ts';
+import type { OwnEpoch } from '../protocol/epoch.ts';
 import type { StoredPosition } from './known-partitions.ts';
 import type { Ownership } from './ownership.ts';
 import { asFenced } from './ownership.ts';
@@ -32,10 +32,10 @@ export class Positions {
   }
 
   /**
-   * @throws {Fenced} when a newer epoch is recorded, or ClickHouse does not have what is before `from` any more
+   * @throws {Fenced} when a newer epoch is recorded, another server answers, or ClickHouse does not have what is before `from` any more
    * @throws ClickHouse's errors; the call may be repeated
    */
-  async store(positions: readonly NewPosition[], epoch: Epoch): Promise<void> {
+  async store(positions: readonly NewPosition[], epoch: OwnEpoch): Promise<void> {
     const { client, ownership, groupId, statementTimeoutMs } = this.#options;
     const { name, sql } = STATEMENTS['store-positions'];
     // The client's types do not know wait_end_of_query: it is a parameter of the HTTP interface, sent like a setting.

@@ -13,6 +13,7 @@ export const STATEMENTS = {
     'newest-epoch',
     'record-epoch',
     'end-older-statements',
+    'close-session',
   ]),
   ...readStatements(fileOf('positions'), [
     'read-partitions',

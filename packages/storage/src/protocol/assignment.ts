@@ -1,5 +1,5 @@
 import type { Batch, ConsumerGroupJoinEvent, TopicPartitionOffsetAndMetadata } from 'kafkajs';
-import { type Epoch, Fenced } from './epoch.ts';
+import { Fenced, type OwnEpoch } from './epoch.ts';
 import { leaderEpochOf, nameOf, type Position, positionAfter, type TopicPartition } from './position.ts';
 
 /** How a fetched batch fits the assignment. */
@@ -28,7 +28,7 @@ export class Assignment {
   readonly leaderId: string;
   readonly partitions: Readonly<Record<string, readonly number[]>>;
   /** Undefined until this writer is recorded as an owner. */
-  epoch: Epoch | undefined;
+  epoch: OwnEpoch | undefined;
   readonly #ending = new AbortController();
   /** The positions of the open partitions, by name. */
   readonly #positions = new Map<string, Position>();

@@ -8,6 +8,12 @@ export interface Epoch {
   readonly generation: number;
 }
 
+/** The epoch of a writer at the server at which it has taken over. */
+export interface OwnEpoch extends Epoch {
+  /** The name of the ClickHouse server: its UUID, host and port; empty: any. Another one refuses what is done in this epoch. */
+  readonly server: string;
+}
+
 /** The newest recorded epoch. */
 export interface RecordedEpoch extends Epoch {
   /** The members that led the generations which have recorded it; an older version recorded an empty id. */
@@ -55,8 +61,8 @@ export function nextEpoch(
 }
 
 /**
- * The assignment is over, a newer epoch owns its partitions, or ClickHouse has lost what came before: nothing more may be
- * stored for it.
+ * The assignment is over, a newer epoch owns its partitions, another server answers, or ClickHouse has lost what came before: nothing
+ * more may be stored for it.
  */
 export class Fenced extends Error {
   override readonly name = 'Fenced';

@@ -37,6 +37,12 @@
  * stores the position 55 and commits it. Then A wakes up and tries its insert again: epoch 8 is recorded, so the insert
  * fails, and A joins the group anew. Each event is stored once.
  *
+ * All of it happens at one server, which the epoch names. A load balancer, or a name that was moved, may lead a statement to another
+ * one: events would be there, and the position here, and the offset would be committed. Two things prevent that. What names the server is
+ * refused by another one: the take-over, the look at the staged rows, dead letters, positions, halts, and the end of a session.
+ * And a session stays where it began, so that all of a batch is stored where its rows were looked at. A refused writer joins the group
+ * anew, and takes over wherever the address leads by then.
+ *
  * `tests/simulation` checks all of this: whole writers run in a simulated world, under thousands of faults.
  */
 

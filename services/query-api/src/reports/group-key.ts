@@ -5,6 +5,7 @@ import { inCode } from '@sluice/shared/text/printable';
 import { z } from 'zod';
 import {
   EVENT_COLUMNS,
+  type EventSelection,
   GROUP_FIELDS,
   type GroupField,
   OWNER_DOCUMENTS,
@@ -63,6 +64,16 @@ export function keyOfEvent(
 /** Returns the names of the properties of events that keys are. */
 export function propertiesOfKeys(keys: readonly GroupKey[]): readonly string[] {
   return keys.flatMap((key) => ('field' in key || key.owner ? [] : [key.property]));
+}
+
+/** Returns the names of the properties of events whose values a report reads. @param others besides filters and keys */
+export function propertiesRead(
+  { properties }: Pick<EventSelection, 'properties'>,
+  keys: readonly GroupKey[],
+  others: readonly string[] = [],
+): readonly string[] {
+  const filtered = properties.flatMap(({ document, name }) => (document === 'properties' ? [name] : []));
+  return [...new Set([...filtered, ...propertiesOfKeys(keys), ...others])];
 }
 
 /** Returns what to read FROM: events, and beside each what the keys ask of its user or organization. */

@@ -46,6 +46,8 @@ export interface ReadRequest extends Sql, TracedQuery {
   readonly format?: string;
   /** Called with the length of each piece of text before its rows are parsed. What it throws ends the query. */
   readonly onText?: ((characters: number) => void) | undefined;
+  /** Called with the bytes that ClickHouse has read for the statement until it sent the first rows, once all have come. */
+  readonly onRead?: ((bytes: number) => void) | undefined;
   /** Is told whether the statement has ended. Default: nobody is. */
   readonly watch?: StatementWatch | undefined;
 }
@@ -145,6 +147,7 @@ export class HttpClickHouseReader implements ClickHouseReader {
       // A response that was closed looks like one that ended.
       query.signal.throwIfAborted();
       query.watch?.onEnd(queryId);
+      query.onRead?.(bytesReadFor(response));
     } catch (error) {
       query.signal.throwIfAborted();
       if (error instanceof ClickHouseException) query.watch?.onEnd(queryId);
@@ -226,6 +229,12 @@ const SERVER_LOST = new ErrorCodes('ATTEMPT_TO_READ_AFTER_EOF');
 /** Whether a server lost the connection to another one. Where there is one, the same error means that data are damaged. */
 function isServerLost(error: unknown): boolean {
   return error instanceof ClickHouseException && SERVER_LOST.has(error.code);
+}
+
+/** Returns what ClickHouse says that it has read; 0 where it does not say. */
+function bytesReadFor({ headers }: IncomingMessage): number {
+  const summary = JSON.parse(String(headers['x-clickhouse-summary'] ?? '{}')) as { readonly read_bytes?: string };
+  return Number(summary.read_bytes ?? 0);
 }
 
 /** Returns the random text of a response that comes before an exception in it. */

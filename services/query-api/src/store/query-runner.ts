@@ -21,7 +21,7 @@ import { PACE_MS, ReadingPace } from './reading-pace.ts';
 import type { Sql } from './sql.ts';
 import { GivenUpStatements, StatementSlot } from './statement-slot.ts';
 import { RequestStore, type Store, type Stores, type Visibility } from './stores.ts';
-import type { Tables } from './tables.ts';
+import type { FastSets, Tables } from './tables.ts';
 import type { TimeBudget } from './time-budget.ts';
 
 // What a query goes through, from outside to inside, in the order of this file:
@@ -43,6 +43,9 @@ const MEMORY_PER_CHARACTER = 2;
 /** What an export takes: what is read ahead of a slow client (see read-ahead.ts), and the chunks on their way, in bytes. */
 const EXPORT_BYTES = AHEAD_BYTES_MAX + 1_024 * 1_024;
 
+/** Is told which properties a statement of a workspace has read from the text, and how many bytes it has read. */
+export type NoteRead = (workspace: string, names: readonly string[], bytes: number) => void;
+
 type RunnerPool = QueryPool | 'entities';
 
 /** One workspace may fill this share of the queue. */
@@ -61,9 +64,14 @@ export class QueryRunner {
   /** Ends exports: they might go on for hours. */
   readonly #stopping = new AbortController();
   readonly #givenUp: GivenUpStatements;
+  readonly #noteRead: NoteRead | undefined;
 
-  /** @param logger is told of statements that go on after they were given up; default: nobody is */
-  constructor(stores: Stores, config: QueryConfig, metrics: QueryMetrics, logger?: Logger) {
+  /**
+   * @param logger is told of statements that go on after they were given up; default: nobody is
+   * @param noteRead default: nobody is told
+   */
+  constructor(stores: Stores, config: QueryConfig, metrics: QueryMetrics, logger?: Logger, noteRead?: NoteRead) {
+    this.#noteRead = noteRead;
     this.#givenUp = new GivenUpStatements(logger);
     metrics.countOutliving(() => this.#givenUp.outlivingCount);
     this.#stores = stores;
@@ -165,7 +173,8 @@ export class QueryRunner {
     const slot = query.urgent ? undefined : await this.#slotFor(query);
     const leftMs = countDown(() => query.timeoutMs ?? query.budget?.leftMs() ?? this.#config.QUERY_TIMEOUT_MS);
     try {
-      yield* withFailover(this.#storeOf(query), (store) => rowsOf(query, store, leftMs, slot), query.onRestart);
+      const run = (store: Store) => rowsOf({ ...query, noteRead: this.#noteRead }, store, leftMs, slot);
+      yield* withFailover(this.#storeOf(query), run, query.onRestart);
     } finally {
       slot?.release();
     }
@@ -355,7 +364,7 @@ export async function untilStoreAnswers<Result>(
  * @param timeLeftMs returns how long both may take together, in milliseconds
  */
 async function* rowsOf(
-  query: Query,
+  query: Query & Noting,
   store: Store,
   timeLeftMs: () => number,
   slot: StatementSlot | undefined,
@@ -383,14 +392,23 @@ function isForSmallBlocks(error: unknown, { isFollowed }: QueryOptions): boolean
   return isOutOfBytes(error) || (isOutOfMemory(error) && !isFollowed);
 }
 
+interface Noting {
+  readonly noteRead?: NoteRead | undefined;
+}
+
+/** A statement, and what is known of fast properties. */
+interface Written extends Sql {
+  readonly fast: FastSets;
+}
+
 /** Writes the statement of a query for a store. @throws {Problem} when it is not known what may be returned */
-async function statementOf(query: Query, { tables, visibility }: Store): Promise<Sql> {
+async function statementOf(query: Query, { tables, visibility }: Store): Promise<Written> {
   const [readable, hidden] = await Promise.all([
     readableTables(query.workspace, tables, visibility),
     'hiding' in query ? visibility.hiddenCondition(query.workspace) : undefined,
   ]);
   const { sql, params } = 'statement' in query ? query.statement(readable) : query.hiding(readable, hidden?.(readable));
-  return { sql, params: { ...params, ...readable.params } };
+  return { sql, params: { ...params, ...readable.params }, fast: readable.fast };
 }
 
 /** A query of all workspaces names none. */
@@ -405,9 +423,9 @@ async function readableTables(workspace: string, tables: Tables, visibility: Vis
 
 /** @param slot is released when the time is up or the client leaves */
 async function* rowsInTime(
-  query: QueryOptions,
+  query: QueryOptions & Noting,
   { reader, tables, givenUp }: Store,
-  statement: Sql | Promise<Sql>,
+  statement: Written | Promise<Written>,
   timeoutMs: number,
   slot: StatementSlot | undefined,
 ): RowBatches {
@@ -430,7 +448,7 @@ async function* rowsInTime(
 }
 
 function requestOf(
-  query: QueryOptions & Sql,
+  query: QueryOptions & Noting & Written,
   { onSeveralServers }: Tables,
   signal: AbortSignal,
   limits: QuerySettings,
@@ -439,6 +457,7 @@ function requestOf(
   return {
     ...{ sql, params: { ...query.params, workspace } },
     ...{ queryId: queryIdOf(query), traced: span && { request: span, name: kind }, signal, onText, onSeveralServers },
+    onRead: onReadOf(query),
     settings: {
       ...limits,
       ...POOL_SETTINGS[pool],
@@ -447,6 +466,17 @@ function requestOf(
       ...(requestId && { log_comment: requestId }),
     },
   };
+}
+
+/** Returns who is told what a query has read, if it reads the text of properties: those that are fast have columns. */
+function onReadOf({
+  workspace,
+  properties = [],
+  fast,
+  noteRead,
+}: QueryOptions & Noting & Written): ReadRequest['onRead'] {
+  const text = properties.filter((name) => !fast[0]?.names.includes(name));
+  return noteRead && text.length > 0 ? (bytes) => noteRead(workspace, text, bytes) : undefined;
 }
 
 /** How much of a request's id is part of a query's id, in characters. */

@@ -66,6 +66,8 @@ export interface QueryOptions extends QueryContext {
   readonly settings?: QuerySettings;
   /** Called when the query begins anew in another store, after some rows. Default: after the first row it fails instead. */
   readonly onRestart?: () => void;
+  /** The properties of events whose values it reads, by which it is known which columns would be worth it. Default: none. */
+  readonly properties?: readonly string[];
   /** Called as {@link ReadRequest.onText}. */
   readonly onText?: ReadRequest['onText'];
 }

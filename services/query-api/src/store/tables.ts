@@ -85,17 +85,18 @@ export interface Tables {
 export interface EventsPart {
   /** Expressions besides the columns of the table, each with its name. */
   readonly columns: readonly string[];
-  /** The condition that makes them this part. It reads small columns alone. */
+  /**
+   * The condition that makes them this part. It reads small columns alone. ClickHouse is told to begin with it: to find that out takes it
+   * several milliseconds, and it would read the columns of filters of all rows.
+   */
   readonly rows: string;
-  /** Further conditions. */
+  /** Further conditions, for the rows of the part alone. */
   readonly filters: readonly string[];
-  /** Whether these are for the rows of the part alone: ClickHouse would read their columns of all rows. */
-  readonly rowsFirst: boolean;
 }
 
 /** A list of fast properties that a workspace has or had. */
 export interface FastSet {
-  /** As `fast_set` of a row has it: a number of 64 bits. */
+  /** As `row_set` of it says: a number of 64 bits. */
   readonly id: string;
   /** The names of properties by column, from the first one on. An empty one: the column has none. */
   readonly names: readonly string[];
@@ -202,12 +203,11 @@ function createTables(
   const kept = (columns?: string, time?: string, clause = where) =>
     ofWorkspace('events', columns, KEPT_FROM in params ? ` AND ${keptSince(KEPT_FROM, time)}` : '', clause);
   const partOf =
-    ({ columns, rows, filters, rowsFirst }: EventsPart): Select =>
+    ({ columns, rows, filters }: EventsPart): Select =>
     (database) => {
-      const clause = rowsFirst ? 'PREWHERE' : where;
       const conditions = filters.map((condition) => `(${condition})`).join(' AND ');
-      const more = conditions === '' ? '' : ` ${clause === 'PREWHERE' ? 'WHERE' : 'AND'} ${conditions}`;
-      return `${kept(['*', ...columns].join(', '), undefined, clause)(database)} AND (${rows})${more}`;
+      const more = conditions === '' ? '' : ` WHERE ${conditions}`;
+      return `${kept(['*', ...columns].join(', '), undefined, 'PREWHERE')(database)} AND (${rows})${more}`;
     };
   return {
     onSeveralServers: source !== onThisServer,

@@ -1,4 +1,4 @@
-import { fastColumn, fastValue } from '@sluice/shared/clickhouse/fast-properties';
+import { fastColumn, fastSet, fastValues } from '@sluice/shared/clickhouse/fast-properties';
 import type { QueryService } from './query-service.ts';
 
 /** Declares properties of a workspace as fast, by column from the first one on; an empty name leaves a column free. */
@@ -18,10 +18,11 @@ export async function fillFast(
   events = 'true',
 ): Promise<void> {
   const quoted = names.map((name) => `'${name.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`);
-  const values = quoted.map((name, index) => `${fastColumn(index + 1)} = ${fastValue('properties', name)}`);
-  const set = `(SELECT any(fast_set) FROM console_fast_properties WHERE workspace_id = '${workspace}' AND names = [${quoted}])`;
+  const values = quoted.map((name, index) => `${fastColumn(index + 1)} = ${fastValues('properties', [name])}[1]`);
+  const columns = quoted.map((_, index) => index + 1);
+  const list = `(SELECT any(row_set) FROM console_fast_properties WHERE workspace_id = '${workspace}' AND names = [${quoted}])`;
   await query.clickHouse.command({
-    query: `ALTER TABLE events UPDATE fast_set = ${set}, ${values.join(', ')}
+    query: `ALTER TABLE events UPDATE fast_set = ${fastSet(list, 'properties', fastValues('properties', quoted), columns)}, ${values.join(', ')}
       WHERE workspace_id = '${workspace}' AND (${events})`,
     clickhouse_settings: { mutations_sync: '2' },
   });

@@ -91,6 +91,7 @@ export async function startMirrors<Name extends string>(
     (config) => ({
       // On the first one.
       webhooks: connected(config),
+      connectWebhooks: (place) => connectWebhooks(config, place) as ClickHouseClient,
       source: {
         path,
         defaults: { database: 'sluice', group: 'g' },

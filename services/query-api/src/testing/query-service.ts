@@ -13,7 +13,15 @@ import { parseJson } from '@sluice/shared/text/json';
 import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
 import { buildApp, type QueryDependencies } from '../app.ts';
-import { configSchema, connectionsOf, type QueryConfig, sqlConfigOf, webhooksConfigOf } from '../config.ts';
+import {
+  configSchema,
+  connectionsOf,
+  type QueryConfig,
+  sqlConfigOf,
+  webhooksConfigOf,
+  webhooksConfigOn,
+} from '../config.ts';
+import type { Place } from '../manage/manage.ts';
 import { EVENT_COLUMNS, EVENT_FIELDS, type FieldsLike } from '../records/events/event-columns.ts';
 import { type ClickHouseReader, HttpClickHouseReader } from '../store/clickhouse-reader.ts';
 import { querySettings } from '../store/query-settings.ts';
@@ -153,7 +161,7 @@ export async function startApp(
   env: Readonly<Record<string, string | undefined>>,
   sourceOf: (
     config: QueryConfig,
-  ) => Pick<QueryDependencies, 'source' | 'readiness' | 'webhooks'> & { readonly logger?: Logger },
+  ) => Pick<QueryDependencies, 'source' | 'readiness' | 'webhooks' | 'connectWebhooks'> & { readonly logger?: Logger },
 ): Promise<TestApp> {
   const { path, remove } = await writeTestKeys();
   const config = loadConfig(configSchema, { ...QUERY_ACCOUNT, API_KEYS_FILE: path, ...AMPLE_BUDGETS, ...env });
@@ -187,9 +195,9 @@ export function connectReader(config: QueryConfig): ClickHouseReader {
   });
 }
 
-/** Connects for the state of webhooks; undefined where it has no account. */
-export function connectWebhooks(config: QueryConfig): ClickHouseClient | undefined {
-  const clickHouse = webhooksConfigOf(config);
+/** Connects for the state of webhooks; undefined where it has no account. @param place default: where that is */
+export function connectWebhooks(config: QueryConfig, place?: Place): ClickHouseClient | undefined {
+  const clickHouse = place ? webhooksConfigOn(config, place) : webhooksConfigOf(config);
   const options = { application: 'query-api', requestTimeoutMs: 600_000, connectionsMax: REQUEST_CONNECTIONS + 8 };
   return clickHouse && createClickHouse(clickHouse, options);
 }

@@ -1,4 +1,5 @@
--- The statements of a batch, in the order in which they run.
+-- The statements of a batch, in the order in which they run. All of a session run on the server on which its first one did; those that look at the
+-- staged rows find out whether it is the one at which the writer has taken over (ownership.sql).
 
 -- name: end-own-statements
 -- Ends every statement of one batch. SYNC: returns when they have ended.
@@ -32,17 +33,18 @@ SELECT
   last_deletion > 0 AS were_deleted,
   last_deletion >= min(toUnixTimestamp64Micro(received_at)) AS may_be_deleted,
   (
-    SELECT groupArray((workspace_id, toString(fast_set), names))
+    SELECT groupArray((workspace_id, toString(row_set), names))
     FROM (
-      SELECT workspace_id, fast_set, names
+      SELECT workspace_id, row_set, names
       FROM console_fast_properties
       WHERE workspace_id IN (SELECT workspace_id FROM staged_events)
       ORDER BY declared_at DESC
       LIMIT 1 BY workspace_id
     )
-    WHERE fast_set != 0
+    WHERE row_set != 0
   ) AS fast
 FROM staged_events
+WHERE (SELECT throwIf({server:String} NOT IN ('', concat(serverUUID(), ' ', hostName(), ':', tcpPort())), 'another server answers')) = 0
 
 -- name: inspect-changes
 -- What the next statements have to know of the staged changes: how many there are of each kind, and whether one of their
@@ -63,6 +65,7 @@ SELECT
   deletions > 0 OR last_deletion > 0 AS were_deleted,
   deletions > 0 OR last_deletion >= min(staged_changes.version) AS may_be_deleted
 FROM staged_changes
+WHERE (SELECT throwIf({server:String} NOT IN ('', concat(serverUUID(), ' ', hostName(), ':', tcpPort())), 'another server answers')) = 0
 
 -- name: find-deletions
 -- The deletions of the users and visitors in the batch, stored ones and those of the batch itself. A deletion that another
@@ -256,4 +259,5 @@ SETTINGS max_threads = 1
 INSERT INTO dead_letters (id, kind, format, topic, partition, offset, line, reason, row)
 SELECT id, kind, format, topic, partition, offset, line, reason, base64Decode(row)
 FROM input('id String, kind String, format String, topic String, partition UInt32, offset Int64, line UInt32, reason String, row String')
+WHERE (SELECT throwIf({server:String} NOT IN ('', concat(serverUUID(), ' ', hostName(), ':', tcpPort())), 'another server answers')) = 0
 FORMAT JSONEachRow

@@ -41,7 +41,7 @@ GROUP BY workspace_id, id
 
 -- name: store-links
 -- What says whose visitors are. Of what a deletion of its user hides, that alone which a deletion still needs, whose visitors are not
--- deleted yet (0057-identity-deletions.sql). The deletions are read here and not before: this insert must know every one that may be
+-- deleted yet (0060-identity-deletions.sql). The deletions are read here and not before: this insert must know every one that may be
 -- erased before it ends.
 INSERT INTO identity_links (workspace_id, anonymous_id, user_id, version, said)
 SELECT DISTINCT staged_changes.workspace_id, id, staged_changes.user_id, staged_changes.version, operation = 'say'

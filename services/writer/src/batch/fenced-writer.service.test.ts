@@ -19,14 +19,14 @@ async function count(): Promise<number> {
 
 test('a writer that wakes up after its partitions went to others is fenced, and stores nothing', async () => {
   const [old, young] = [db.writer(), db.writer()];
-  const oldEpoch = await old.ownership.begin(memberOf(3, 'old'));
+  const oldEpoch = await old.ownership.begin(memberOf(3, 'old'), '');
   await old.store(batchOf([eventRow()]), oldEpoch);
-  const youngEpoch = await young.ownership.begin(memberOf(4, 'young'));
+  const youngEpoch = await young.ownership.begin(memberOf(4, 'young'), '');
   await expect(old.store(batchOf([eventRow()]), oldEpoch)).rejects.toThrow(Fenced);
   await young.store(batchOf([eventRow()]), youngEpoch);
   expect(await count()).toBe(2);
-  await expect(old.ownership.begin(memberOf(3, 'old'))).rejects.toThrow(Fenced);
+  await expect(old.ownership.begin(memberOf(3, 'old'), '')).rejects.toThrow(Fenced);
   const sibling = db.writer();
-  await sibling.store(batchOf([eventRow()]), await sibling.ownership.begin(memberOf(4, 'sibling')));
+  await sibling.store(batchOf([eventRow()]), await sibling.ownership.begin(memberOf(4, 'sibling'), ''));
   expect(await count()).toBe(3);
 });

@@ -76,14 +76,18 @@ export interface StagedRows {
 /**
  * Finds out what the staged rows are, and drops those that were accepted before their user was deleted.
  *
+ * @param server the name of the ClickHouse server at which they are to be staged; another one refuses
  * @throws ClickHouse's errors
  */
 export async function inspectStagedRows(
   session: ClickHouseSession,
   contents: Pick<BatchContents, 'hasEvents' | 'hasChanges'>,
+  server: string,
 ): Promise<StagedRows> {
-  const events = contents.hasEvents ? await readOne<StagedEvents>(session, 'inspect-events') : NO_EVENTS;
-  const changes = contents.hasChanges ? await readOne<StagedChanges>(session, 'inspect-changes') : NO_CHANGES;
+  const events = contents.hasEvents ? await readOne<StagedEvents>(session, 'inspect-events', { server }) : NO_EVENTS;
+  const changes = contents.hasChanges
+    ? await readOne<StagedChanges>(session, 'inspect-changes', { server })
+    : NO_CHANGES;
   const mayBeDeleted = events.may_be_deleted + changes.may_be_deleted > 0;
   return {
     events,
@@ -109,8 +113,12 @@ async function dropDeleted(
   return deleted;
 }
 
-async function readOne<Row>(session: ClickHouseSession, name: keyof typeof STATEMENTS): Promise<Row> {
-  const [row] = await session.read<Row>(STATEMENTS[name]);
+async function readOne<Row>(
+  session: ClickHouseSession,
+  name: keyof typeof STATEMENTS,
+  parameters: Readonly<Record<string, unknown>> = {},
+): Promise<Row> {
+  const [row] = await session.read<Row>(STATEMENTS[name], parameters);
   if (!row) throw new Error(`${name} returned no row`);
   return row;
 }

@@ -185,7 +185,7 @@ test('a statement that begins after its session was closed fails and stores noth
   expect(await session.load(STATEMENTS['load-events'], [Buffer.from(row)])).toBe(1);
   await session.close();
   const late = session.run(STATEMENTS['store-events'], { group: 'g', incarnation: 1, generation: 1 });
-  await expect(late).rejects.toMatchObject({ type: 'UNKNOWN_TABLE' });
+  await expect(late).rejects.toMatchObject({ type: 'SESSION_NOT_FOUND' });
   expect(await storedEvents('late')).toEqual([]);
 });
 
@@ -316,7 +316,7 @@ describe('a deleted user', () => {
 
   test('an event of an attempt that failed is not stored by the next one, when the deletion came in between', async () => {
     const row = { workspace_id: 'between', user_id: 'u' };
-    const batch = db.writer().open(batchOf([eventRow(row)]), { incarnation: 1, generation: 1 });
+    const batch = db.writer().open(batchOf([eventRow(row)]), { incarnation: 1, generation: 1, server: '' });
     await db.client.command({ query: 'RENAME TABLE entities TO entities_away' });
     await expect(batch.store()).rejects.toMatchObject({ type: 'UNKNOWN_TABLE' });
     await db.client.command({ query: 'RENAME TABLE entities_away TO entities' });

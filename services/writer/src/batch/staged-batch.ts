@@ -3,7 +3,7 @@ import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import { asFenced, type Ownership } from '@sluice/storage/clickhouse/ownership';
 import { type DeadLetter, deadLetterId } from '@sluice/storage/protocol/dead-letter';
-import type { Epoch } from '@sluice/storage/protocol/epoch';
+import type { OwnEpoch } from '@sluice/storage/protocol/epoch';
 import { rangesToLookUp, repeatsAmong, type StampedTimes, type Submitted } from '@sluice/storage/protocol/repeats';
 import { countRows, type RowBatch } from '@sluice/storage/protocol/row-batch';
 import {
@@ -44,7 +44,7 @@ export interface StagedBatchOptions {
   readonly queryIdPrefix: string;
   readonly statementTimeoutMs: number;
   readonly groupId: string;
-  readonly epoch: Epoch;
+  readonly epoch: OwnEpoch;
   /** Called with rows that cannot be stored, once they are in `dead_letters`. */
   readonly onDeadLetters: (deadLetters: readonly DeadLetter[]) => void;
 }
@@ -75,7 +75,7 @@ export class StagedBatch {
   /**
    * Runs one step after the other until every row is stored, or is a dead letter.
    *
-   * @throws {Fenced} when a newer epoch is recorded
+   * @throws {Fenced} when a newer epoch is recorded, or another server answers
    * @throws ClickHouse's errors; then all of the batch, some of it or nothing is stored, and it has to be ended
    */
   async store(): Promise<StoredRows> {
@@ -87,15 +87,24 @@ export class StagedBatch {
   /**
    * Ends every statement of the batch and drops its temporary tables, so that its rows may be stored in other batches.
    * Kills the statements that are running, then closes the session, so that a statement which begins later finds no
-   * tables. A statement that begins between the two keeps the session from closing; then this fails, and is repeated.
+   * tables. A statement that begins between the two keeps the session from closing; then this fails, and is repeated. So
+   * does one that runs on while another server is told to end it.
    *
+   * @throws {Fenced} when another server answers than the one that the batch is stored at
    * @throws ClickHouse's errors; then a statement may still be running, and the call may be repeated
    */
   async end(): Promise<void> {
     const { client, queryIdPrefix } = this.#options;
     const { sql } = STATEMENTS['end-own-statements'];
     await client.command({ query: sql, query_params: { prefix: `${queryIdPrefix}/` } });
-    await this.#closeSession();
+    await this.#closeSession().catch((error) => {
+      throw asFenced(error);
+    });
+  }
+
+  /** The server that it is stored at. */
+  get server(): string {
+    return this.#options.epoch.server;
   }
 
   async #takeStep(step: Step): Promise<void> {
@@ -171,7 +180,7 @@ export class StagedBatch {
   }
 
   async #closeSession(): Promise<void> {
-    await this.#session?.close();
+    await this.#session?.close(this.server);
     this.#session = undefined;
   }
 
@@ -204,7 +213,7 @@ export class StagedBatch {
   }
 
   async #storeDeadLetters(): Promise<void> {
-    await storeDeadLetters(this.#staging, this.#deadLetters);
+    await storeDeadLetters(this.#staging, this.#deadLetters, this.server);
     await this.#closeSession();
     const stored = this.#deadLetters;
     this.#deadLetters = [];
@@ -237,7 +246,7 @@ export class StagedBatch {
   }
 
   async #storeDeletions(): Promise<void> {
-    this.#staged = await inspectStagedRows(this.#staging, this.#state);
+    this.#staged = await inspectStagedRows(this.#staging, this.#state, this.server);
     if (this.#staged.changes.deletions === 0) return;
     await this.#staging.run(STATEMENTS['store-deletions']);
     await this.#staging.run(STATEMENTS['store-identity-deletions']);
@@ -252,7 +261,7 @@ export class StagedBatch {
 
   async #findRepeats(): Promise<void> {
     // In a batch without changes this is the first step after loading.
-    this.#staged ??= await inspectStagedRows(this.#staging, this.#state);
+    this.#staged ??= await inspectStagedRows(this.#staging, this.#state, this.server);
     const { events, keys, stamped_events, timed_events, timed_uuids } = this.#staged.events;
     const hasKeys = await this.#staging.wroteRows(STATEMENTS['find-repeats']);
     const hasUuids = await this.#findStampedRepeats(this.#staged.events);
@@ -297,12 +306,16 @@ export class StagedBatch {
 class NotRows extends Error {}
 
 /** Inserts dead letters. A row that is a dead letter already stays one dead letter. @throws ClickHouse's errors */
-async function storeDeadLetters(session: ClickHouseSession, deadLetters: readonly DeadLetter[]): Promise<void> {
+async function storeDeadLetters(
+  session: ClickHouseSession,
+  deadLetters: readonly DeadLetter[],
+  server: string,
+): Promise<void> {
   // Base64, because a row may hold bytes that are not UTF-8, which JSON cannot.
   const lines = deadLetters.map((deadLetter) =>
     JSON.stringify({ ...deadLetter, id: deadLetterId(deadLetter), row: deadLetter.row.toString('base64') }),
   );
-  await session.load(STATEMENTS['store-dead-letters'], [Buffer.from(lines.join('\n'))]);
+  await session.load(STATEMENTS['store-dead-letters'], [Buffer.from(lines.join('\n'))], { server });
 }
 
 interface StagedStoreOptions {
@@ -321,7 +334,7 @@ export class StagedStore {
   }
 
   /** @param onDeadLetters is called with rows that cannot be stored, once they are in `dead_letters` */
-  open(batch: RowBatch, epoch: Epoch, onDeadLetters: (deadLetters: readonly DeadLetter[]) => void): StagedBatch {
+  open(batch: RowBatch, epoch: OwnEpoch, onDeadLetters: (deadLetters: readonly DeadLetter[]) => void): StagedBatch {
     const { ownership, ...options } = this.#options;
     const queryIdPrefix = `${ownership.queryIdPrefix(epoch)}/${randomUUID()}`;
     return new StagedBatch(batch, { ...options, queryIdPrefix, epoch, onDeadLetters });

@@ -1,4 +1,4 @@
-import { fastColumn, fastValue, usedColumns } from '@sluice/shared/clickhouse/fast-properties';
+import { fastColumn, fastSet, fastValues, usedColumns } from '@sluice/shared/clickhouse/fast-properties';
 import { ONCE_WEEKS_OF_CHANGE, VERSION_OF_CHANGE } from '@sluice/shared/clickhouse/property-versions';
 import { deletedVersionOf, lastDeletionsOf, type Users } from '@sluice/storage/clickhouse/deleted-versions';
 import type { Statement } from '@sluice/storage/clickhouse/statements';
@@ -158,7 +158,7 @@ const PLACE_OF_LIST = `transform(
     workspace_id, {fast_workspaces:Array(String)}, arrayEnumerate({fast_workspaces:Array(String)}), toUInt32(0)
   ) AS place`;
 
-const FAST_SET = 'arrayMap(one -> toUInt64(one), {fast_sets:Array(String)})[place]';
+const LIST_OF_EVENT = 'arrayMap(one -> toUInt64(one), {fast_sets:Array(String)})[place]';
 
 /**
  * Returns the statement that stores the staged events with the values of fast properties, and what it binds of these. Both the set and the values of
@@ -193,20 +193,18 @@ export function storeFastEvents(all: readonly FastList[]): {
  * @param columns those that workspaces of the events have fast properties in
  */
 function storeEvents(columns: readonly number[]): Statement {
-  const values = columns.map((column) => {
-    return [fastColumn(column), fastValue('properties', `{fast_names_${column}:Array(String)}[place]`)] as const;
-  });
-  const fast = columns.length === 0 ? [] : [['fast_set', FAST_SET] as const, ...values];
-  const place = columns.length === 0 ? '' : `,\n  ${PLACE_OF_LIST}`;
+  const values = columns.map((column, index) => [fastColumn(column), `fast_values[${index + 1}]`] as const);
+  const set = ['fast_set', fastSet('list', 'properties', 'fast_values', columns)] as const;
+  const fast = columns.length === 0 ? [] : [set, ...values];
   return {
     name: 'store-events',
     sql: `
 INSERT INTO events (${[STORED_EVENT_COLUMNS, ...fast.map(([column]) => column)].join(', ')})
 WITH
   -- Read here and not before: this insert must know every deletion that may be erased before the insert ends.
-  ${lastDeletionsOf(USERS_OF_EVENTS)} AS deletions${place}
+  ${lastDeletionsOf(USERS_OF_EVENTS)} AS deletions
 SELECT ${[STORED_EVENT_COLUMNS, ...fast.map(([, value]) => value)].join(',\n  ')}
-FROM staged_events
+FROM ${columns.length === 0 ? 'staged_events' : withValues(columns)}
 WHERE throwIf(
     (SELECT max((incarnation, generation)) FROM writer_epochs WHERE group_id = {group:String})
       > ({incarnation:UInt32}, {generation:UInt32}),
@@ -214,6 +212,16 @@ WHERE throwIf(
   ) = 0
   AND toUnixTimestamp64Micro(received_at) > ${deletedVersionOf(USERS_OF_EVENTS)}`,
   };
+}
+
+/** The staged events with the list of each, and its values. ClickHouse analyzes an expression wherever it stands: here it stands once. */
+function withValues(columns: readonly number[]): string {
+  const names = columns.map((column) => `{fast_names_${column}:Array(String)}[place]`);
+  return `(
+  WITH ${PLACE_OF_LIST}
+  SELECT *, person, ${LIST_OF_EVENT} AS list, ${fastValues('properties', names)} AS fast_values
+  FROM staged_events
+)`;
 }
 
 /** The statements that move staged rows into the tables, as far as they are generated; that of events is for a batch without fast properties. */

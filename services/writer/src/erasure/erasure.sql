@@ -303,9 +303,9 @@ WHERE toUnixTimestamp64Milli(timestamp)
 
 -- name: read-declared-properties
 -- What each workspace has declared as fast last. The set of one that has withdrawn everything is 0.
-SELECT workspace_id AS workspace, toString(fast_set) AS set, names
+SELECT workspace_id AS workspace, toString(row_set) AS set, names
 FROM (
-  SELECT workspace_id, fast_set, names FROM console_fast_properties ORDER BY declared_at DESC LIMIT 1 BY workspace_id
+  SELECT workspace_id, row_set, names FROM console_fast_properties ORDER BY declared_at DESC LIMIT 1 BY workspace_id
 )
 ORDER BY workspace
 
@@ -315,7 +315,8 @@ ORDER BY workspace
 SELECT DISTINCT _partition_id AS partition
 FROM events
 WHERE workspace_id IN {workspaces:Array(String)}
-  AND fast_set != transform(
+  -- The lowest bits say which columns the text is read of.
+  AND bitAnd(fast_set, 0xffffffffffff0000) != transform(
     toString(workspace_id), {workspaces:Array(String)}, arrayMap(one -> toUInt64(one), {sets:Array(String)}), toUInt64(0)
   )
   AND _partition_id NOT IN (

@@ -1,4 +1,11 @@
-import { FAST_PROPERTIES_MAX, fastColumn, fastValue, usedColumns } from '@sluice/shared/clickhouse/fast-properties';
+import {
+  FAST_LIST,
+  FAST_PROPERTIES_MAX,
+  fastColumn,
+  fastSet,
+  fastValues,
+  usedColumns,
+} from '@sluice/shared/clickhouse/fast-properties';
 import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import { requireNoRemovals } from '@sluice/storage/clickhouse/removals';
 import type { Statement } from '@sluice/storage/clickhouse/statements';
@@ -80,18 +87,19 @@ function namesByColumn(declared: readonly Declared[]): Readonly<Record<string, r
  */
 function fillColumns(declared: readonly Declared[]): Statement {
   const used = usedColumns(declared.map(({ names }) => names));
+  const nameOf = (column: number) => `{names_${column}:Array(String)}[${PLACE_OF_WORKSPACE}]`;
+  const set = fastSet(LIST_OF_WORKSPACE, 'properties', fastValues('properties', used.map(nameOf)), used);
   const columns = Array.from({ length: FAST_PROPERTIES_MAX }, (_, index) => {
     const column = index + 1;
-    const name = `{names_${column}:Array(String)}[${PLACE_OF_WORKSPACE}]`;
-    return `${fastColumn(column)} = ${used.includes(column) ? fastValue('properties', name) : "''"}`;
+    return `${fastColumn(column)} = ${used.includes(column) ? `${fastValues('properties', [nameOf(column)])}[1]` : "''"}`;
   });
   return {
     name: 'fill-columns',
     sql: `
 ALTER TABLE events
-UPDATE fast_set = ${SET_OF_WORKSPACE}, ${columns.join(', ')}
+UPDATE fast_set = ${used.length === 0 ? '0' : set}, ${columns.join(', ')}
 IN PARTITION ID {partition:String}
-WHERE workspace_id IN {workspaces:Array(String)} AND fast_set != ${SET_OF_WORKSPACE}`,
+WHERE workspace_id IN {workspaces:Array(String)} AND ${FAST_LIST} != ${LIST_OF_WORKSPACE}`,
   };
 }
 
@@ -99,5 +107,5 @@ const PLACE_OF_WORKSPACE =
   'transform(toString(workspace_id), {workspaces:Array(String)}, arrayEnumerate({workspaces:Array(String)}), toUInt32(0))';
 
 /** As find-unfilled-columns has it. */
-const SET_OF_WORKSPACE =
+const LIST_OF_WORKSPACE =
   'transform(toString(workspace_id), {workspaces:Array(String)}, arrayMap(one -> toUInt64(one), {sets:Array(String)}), toUInt64(0))';

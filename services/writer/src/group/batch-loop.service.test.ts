@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { createLogger } from '@sluice/shared/base/log';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { messageHeaders } from '@sluice/shared/rows';
@@ -50,9 +51,9 @@ function createLoop(client: ClickHouseClient = db.writerClient) {
   });
 }
 
-function assigned(generation: number): Assignment {
+function assigned(generation: number, server = ''): Assignment {
   const assignment = createTestAssignment(generation);
-  assignment.epoch = { incarnation: 1, generation };
+  assignment.epoch = { incarnation: 1, generation, server };
   return assignment;
 }
 
@@ -98,8 +99,27 @@ test('an insert that arrives after its assignment, when another one of the same 
   const row = message('late', 0);
   await expect(loop.add([row], first)).rejects.toThrow(Fenced);
   await loop.add([row], second);
-  await expect(arrive?.()).rejects.toThrow(/staged_events/);
+  await expect(arrive?.()).rejects.toMatchObject({ type: 'SESSION_NOT_FOUND' });
   expect(await count('late')).toBe(1);
+});
+
+test('a batch that failed at a server that another one has replaced does not keep the next ones from being stored', async () => {
+  const { writerClient: client } = db;
+  const [first, second] = [assigned(6, randomUUID()), assigned(6)];
+  // The first server answers until it breaks off.
+  const atFirst: Pick<ClickHouseClient, 'command' | 'exec' | 'query'> = {
+    async command(call) {
+      if (call.query !== STATEMENTS['store-events'].sql || first.signal.aborted) return await client.command(call);
+      first.end('the group has assigned the partitions anew');
+      throw new Error('the connection was closed');
+    },
+    exec: (call) => client.exec(call),
+    query: (call) => client.query({ ...call, query_params: { ...call.query_params, server: '' } }),
+  };
+  const loop = createLoop(atFirst as ClickHouseClient);
+  await expect(loop.add([message('replaced', 2)], first)).rejects.toThrow(Fenced);
+  await loop.add([message('replaced', 2)], second);
+  expect(await count('replaced')).toBe(1);
 });
 
 test('once a newer epoch is recorded, an older one stores neither rows nor positions', async () => {
@@ -117,7 +137,7 @@ test('once a newer epoch is recorded, an older one stores neither rows nor posit
     statementTimeoutMs: 240_000,
   });
   const position = { topic: 't', partition: 0, from: 0n, nextOffset: 1n, last: undefined };
-  await expect(positions.store([position], { incarnation: 1, generation: 8 })).rejects.toThrow(Fenced);
+  await expect(positions.store([position], { incarnation: 1, generation: 8, server: '' })).rejects.toThrow(Fenced);
   expect(await count('fenced')).toBe(0);
   expect((await readPartitions(client, groupId)).positions.get('t/0')).toEqual(before);
 });

@@ -7,7 +7,7 @@ import { ATTRIBUTE, tracer } from '@sluice/shared/tracing/tracer';
 import type { NewPosition, Positions } from '@sluice/storage/clickhouse/positions';
 import type { Assignment } from '@sluice/storage/protocol/assignment';
 import { COLD_VOLUME_AWAY, type DeadLetter, errorTypeOf } from '@sluice/storage/protocol/dead-letter';
-import { type Epoch, Fenced } from '@sluice/storage/protocol/epoch';
+import { Fenced, type OwnEpoch } from '@sluice/storage/protocol/epoch';
 import { nameOf, positionAfter } from '@sluice/storage/protocol/position';
 import { type SourceMessage, toRowBatch } from '@sluice/storage/protocol/row-batch';
 import type { StagedBatch, StagedStore } from '../batch/staged-batch.ts';
@@ -63,7 +63,7 @@ export class BatchLoop {
   async #storeBatch(messages: readonly SourceMessage[], { epoch, signal }: Assignment): Promise<void> {
     const { positions, pace } = this.#options;
     if (!epoch) throw new Fenced('nothing may be stored before the take-over');
-    await this.#endFailed(messages.length, signal);
+    await this.#endFailed(epoch, messages.length, signal);
     const startedAt = performance.now();
     let delays = backoff(FIRST_DELAY_MS, MAX_DELAY_MS);
     for (let done = 0; done < messages.length; ) {
@@ -83,7 +83,7 @@ export class BatchLoop {
   }
 
   /** Returns whether the piece is stored; if not, none of its statements is running any more. */
-  async #storePiece(piece: readonly SourceMessage[], epoch: Epoch, signal: AbortSignal): Promise<boolean> {
+  async #storePiece(piece: readonly SourceMessage[], epoch: OwnEpoch, signal: AbortSignal): Promise<boolean> {
     const { store, alarm, metrics } = this.#options;
     const staged = store.open(toRowBatch(piece), epoch, (deadLetters) => this.#onDeadLetters(deadLetters));
     const startedAt = performance.now();
@@ -99,7 +99,7 @@ export class BatchLoop {
       }
       this.#unended.add(staged);
       this.#onFailure(error, piece.length);
-      await this.#endFailed(piece.length, signal);
+      await this.#endFailed(epoch, piece.length, signal);
       return false;
     }
     metrics.storedMessages.inc(piece.length);
@@ -112,10 +112,11 @@ export class BatchLoop {
   /**
    * Ends the pieces that have failed, before anything else is stored: their rows come again in other pieces. Also those of an
    * assignment that is over. Kafka may give a member that joins again the generation that it had, whose epoch does not
-   * refuse the statements of the one before.
+   * refuse the statements of the one before. What another server was sent waits until this writer stores there again.
    */
-  async #endFailed(messages: number, signal: AbortSignal): Promise<void> {
+  async #endFailed({ server }: OwnEpoch, messages: number, signal: AbortSignal): Promise<void> {
     for (const staged of this.#unended) {
+      if (staged.server !== server) continue;
       await this.#keepTrying(() => staged.end(), messages, signal);
       this.#unended.delete(staged);
     }

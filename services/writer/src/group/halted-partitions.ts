@@ -1,5 +1,5 @@
 import type { Halts } from '@sluice/storage/clickhouse/halts';
-import { type Epoch, Fenced } from '@sluice/storage/protocol/epoch';
+import { type Epoch, Fenced, type OwnEpoch } from '@sluice/storage/protocol/epoch';
 import type { Halt } from '@sluice/storage/protocol/log-gap';
 import { nameOf, type TopicPartition } from '@sluice/storage/protocol/position';
 import type { WriterMetrics } from '../metrics.ts';
@@ -10,7 +10,7 @@ export class HaltedPartitions {
   readonly #metrics: WriterMetrics;
   readonly #halted = new Map<string, Halt>();
   /** Halts that are not in ClickHouse yet. They outlive the assignment, so that none is forgotten. */
-  readonly #unrecorded = new Map<string, { readonly halt: Halt; readonly epoch: Epoch }>();
+  readonly #unrecorded = new Map<string, { readonly halt: Halt; readonly epoch: OwnEpoch }>();
   /** The epoch of the last halt that was refused because the epoch is over. */
   #overEpoch: Epoch | undefined;
 
@@ -33,7 +33,7 @@ export class HaltedPartitions {
   }
 
   /** Adds a halt that this writer has decided on in an epoch; {@link record} writes it to ClickHouse. */
-  addNew(halt: Halt, epoch: Epoch): void {
+  addNew(halt: Halt, epoch: OwnEpoch): void {
     this.add(halt);
     this.#unrecorded.set(nameOf(halt), { halt, epoch });
   }

@@ -10,6 +10,7 @@ import type { Ownership } from '@sluice/storage/clickhouse/ownership';
 import type { NewPosition, Positions } from '@sluice/storage/clickhouse/positions';
 import { inspectPartitions } from '@sluice/storage/kafka/inspect-partitions';
 import type { Assignment } from '@sluice/storage/protocol/assignment';
+import { Fenced } from '@sluice/storage/protocol/epoch';
 import type { LogGap } from '@sluice/storage/protocol/log-gap';
 import { nameOf, type Position, type TopicPartition } from '@sluice/storage/protocol/position';
 import type { Consumer, Kafka, TopicPartitionOffsetAndMetadata } from 'kafkajs';
@@ -38,8 +39,8 @@ export interface PartitionKeeperOptions {
   readonly lacks: Pick<BrokerLacks, 'add'>;
   /** The partitions of each topic that this writer's server stores; `undefined`: all. The others stay paused. */
   readonly range: PartitionRange | undefined;
-  /** Reads what ClickHouse knows of the partitions. */
-  readonly readKnown: () => Promise<KnownPartitions>;
+  /** Reads what a server of ClickHouse knows of the partitions. @throws {Fenced} when another one answers */
+  readonly readKnown: (server: string | undefined) => Promise<KnownPartitions>;
   readonly logger: Logger;
   readonly metrics: WriterMetrics;
 }
@@ -101,11 +102,11 @@ export class PartitionKeeper {
 
   async #takeOnce(assignment: Assignment, consumer: Consumer): Promise<void> {
     // Its tables may have been made anew since the start.
-    await this.#options.database.claim();
+    const server = await this.#options.database.claim();
     // Before anything is read: no older owner stores anything after this, so it stays true.
-    const epoch = await this.#options.ownership.begin(assignment);
+    const epoch = await this.#options.ownership.begin(assignment, server);
     // After the epoch is recorded: a copy that begins later records an epoch above it, so that this writer is fenced.
-    await this.#options.database.requireFilled();
+    await this.#options.database.requireFilled(server);
     assignment.epoch = epoch;
     await this.#open(assignment, consumer, byTopic(this.#partitionsOf(assignment)));
   }
@@ -113,7 +114,7 @@ export class PartitionKeeper {
   async #open(assignment: Assignment, consumer: Consumer, partitions: Assignment['partitions']): Promise<void> {
     const { kafka, groupId, positions, readKnown } = this.#options;
     await this.#halted.record();
-    const { positions: known, halts: active } = await readKnown();
+    const { positions: known, halts: active } = await readKnown(assignment.epoch?.server);
     const inspected = await withAdmin(kafka, (admin) => inspectPartitions(admin, groupId, partitions, known));
     assignment.signal.throwIfAborted();
     const sound: { readonly partition: TopicPartition; readonly position: Position }[] = [];
@@ -215,8 +216,17 @@ export class PartitionKeeper {
     }
     const before = this.#halted.snapshot();
     const open = this.#partitionsOf(assignment).filter((partition) => assignment.isOpen(partition));
-    const { positions: known, halts: active } = await this.#options.readKnown();
+    const found = await this.#options.readKnown(assignment.epoch?.server).catch(ifFenced);
     if (assignment.signal.aborted) return;
+    if (!found) {
+      this.#options.logger.error(
+        'another server answers at the address of ClickHouse; taking the partitions over there',
+      );
+      for (const partition of open) stopStoring(assignment, consumer, partition);
+      await this.#takeOnce(assignment, consumer);
+      return;
+    }
+    const { positions: known, halts: active } = found;
     const lost = open.filter((partition) => !known.has(nameOf(partition)) && assignment.isOpen(partition));
     if (lost.length > 0) {
       this.#options.logger.error({ partitions: lost.map(nameOf) }, 'ClickHouse has lost the positions of partitions');
@@ -267,6 +277,11 @@ export class PartitionKeeper {
       if (!signal.aborted) throw error;
     });
   }
+}
+
+function ifFenced(error: unknown): undefined {
+  if (!(error instanceof Fenced)) throw error;
+  return undefined;
 }
 
 function byTopic(partitions: readonly TopicPartition[]): Record<string, number[]> {

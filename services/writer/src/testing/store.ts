@@ -3,7 +3,7 @@ import type { TestDatabase } from '@sluice/shared/clickhouse/testing/test-databa
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { Ownership } from '@sluice/storage/clickhouse/ownership';
 import type { DeadLetter } from '@sluice/storage/protocol/dead-letter';
-import type { Epoch } from '@sluice/storage/protocol/epoch';
+import type { OwnEpoch } from '@sluice/storage/protocol/epoch';
 import type { RowBatch, RowMessage } from '@sluice/storage/protocol/row-batch';
 import { createTestClients, type TestClients } from '@sluice/storage/testing/clients';
 import type { StagedBatch, StoredRows } from '../batch/staged-batch.ts';
@@ -27,8 +27,8 @@ export interface TestBatch {
 export interface TestWriter {
   readonly ownership: Ownership;
   /** Opens a batch without storing it. */
-  open(batch: RowBatch, epoch: Epoch): TestBatch;
-  store(batch: RowBatch, epoch: Epoch): Promise<Stored>;
+  open(batch: RowBatch, epoch: OwnEpoch): TestBatch;
+  store(batch: RowBatch, epoch: OwnEpoch): Promise<Stored>;
 }
 
 export interface TestStore extends Pick<TestClients, 'client' | 'writerClient' | 'close' | 'read'> {
@@ -87,7 +87,7 @@ export async function createTestStore(
   return {
     ...clients,
     writer,
-    store: (batch) => only.store(batch, { incarnation: 1, generation: 1 }),
+    store: (batch) => only.store(batch, { incarnation: 1, generation: 1, server: '' }),
     async settle() {
       await clients.client.command({ query: SETTLE });
     },

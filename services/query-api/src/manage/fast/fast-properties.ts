@@ -1,5 +1,5 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { FAST_PROPERTIES_MAX } from '@sluice/shared/clickhouse/fast-properties';
+import { DICTIONARIES_MAX, FAST_PROPERTIES_MAX } from '@sluice/shared/clickhouse/fast-properties';
 import { asUnavailable, FAST_SETS_MAX, Purge, SerialQueue } from '../../store/store.ts';
 
 /** How long a statement may take, in milliseconds. */
@@ -20,7 +20,7 @@ FROM console_fast_properties
 WHERE workspace_id = {workspace:String}`;
 
 /** Forgets the oldest lists of workspaces that have had very many: what rows have of these is read as text. */
-const PURGE = `
+export const PURGE = `
 DELETE FROM console_fast_properties
 WHERE (workspace_id, fast_set) IN (
   SELECT workspace_id, fast_set
@@ -46,11 +46,20 @@ export class FastProperties {
     return (await this.#columns(workspace)).filter((name) => name !== '');
   }
 
-  /** Declares properties in place of those from before. Those that stay keep their columns. */
-  async put(workspace: string, names: readonly string[]): Promise<readonly string[]> {
+  /**
+   * Declares properties in place of those from before. Those that stay keep their columns.
+   *
+   * @param findVaried returns those of some names that have many different values
+   */
+  async put(
+    workspace: string,
+    names: readonly string[],
+    findVaried: (names: readonly string[]) => Promise<ReadonlySet<string>>,
+  ): Promise<readonly string[]> {
     await this.#changes.run(workspace, async () => {
       const before = await this.#columns(workspace);
-      const columns = columnsFor(names, before);
+      const added = names.filter((name) => !before.includes(name));
+      const columns = columnsFor(names, before, await findVaried(added));
       if (columns.join('\0') === before.join('\0')) return;
       await orStoreAway(
         this.#client.command({ query: DECLARE, query_params: { workspace, names: columns }, ...limit() }),
@@ -68,15 +77,26 @@ export class FastProperties {
   }
 }
 
-/** Returns the columns of properties, of which some had columns before. */
-export function columnsFor(names: readonly string[], before: readonly string[]): readonly string[] {
-  const columns = before.map((name) => (names.includes(name) ? name : ''));
+/**
+ * Returns the columns of properties, of which some had columns before. Where the columns of its kind are taken, a property gets another one:
+ * the answers are the same.
+ *
+ * @param varied those with many different values
+ */
+export function columnsFor(
+  names: readonly string[],
+  before: readonly string[],
+  varied: ReadonlySet<string>,
+): readonly string[] {
+  const columns = Array.from({ length: FAST_PROPERTIES_MAX }, (_, index) => {
+    const name = before[index] ?? '';
+    return names.includes(name) ? name : '';
+  });
   for (const name of names.filter((one) => !columns.includes(one))) {
-    const free = columns.indexOf('');
-    columns[free < 0 ? columns.length : free] = name;
+    const free = columns.indexOf('', varied.has(name) ? DICTIONARIES_MAX : 0);
+    columns[free < 0 ? columns.indexOf('') : free] = name;
   }
-  const used = columns.findLastIndex((name) => name !== '') + 1;
-  return columns.slice(0, Math.min(used, FAST_PROPERTIES_MAX));
+  return columns.slice(0, columns.findLastIndex((name) => name !== '') + 1);
 }
 
 function limit() {

@@ -1,4 +1,4 @@
-import { FAST_PROPERTIES_MAX, fastColumn, TEXT_SAYS } from '@sluice/shared/clickhouse/fast-properties';
+import { areFilled, FAST_PROPERTIES_MAX, fastColumn } from '@sluice/shared/clickhouse/fast-properties';
 import { BoundParameters, type FastSets, type Sql, type Tables } from '../../store/store.ts';
 import { eventPropertyCondition } from '../filters/filter-sql.ts';
 import { plainValueCondition, REPAIRED } from '../filters/property-condition.ts';
@@ -31,60 +31,88 @@ export interface ReadEvents<Selection> {
    * @param name one of those that the statement was to read
    */
   valueOf(name: string, parameters: BoundParameters): string;
+  /** Returns SQL of whether an event matches one of the conditions that the statement was to read; undefined: the statement says it by the text. */
+  holds(filter: EventFilter): string | undefined;
 }
+
+type EventFilter = PropertyFilter<SelectionDocument>;
 
 /**
  * Returns what to read of some events: fast properties from their columns, as far as rows have them, and all others from the text.
  *
  * @param names of the properties whose values the statement needs besides those of the filters
+ * @param conditions filters on single events that are no filters of the selection, such as those of a funnel's steps; default: none
  */
 export function readEvents<Selection extends Pick<EventSelection, 'properties'>>(
   tables: Tables,
   selection: Selection,
   names: readonly string[],
+  conditions: readonly EventFilter[] = [],
 ): ReadEvents<Selection> {
   const columns = columnsOf(tables.fast);
   const values = [...new Set(names)].filter((name) => columns.has(name));
   const [fast, others] = partition(selection.properties, (filter) => isFast(filter, columns));
-  const used = [...new Set([...values, ...fast.map(({ name }) => name)])];
+  const held = conditions.filter((filter) => isFast(filter, columns));
+  const used = [...new Set([...values, ...[...fast, ...held].map(({ name }) => name)])];
   if (used.length === 0) {
     return {
       from: { sql: tables.events, params: {} },
       selection,
       valueOf: (name, parameters) => propertyValue(PROPERTIES, name, parameters),
+      holds: () => undefined,
     };
   }
   const parameters = new BoundParameters('f');
   const columnOf = (name: string) => fastColumn(columns.get(name) as number);
-  const named = (expressions: readonly string[]) => expressions.map((sql, index) => `${sql} AS ${valueColumn(index)}`);
+  const named = (ofValues: readonly string[], ofHeld: readonly string[]) => [
+    ...ofValues.map((sql, index) => `${sql} AS ${valueColumn(index)}`),
+    ...ofHeld.map((sql, index) => `(${sql}) AS ${heldColumn(index)}`),
+  ];
   const rows = isFilled(tables.fast, used, columns);
+  const byColumn = (filter: EventFilter) => columnCondition(filter, columnOf(filter.name), parameters);
   const ofText = fast.map((filter, index) => eventPropertyCondition(filter, PROPERTIES, `ft${index}`));
+  const heldOfText = held.map((filter, index) => eventPropertyCondition(filter, PROPERTIES, `fh${index}`));
   const sql = tables.eventsInParts([
     {
-      rows,
-      columns: named(values.map((name) => withoutNull(columnOf(name)))),
-      filters: fast.map((filter) => columnCondition(filter, columnOf(filter.name), parameters)),
-      rowsFirst: false,
+      rows: [rows, ...fast.map(byColumn)].map((condition) => `(${condition})`).join(' AND '),
+      columns: named(
+        values.map((name) => withoutNull(columnOf(name))),
+        held.map(byColumn),
+      ),
+      filters: [],
     },
     {
       rows: `NOT (${rows})`,
-      columns: named(values.map((name) => propertyValue(PROPERTIES, name, parameters))),
+      columns: named(
+        values.map((name) => propertyValue(PROPERTIES, name, parameters)),
+        heldOfText.map((condition) => condition.sql),
+      ),
       filters: ofText.map((condition) => condition.sql),
-      rowsFirst: fast.length > 0,
     },
   ]);
   return {
-    from: { sql, params: Object.assign({}, parameters.params, ...ofText.map(({ params }) => params)) },
+    from: {
+      sql,
+      params: Object.assign({}, parameters.params, ...[...ofText, ...heldOfText].map(({ params }) => params)),
+    },
     selection: { ...selection, properties: others },
     valueOf(name, more) {
       const index = values.indexOf(name);
       return index < 0 ? propertyValue(PROPERTIES, name, more) : valueColumn(index);
+    },
+    holds(filter) {
+      const index = held.indexOf(filter);
+      return index < 0 ? undefined : heldColumn(index);
     },
   };
 }
 
 function valueColumn(index: number): string {
   return `fast_value_${index}`;
+}
+
+function heldColumn(index: number): string {
+  return `fast_held_${index}`;
 }
 
 /** The column of each property that is fast now. */
@@ -94,10 +122,7 @@ function columnsOf([newest]: FastSets): ReadonlyMap<string, number> {
 }
 
 /** Whether a column can answer a filter. It has no value that is written in a text which ClickHouse's parser refuses. */
-function isFast(
-  { document, condition, name }: PropertyFilter<SelectionDocument>,
-  columns: ReadonlyMap<string, number>,
-) {
+function isFast({ document, condition, name }: EventFilter, columns: ReadonlyMap<string, number>) {
   return document === 'properties' && columns.has(name) && !acceptedJson(condition).some((json) => REPAIRED.test(json));
 }
 
@@ -106,16 +131,13 @@ function isFilled(sets: FastSets, names: readonly string[], columns: ReadonlyMap
   const filling = sets.filter(({ names: other }) =>
     names.every((name) => other[(columns.get(name) as number) - 1] === name),
   );
-  const say = names.map((name) => `${fastColumn(columns.get(name) as number)} != '${TEXT_SAYS}'`);
-  // They are numbers from the store, of 64 bits.
-  return [`fast_set IN (${filling.map(({ id }) => BigInt(id)).join(', ')})`, ...say].join(' AND ');
+  return areFilled(
+    names.map((name) => columns.get(name) as number),
+    filling.map(({ id }) => id),
+  );
 }
 
-function columnCondition(
-  requested: PropertyFilter<SelectionDocument>,
-  column: string,
-  parameters: BoundParameters,
-): string {
+function columnCondition(requested: EventFilter, column: string, parameters: BoundParameters): string {
   const { filter, negated } = toPositive(requested as PropertyFilter);
   const sql = plainValueCondition(column, filter.condition, parameters);
   return negated ? `NOT (${sql})` : sql;

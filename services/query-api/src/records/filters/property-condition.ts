@@ -49,7 +49,7 @@ export function plainValueCondition(raw: string, condition: Condition, parameter
   if (condition.operator !== 'eq' && condition.operator !== 'in') {
     return `${raw} != '' AND ${valueCondition(condition, parameters, { raw, altered: '0' })}`;
   }
-  return `has(${acceptedValues(condition, parameters)}, ${raw})`;
+  return `${raw} IN ${acceptedValues(condition, parameters)}`;
 }
 
 /** SQL of the JSON of the values that an `eq`, `ne` or `in` accepts, each as ClickHouse writes it out again. */

@@ -34,7 +34,8 @@ export function propertyValue(
 
 /** Returns SQL of the number that a value is whose JSON is in `json`, as a 64-bit float; NULL when it is missing or no number. */
 export function numberOfJson(json: string): string {
-  return `toFloat64OrNull(${json})`;
+  // Of a column of low cardinality, ClickHouse would make a dictionary of the numbers.
+  return `toFloat64OrNull(toString(${json}))`;
 }
 
 /** Returns SQL of a value as text, whose JSON is in `json`: a string as it is, any other value as JSON. */

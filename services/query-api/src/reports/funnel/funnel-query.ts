@@ -2,6 +2,7 @@ import {
   filterConditions,
   type OwnerSource,
   ownersIn,
+  type ReadEvents,
   readEvents,
   TIME_MS_MAX,
   whereSelected,
@@ -9,6 +10,7 @@ import {
 import { BoundParameters, type Sql, type Tables } from '../../store/store.ts';
 import { eventsWithOwners, groupCondition, keyOfEvent, keyOrder, propertiesOfKeys } from '../group-key.ts';
 import { EVENT_PLACE, MS_BEFORE_1970, PLACE_TIME_SHIFT, personColumn } from '../people.ts';
+import type { ReportSelection } from '../report-selection.ts';
 import type { FunnelPeopleRequest, FunnelRequest } from './funnel-parameters.ts';
 
 // How a funnel is computed, for each person (a user or an organization):
@@ -106,10 +108,11 @@ export function attemptsQuery(
 function personsQuery(tables: Tables, request: FunnelRequest, hidden: Sql | undefined, more: readonly Sql[]): Sql {
   const { steps, groupBy, withinMs } = request;
   const keys = groupBy ? [groupBy] : [];
-  const read = readEvents(tables, request.selection, propertiesOfKeys(keys));
+  const ofSteps = steps.flatMap(({ properties }) => properties);
+  const read = readEvents(tables, request.selection, propertiesOfKeys(keys), ofSteps);
   const { selection } = read;
   const person = personColumn(request);
-  const matched = matchedSteps(request, ownersIn(tables, hidden));
+  const matched = matchedSteps(request, read, ownersIn(tables, hidden));
   const parameters = new BoundParameters('g');
   // Of the events of other steps the key is not computed.
   const key = groupBy && `if(bitTest(matched, 0), ${keyOfEvent(groupBy, 0, read, parameters)}, '')`;
@@ -141,13 +144,18 @@ function personsQuery(tables: Tables, request: FunnelRequest, hidden: Sql | unde
 /** The condition that an attempt may begin with an event. */
 const IN_RANGE = 'timestamp <= fromUnixTimestamp64Milli({range_end:Int64})';
 
+type StepsRead = Pick<ReadEvents<ReportSelection>, 'holds'>;
+
 /** The steps that an event is an event of, a bit each. */
-function matchedSteps({ selection, steps }: FunnelRequest, owners: OwnerSource): Sql {
-  const bits = steps.map(({ event, ...filters }, index): Sql => {
-    const conditions = filterConditions(filters, owners, `s${index}_`);
+function matchedSteps({ selection, steps }: FunnelRequest, read: StepsRead, owners: OwnerSource): Sql {
+  const bits = steps.map(({ event, fields, properties }, index): Sql => {
+    const held = properties.flatMap((filter) => read.holds(filter) ?? []);
+    const others = properties.filter((filter) => read.holds(filter) === undefined);
+    const conditions = filterConditions({ fields, properties: others }, owners, `s${index}_`);
     const sql = [
       `event = {step_${index}:String}`,
       ...(index === 0 ? [IN_RANGE] : []),
+      ...held,
       ...conditions.map((condition) => `(${condition.sql})`),
     ].join(' AND ');
     const params = Object.assign({ [`step_${index}`]: event }, ...conditions.map((condition) => condition.params));

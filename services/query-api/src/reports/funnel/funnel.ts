@@ -21,7 +21,7 @@ import {
   type Tables,
 } from '../../store/store.ts';
 import { countWithOrganization, type FoundNothing, foundNothingSchemas } from '../events-with-organization.ts';
-import { groupBySchema, groupsSchema, keyValue, nameOfKey } from '../group-key.ts';
+import { groupBySchema, groupsSchema, keyValue, nameOfKey, propertiesRead } from '../group-key.ts';
 import { peopleSchema, sendPeople } from '../people.ts';
 import { collectingSettings, reportRows } from '../report-runner.ts';
 import { reportEnd, reportEndSchemas } from '../report-selection.ts';
@@ -49,7 +49,9 @@ export function funnelRead({ config, queryRunner }: ReadDependencies): QueryRead
     parse: parseFunnelRequest,
     async respond(request, context, reply) {
       const hiding = (tables: Tables, hidden: Sql | undefined) => funnelQuery(tables, request, hidden);
-      const rows = await reportRows(queryRunner, { kind: 'funnel', hiding, settings, ...context });
+      const filters = [request.selection, ...request.steps].flatMap((one) => one.properties);
+      const properties = propertiesRead({ properties: filters }, request.groupBy ? [request.groupBy] : []);
+      const rows = await reportRows(queryRunner, { kind: 'funnel', hiding, settings, properties, ...context });
       const report = funnelReport(request, rows);
       if (report.steps[0]?.count !== 0) return await reply.send(report);
       const foundNothing = await countWithOrganization(queryRunner, request.selection, { kind: 'funnel', ...context });

@@ -15,7 +15,7 @@ import {
   type Tables,
 } from '../../store/store.ts';
 import { countWithOrganization, type FoundNothing, foundNothingSchemas } from '../events-with-organization.ts';
-import { groupBySchema, groupsSchema, keyValue, nameOfKey } from '../group-key.ts';
+import { groupBySchema, groupsSchema, keyValue, nameOfKey, propertiesRead } from '../group-key.ts';
 import { peopleSchema, sendPeople } from '../people.ts';
 import { collectingSettings, readReport, reportRows } from '../report-runner.ts';
 import { reportEnd, reportEndSchemas } from '../report-selection.ts';
@@ -46,7 +46,8 @@ export function retentionRead({ config, queryRunner }: ReadDependencies): QueryR
     parse: parseRetentionRequest,
     async respond(request, context, reply) {
       const hiding = (tables: Tables, hidden: Sql | undefined) => retentionQuery(tables, request, hidden);
-      const query: Query = { kind: 'retention', hiding, settings, ...context };
+      const properties = propertiesRead(request.selection, request.groupBy ? [request.groupBy] : []);
+      const query: Query = { kind: 'retention', hiding, settings, properties, ...context };
       const returns = new GroupedReturns(request, context.memory);
       const isWhole = await readReport(queryRunner, query, (row) => returns.add(row));
       const foundNothing =

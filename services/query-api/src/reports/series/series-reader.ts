@@ -12,6 +12,7 @@ import {
   type Row,
   TimeBudget,
 } from '../../store/store.ts';
+import { propertiesRead } from '../group-key.ts';
 import { collectingSettings, readReport } from '../report-runner.ts';
 import { emptyValue, isDistinct, type SeriesRange, type SeriesRequest } from './series-parameters.ts';
 import {
@@ -92,9 +93,11 @@ export class SeriesReader {
   /** @throws {Problem} as {@link QueryRunner.rows} does; `query_too_expensive` only for other budgets than time */
   async read(request: SeriesRequest, context: QueryContext): Promise<SeriesResult> {
     const budget = new TimeBudget(this.#timeoutMs);
+    const { selection, groupBy, measure } = request;
+    const properties = propertiesRead(selection, groupBy, 'property' in measure ? [measure.property] : []);
     const run: Run = async (hiding, { share, isFollowed, settings: more }, read) => {
       const settings = { ...this.#settings, ...more };
-      const limits = { budget, timeoutMs: budget.leftMs(share), isFollowed, settings };
+      const limits = { budget, timeoutMs: budget.leftMs(share), isFollowed, settings, properties };
       return await readReport(this.#queryRunner, { kind: 'series', hiding, ...context, ...limits }, read);
     };
     const reading = new SeriesReading(request, run, context.memory);

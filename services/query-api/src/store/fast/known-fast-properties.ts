@@ -63,9 +63,9 @@ export class KnownFastProperties {
 
 function fastSetsQuery(tables: Tables, workspace: string): Sql {
   return {
-    sql: `SELECT toString(fast_set), argMax(names, declared_at)
+    sql: `SELECT toString(row_set), argMax(names, declared_at)
 FROM ${tables.fastPropertiesOf('of')}
-GROUP BY fast_set
+GROUP BY row_set
 ORDER BY max(declared_at) DESC
 LIMIT ${FAST_SETS_MAX}`,
     params: { ...tables.params, of: workspace },

@@ -44,6 +44,8 @@ export interface OpenStores {
   stop(): Promise<void>;
   /** Returns why nothing can be read, as phrases; empty while something can, or where only a query would show it. */
   missing(): Promise<string[]>;
+  /** Returns the servers that can be read now, however far behind they are. */
+  servers(): Promise<readonly Pick<Server, 'name' | 'url' | 'database'>[]>;
 }
 
 export interface OpenStoresOptions {
@@ -58,7 +60,7 @@ export function openStores(source: Source, options: OpenStoresOptions): OpenStor
   return 'reader' in source ? openOne(source.reader, options) : openServers(source, options);
 }
 
-function openOne(reader: ClickHouseReader, { queryRunner }: OpenStoresOptions): OpenStores {
+function openOne(reader: ClickHouseReader, { config, queryRunner }: OpenStoresOptions): OpenStores {
   const pendingDeletions = new PendingDeletions(queryRunner);
   const eventRetention = new EventRetention(queryRunner);
   const { hiddenCondition } = pendingDeletions;
@@ -75,6 +77,7 @@ function openOne(reader: ClickHouseReader, { queryRunner }: OpenStoresOptions): 
       await eventRetention.stop();
     },
     missing: async () => [],
+    servers: async () => [{ name: '', url: config.CLICKHOUSE_URL, database: config.CLICKHOUSE_DATABASE }],
   };
 }
 
@@ -140,6 +143,7 @@ function openServers(
       await pool.stop();
     },
     missing: () => pool.missing(),
+    servers: () => pool.usable(),
   };
 }
 

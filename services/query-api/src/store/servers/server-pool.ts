@@ -224,6 +224,14 @@ export class ServerPool implements StreamStores, Component {
     });
   }
 
+  /** Returns the servers that can be read now, however far behind Kafka they are. Looks also while no requests come. */
+  async usable(): Promise<readonly Server[]> {
+    const servers = this.#servers;
+    const responds = await Promise.all(servers.map((server) => server.respondsWithin(ANSWER_MS_MAX)));
+    const usable = servers.filter((server, index) => responds[index] && this.#whyUnusable(server) === undefined);
+    return usable.map(({ server }) => server);
+  }
+
   get #limits() {
     const { READ_LAG_MS_MAX: lagMsMax, READ_STALE_MS_MAX: staleMsMax } = this.#options.config;
     return { lagMsMax, staleMsMax, isOfRange: this.#ranges.length > 1 };
