@@ -372,6 +372,30 @@ ENGINE = ReplacingMergeTree
 ORDER BY (group_id, topic, partition, first_offset, last_offset)
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, index_granularity = 8192;
 
+CREATE TABLE identity_deletions
+(
+    `workspace_id` LowCardinality(String),
+    `user_id` String,
+    `version` UInt64,
+    `settled_at` SimpleAggregateFunction(max, DateTime64(3, 'UTC'))
+)
+ENGINE = AggregatingMergeTree
+ORDER BY (workspace_id, user_id, version)
+SETTINGS index_granularity = 128, min_compress_block_size = 2048, max_compress_block_size = 4096, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864;
+
+CREATE TABLE identity_links
+(
+    `workspace_id` LowCardinality(String),
+    `anonymous_id` String,
+    `user_id` String,
+    `version` UInt64,
+    `said` UInt8,
+    INDEX user_id_text user_id TYPE text(tokenizer = 'array') GRANULARITY 100000000
+)
+ENGINE = ReplacingMergeTree
+ORDER BY (workspace_id, anonymous_id, user_id, version, said)
+SETTINGS index_granularity = 128, min_compress_block_size = 2048, max_compress_block_size = 4096, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864;
+
 CREATE TABLE log_gaps
 (
     `topic` LowCardinality(String),

@@ -717,4 +717,29 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     breaks: 'Two servers differ for a day after S3 was away for one of them.',
     tests: ['tests/faults/compare-servers.test.ts'],
   },
+  {
+    name: 'writer/visitors-settled-when-sent',
+    file: writer('erasure/linked-visitors.ts'),
+    search: 'deletions.filter((deletion) => !open.has(keyOf(deletion)))',
+    replacement: 'deletions.filter(() => open.size >= 0)',
+    breaks: 'A deletion counts as settled when those of its visitors are sent, whether they are stored or not.',
+    tests: [writer('erasure/linked-visitors.service.test.ts')],
+  },
+  {
+    name: 'ingest/links-known-before-kafka-has-them',
+    file: 'services/ingest-api/src/routes/known-links.ts',
+    search: '    this.#pending.set(link.userId, pending.add(link.anonymousId));\n',
+    replacement:
+      '    this.#pending.set(link.userId, pending.add(link.anonymousId));\n    this.#known.remember(this.#workspace, link.userId, [link.anonymousId]);\n',
+    breaks: 'A link that Kafka did not take is not written again for an hour.',
+    tests: ['services/ingest-api/src/routes/known-links.test.ts'],
+  },
+  {
+    name: 'ingest/links-of-deleted-users-known',
+    file: 'services/ingest-api/src/routes/known-links.ts',
+    search: '    if (this.#known.deletions > this.#deletions) return;\n',
+    replacement: '',
+    breaks: 'What links a user who comes back after a deletion is not written for an hour.',
+    tests: ['services/ingest-api/src/routes/known-links.test.ts'],
+  },
 ];

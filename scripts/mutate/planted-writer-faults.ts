@@ -60,9 +60,9 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
     name: 'writer/repeats-found-before-deletions-are-stored',
     file: storage('protocol/steps.ts'),
     search:
-      "  'store-deletions',\n  'store-properties',\n  'store-sightings',\n  'store-seen-in-changes',\n  'find-repeats',\n",
+      "  'store-deletions',\n  'store-links',\n  'store-properties',\n  'store-sightings',\n  'store-seen-in-changes',\n  'find-repeats',\n",
     replacement:
-      "  'find-repeats',\n  'store-deletions',\n  'store-properties',\n  'store-sightings',\n  'store-seen-in-changes',\n",
+      "  'find-repeats',\n  'store-deletions',\n  'store-links',\n  'store-properties',\n  'store-sightings',\n  'store-seen-in-changes',\n",
     breaks: 'An event that is sent again after the deletion of its user counts as a repeat of the hidden one.',
   },
   {
@@ -408,5 +408,33 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
       "  if (returned.length > 0) await session.run(STATEMENTS['store-returned-users'], parametersOf(returned));\n",
     replacement: '',
     breaks: 'The erasure removes users who came back.',
+  },
+  {
+    name: 'writer/visitors-deleted-too-early',
+    file: writer('erasure/linked-visitors.ts'),
+    search: 'delayMs: this.#config.ERASURE_DELAY_MS',
+    replacement: 'delayMs: -1_000_000',
+    breaks: 'A visitor is deleted with a user although an earlier link, which is on its way, is to somebody else.',
+  },
+  {
+    name: 'writer/visitors-not-deleted',
+    file: writer('erasure/linked-visitors.ts'),
+    search: '    await this.#send(visitors);\n',
+    replacement: '',
+    breaks: 'The visitors of a deleted user stay, and the user is never erased.',
+  },
+  {
+    name: 'writer/links-not-erased',
+    file: writer('erasure/deleted-rows.ts'),
+    search: "  links: STATEMENTS['erase-links'],\n",
+    replacement: '',
+    breaks: 'Who the visitors of a deleted user were stays on the disk.',
+  },
+  {
+    name: 'writer/links-not-stored',
+    file: writer('batch/staged-batch.ts'),
+    search: 'if (this.#staged?.changes.links !== 0) await',
+    replacement: 'if (this.#staged?.changes.deletions !== 0) await',
+    breaks: 'Links are stored only beside deletions.',
   },
 ];

@@ -96,13 +96,15 @@ test('repeats, deletions, dead letters and rejected calls are accounted for', as
   };
   await produce([row('e'), 'poison', 'poison', '{"workspace_id":"test"}', row('')]);
   await produce(['?'], '99');
-  await sendCalls(pipeline, [track('call', 1), { ...track('call', 2), timestamp: '2099-01-01T00:00:00.000Z' }]);
+  // One links its visitor to its user.
+  const linking = { ...track('call', 1), userId: 'ada', anonymousId: 'device' };
+  await sendCalls(pipeline, [linking, { ...track('call', 2), timestamp: '2099-01-01T00:00:00.000Z' }]);
   await pipeline.drained();
   const books = await auditPipeline(pipeline);
   expect(books.differences).toEqual([]);
   expect(sumsOf(books, 'events')).toEqual({ accepted: 24, stored: 9, repeats: 6, deleted: 4, dead_letters: 5 });
   expect(sumsOf(books, 'rejected')).toEqual({ accepted: 1, dead_letters: 1 });
-  expect(sumsOf(books, 'changes')).toMatchObject({ accepted: 1, stored: 1 });
+  expect(sumsOf(books, 'changes')).toMatchObject({ accepted: 2, stored: 2 });
   expect(books.notes).toEqual([]);
   const halves = [
     await auditPipeline(pipeline, { share: 1, shares: 2 }),

@@ -56,6 +56,7 @@ describe('two servers', () => {
       'entities           -        5   5   same',
       'entity_properties  -        2   2   same',
       'user_sightings     -        1   1   same',
+      'identity_links     -        1   1   same',
       'dead_letters       -        2   2   same',
       expect.stringMatching(/^a1 and a2 are the same: 5 events through 20\d\d-.*Z\.$/),
     ]);
@@ -72,6 +73,7 @@ describe('two servers', () => {
     await a1.insert('entity_properties', property('bob', 'team', NOON_US + 2));
     await remove(a2, 'dead_letters', "id = 'two'");
     await remove(a1, 'user_sightings', 'true');
+    await remove(a2, 'identity_links', 'true');
     await remove(a2, 'entities', "kind = 'organization'");
     await a1.insert('entities', seen('user', 'bob', NOON_US, { first_seen_at: '2026-01-01 00:00:00' }));
     await a1.insert('user_deletions', deletion('lost'));
@@ -86,6 +88,7 @@ describe('two servers', () => {
       'entities           -        5   4   differs',
       'entity_properties  -        2   2   differs',
       'user_sightings     -        0   1   differs',
+      'identity_links     -        1   0   differs',
       'dead_letters       -        2   1   differs',
       '  user_deletions ["a","lost"]: only a1 has it',
       `  events ["a","2020-01-01 00:00:00.000","${uuidOf(4)}"]: differs`,
@@ -99,10 +102,19 @@ describe('two servers', () => {
       ),
       '  entity_properties ["a","user","bob","plan",0]: differs',
       `  user_sightings ["a","ann",${NOON_US},""]: only a2 has it`,
+      `  identity_links ["a","v","ann",${NOON_US},0]: only a1 has it`,
       '  dead_letters ["a","two"]: only a1 has it',
-      'They differ: user_deletions, events 2020, events 2026-03, events 2026-04, entities, entity_properties, user_sightings, dead_letters.',
+      'They differ: user_deletions, events 2020, events 2026-03, events 2026-04, entities, entity_properties, user_sightings, identity_links, dead_letters.',
     ]);
-    const differing = ['user_deletions', 'events', 'entities', 'entity_properties', 'user_sightings', 'dead_letters'];
+    const differing = [
+      'user_deletions',
+      'events',
+      'entities',
+      'entity_properties',
+      'user_sightings',
+      'identity_links',
+      'dead_letters',
+    ];
     expect(await recorded(a1)).toEqual([{ other: 'a2', months: 3, events: 5, differing }]);
     expect(await recorded(a2)).toEqual([{ other: 'a1', months: 3, events: 3, differing }]);
   });
@@ -144,7 +156,7 @@ describe('two servers', () => {
     await a1.insert('entities', seen('user', 'dan'), seen('organization', 'dans'));
     const { lines, ...outcome } = await compare(servers);
     expect(outcome).toEqual(SAME);
-    expect(lines.slice(9)).toEqual([
+    expect(lines.slice(10)).toEqual([
       '3 rows may differ: events that were sent again around the deletion of their first user, and what these name. They do not count. The first ones:',
       `  events ["a","2026-03-01 12:00:00.000","${uuidOf(10)}"]: differs`,
       expect.stringMatching(/^ {2}entities .*: only a1 has it$/),
@@ -291,6 +303,7 @@ test('each table is read once, and no more where nothing differs', async () => {
     'checksums-user-deletions': deletions,
     'checksums-entity-properties': (await stored('entity_properties')) + deletions,
     'checksums-user-sightings': await stored('user_sightings'),
+    'checksums-identity-links': await stored('identity_links'),
     'checksums-dead-letters': await stored('dead_letters'),
   });
 });

@@ -53,6 +53,9 @@ test('a server whose disk is lost is restored from the backup of another one, an
     output: expect.stringMatching(/It is of a2 \(group .*\.a2\), and becomes a1 \(group .*\.a1\)\..* is restored: /s),
   });
   expect(await read(one.url, deletions)).toBe('1');
+  // Its writers have to delete the visitors of the user.
+  const unsettled = "SELECT count() FROM identity_deletions WHERE user_id = 'since the backup' AND settled_at = 0";
+  expect(await read(one.url, unsettled)).toBe('1');
   expect(await identity(one.url)).toBe(`"a1","${running.environment['KAFKA_GROUP_ID']}.a1","complete"`);
   expect(await read(one.url, 'SELECT DISTINCT id FROM database_identity FORMAT TSV')).not.toBe(ids);
   for (const table of ['writer_groups', 'writer_epochs', 'writer_positions']) {

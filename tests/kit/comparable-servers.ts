@@ -66,6 +66,7 @@ const ROWS: Readonly<Record<string, readonly object[]>> = {
   ],
   entity_properties: [property('ann', 'free'), property('ann', 'pro', NOON_US + 1), property('bob', 'free')],
   user_sightings: [{ workspace_id: 'a', user_id: 'ann', version: NOON_US }],
+  identity_links: [{ workspace_id: 'a', anonymous_id: 'v', user_id: 'ann', version: NOON_US }],
   user_deletions: [deletion('old', 5), deletion('old')],
   dead_letters: [deadLetter('one'), deadLetter('two')],
 };

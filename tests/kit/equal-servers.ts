@@ -43,6 +43,8 @@ const TABLES: Readonly<Record<string, string>> = {
     WHERE ${acceptedSql('register.version', 'once_week')} > deleted AND (once_week != 1 OR deleted = 0)`,
   sightings: `SELECT DISTINCT t.workspace_id, t.user_id, version, group_id
     FROM user_sightings AS t ${ofUser('t.user_id')} WHERE version > deleted`,
+  links: `SELECT DISTINCT t.workspace_id, anonymous_id, t.user_id, version, said
+    FROM identity_links AS t ${ofUser('t.user_id')} WHERE version > deleted`,
   deletions: 'SELECT workspace_id, user_id, max(version) FROM user_deletions GROUP BY ALL',
   deadLetters: 'SELECT DISTINCT id, row FROM dead_letters',
 };

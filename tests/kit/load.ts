@@ -338,6 +338,8 @@ function requestOf(action: Action, key: string): LoadRequest {
         event: 'load',
         ...(uuid !== undefined && { uuid }),
         ...(timestamp !== undefined && { timestamp: new Date(timestamp).toISOString() }),
+        // It links its visitor to the user.
+        ...(user !== '' && { anonymousId: `device of ${user}` }),
         properties: { key },
       }));
       return {

@@ -34,6 +34,7 @@ const CONTENTS = {
   deletions: 'SELECT workspace_id, user_id, max(version) FROM user_deletions GROUP BY ALL',
   sightings: `SELECT DISTINCT workspace_id, user_id, version, group_id FROM user_sightings
     WHERE (workspace_id, user_id) NOT IN (SELECT workspace_id, user_id FROM pending_deletions)`,
+  links: 'SELECT DISTINCT workspace_id, anonymous_id, user_id, version, said FROM identity_links',
   deadLetters: 'SELECT id, kind, row FROM dead_letters FINAL',
   groups: 'SELECT DISTINCT group_id FROM writer_groups',
 };

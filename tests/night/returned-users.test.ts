@@ -67,6 +67,7 @@ async function store({ db }: Server, sent: readonly Sent[]): Promise<void> {
 }
 
 async function erase({ db }: Server): Promise<void> {
+  await db.settle();
   const session = new ClickHouseSession(db.writerClient, 'erasure', 60_000);
   const first = { delayMs: 0, usersMax: 100, afterMs: 0, afterWorkspace: '', afterUser: '' };
   const due = () => session.read<DueErasure>(STATEMENTS['find-due-erasures'], first);

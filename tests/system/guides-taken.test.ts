@@ -45,6 +45,7 @@ async function readBody(form: CallForm, body: unknown): Promise<Outcome> {
       ...LIMITS,
       form,
       ...{ workspace: 'w', idempotencyKey: undefined, client: undefined, keys: [] },
+      links: { needsRow: () => true },
       versions: () => {
         version += 1;
         return version;

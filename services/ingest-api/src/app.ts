@@ -19,6 +19,8 @@ import type { RowPublisher } from './kafka/row-publisher.ts';
 import type { IngestMetrics } from './metrics.ts';
 import { registerSettings, registerSourceConfig } from './routes/client-settings.ts';
 import { registerDeleteUser } from './routes/delete-user.ts';
+import { registerIdentities } from './routes/identities.ts';
+import { KnownLinks } from './routes/known-links.ts';
 import { registerPostCalls } from './routes/post-calls.ts';
 import { registerPostSubmissions } from './routes/post-submissions.ts';
 import { registerClientSetup } from './routes/posthog/client-setup.ts';
@@ -66,7 +68,8 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
   admission.register(app);
 
   const bodies = new BodyQueue();
-  const common = { admission, bodies, publisher, versions, metrics, partitionCount };
+  const links = new KnownLinks({ now: () => performance.now(), metrics, logger });
+  const common = { admission, bodies, publisher, versions, links, metrics, partitionCount };
   registerPostSubmissions(app, { ...common, reader });
   const callOptions = {
     ...common,
@@ -83,7 +86,8 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
   registerClientSetup(app, { ...callOptions, ignoredRecordings, ignoredRequests });
   registerSourceConfig(app, admission);
   registerSettings(app, ignoredRequests);
-  registerDeleteUser(app, { admission, publisher, versions, partitionCount });
+  registerDeleteUser(app, { admission, publisher, versions, links, partitionCount });
+  registerIdentities(app, { admission, publisher, versions, partitionCount });
   registerReference(app, async () => (await import('./openapi.ts')).ingestDocument(config, schemas));
   refuseOtherMethods(app);
   return app;

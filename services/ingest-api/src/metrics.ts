@@ -25,6 +25,11 @@ export function createIngestMetrics(registry: Registry) {
       labelNames: ['client', 'reason'],
       registers,
     }),
+    refusedLinks: new Counter({
+      name: 'sluice_ingest_refused_links_total',
+      help: 'Anonymous ids that were not linked to their user, who has too many of them already: an identifier that many people share.',
+      registers,
+    }),
     ignoredRecordings: new Counter({
       name: 'sluice_ingest_ignored_recordings_total',
       help: "Requests with recordings of sessions, which PostHog's clients send where they are told to; nothing of them is kept.",

@@ -101,6 +101,11 @@ const tooLarge = JSON.stringify({ properties: { a: 'x'.repeat(3_000) } });
 test.each([
   ['202', 'DELETE /v1/users', { query: '?foreignId=a' }],
   ['invalid_request', 'DELETE /v1/users', {}],
+  ['202', 'POST /v1/identities', { headers: json, payload: '{"anonymousId":"a","userId":"u"}' }],
+  ['202', 'DELETE /v1/identities', { query: '?anonymousId=a' }],
+  ['invalid_request', 'DELETE /v1/identities', {}],
+  ['malformed_json', 'POST /v1/identities', { headers: json, payload: '{' }],
+  ['missing_scope', 'DELETE /v1/identities', { headers: { authorization: 'Bearer ingest-only' } }],
   ['invalid_request', 'POST /v1/public/users', { headers: json, payload: '{"colour":1}' }],
   ['invalid_request', 'GET /livez', { query: '?%zz' }],
   ['malformed_json', 'POST /v1/public/users', { headers: json, payload: '{' }],

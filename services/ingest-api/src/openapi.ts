@@ -1,11 +1,17 @@
 import { createApiDocument, type OpenApiDocument, type PathDescriptions } from '@sluice/shared/http/openapi';
 import { OPERATIONAL_PATHS, OPERATIONAL_TAG } from '@sluice/shared/http/operational-paths';
-import { deletionParameters, idempotencyKey, type SubmissionSchemas } from '@sluice/submissions/reading/submission';
+import {
+  deletionParameters,
+  idempotencyKey,
+  identityFields,
+  type SubmissionSchemas,
+} from '@sluice/submissions/reading/submission';
 import { JSON_VALUES_MAX } from '@sluice/submissions/reading/submission-limits';
 import { z } from 'zod';
 import { type IngestConfig, rowBytesMax } from './config.ts';
 import { CONTENT_ENCODINGS } from './http/body-reader.ts';
 import { CALL_PATH_DESCRIPTIONS } from './routes/calls-openapi.ts';
+import { identityBody } from './routes/identities.ts';
 import { POSTHOG_PATH_DESCRIPTIONS } from './routes/posthog/posthog-openapi.ts';
 
 /** Creates the OpenAPI document of ingest-api: its routes, with the limits that are in force. */
@@ -17,7 +23,7 @@ export function ingestDocument(config: IngestConfig, schemas: SubmissionSchemas)
       { name: 'submissions', description: 'Events and properties' },
       { name: 'calls', description: 'For the clients of Segment and of RudderStack' },
       { name: 'posthog', description: 'For the clients of PostHog' },
-      { name: 'users', description: 'Deleting users' },
+      { name: 'users', description: 'Deleting users, and whose anonymous visitors are' },
       OPERATIONAL_TAG,
     ],
     paths: { ...paths(schemas), ...CALL_PATH_DESCRIPTIONS, ...POSTHOG_PATH_DESCRIPTIONS, ...OPERATIONAL_PATHS },
@@ -56,6 +62,10 @@ const acceptedSubmission = z
 const acceptedDeletion = z
   .object({ status: z.literal('accepted'), foreignId: z.string().optional(), anonymousId: z.string().optional() })
   .meta({ id: 'AcceptedDeletion', description: 'With the identifier that the request has.' });
+
+const acceptedIdentity = z
+  .object({ status: z.literal('accepted'), anonymousId: z.string(), userId: z.string().optional() })
+  .meta({ id: 'AcceptedIdentity', description: 'With the identifiers that the request has.' });
 
 const events = [
   {
@@ -120,6 +130,7 @@ function paths({ userGroup, user }: SubmissionSchemas): PathDescriptions {
       },
     },
     '/v1/users': { delete: DELETE_USER },
+    '/v1/identities': { post: SAY_IDENTITY, delete: TAKE_IDENTITY_BACK },
   };
 }
 
@@ -158,6 +169,55 @@ const DELETE_USER = {
         'The event log has the deletion. Within a second no query returns data of the user or visitor any more.',
       content: {
         'application/json': { schema: acceptedDeletion, example: { status: 'accepted', foreignId: 'jane' } },
+      },
+    },
+  },
+  codes: [...BODY_CODES, ...LOG_CODES],
+} as const;
+
+const SAY_IDENTITY = {
+  operationId: 'linkVisitor',
+  summary: 'Say whose an anonymous visitor is',
+  description:
+    'The events of the visitor that have no user are those of the user from now on, where reports link them. It outranks what events say, and the last that is said counts. Nothing that is stored changes.',
+  tag: 'users',
+  scope: 'delete',
+  requestBody: {
+    required: true,
+    content: {
+      'application/json': {
+        schema: identityBody,
+        examples: { visitor: { summary: 'A visitor', value: { anonymousId: 'a7f3', userId: 'jane' } } },
+      },
+    },
+  },
+  responses: {
+    202: {
+      description: 'The event log has it.',
+      content: {
+        'application/json': {
+          schema: acceptedIdentity,
+          example: { status: 'accepted', anonymousId: 'a7f3', userId: 'jane' },
+        },
+      },
+    },
+  },
+  codes: ['malformed_json', ...BODY_CODES, ...LOG_CODES],
+} as const;
+
+const TAKE_IDENTITY_BACK = {
+  operationId: 'unlinkVisitor',
+  summary: 'Say that an anonymous visitor is nobody',
+  description:
+    'Whatever linked it counts no more, and no later event links it again. Reports are as they were before it was linked.',
+  tag: 'users',
+  scope: 'delete',
+  requestParams: { query: z.object({ anonymousId: identityFields.anonymousId }) },
+  responses: {
+    202: {
+      description: 'The event log has it.',
+      content: {
+        'application/json': { schema: acceptedIdentity, example: { status: 'accepted', anonymousId: 'a7f3' } },
       },
     },
   },

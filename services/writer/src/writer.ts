@@ -27,6 +27,7 @@ import { ColdEvents } from './erasure/cold-events.ts';
 import { Erasure } from './erasure/erasure.ts';
 import { ExpiredEvents } from './erasure/expired-events.ts';
 import { FastColumns } from './erasure/fast-columns.ts';
+import { LinkedVisitors } from './erasure/linked-visitors.ts';
 import type { Rounds } from './erasure/rounds.ts';
 import { WaitingEvents } from './erasure/waiting-events.ts';
 import { BatchIntake } from './group/batch-intake.ts';
@@ -125,6 +126,7 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     ...[Erasure, ExpiredEvents, FastColumns].map((Type) => new Type(config, ofRounds)),
     new ColdEvents(config, { ...ofRounds, usePolicy: deps.useColdPolicy }),
     new WaitingEvents(config, { ...ofRounds, kafka }),
+    new LinkedVisitors(config, { ...ofRounds, kafka }),
   ];
   // Which of several servers is read depends on it; where there is one, alerts alone do.
   const intervalMs = server ? PROGRESS_MS_OF_SEVERAL : PROGRESS_MS;

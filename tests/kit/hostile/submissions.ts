@@ -323,6 +323,33 @@ const deletionDoor: Door = {
   },
 };
 
+/** Says whose a visitor is. A text may mean nobody, which is refused. */
+const identityDoor: Door = {
+  limits: ['identifier'],
+  build(values, seed) {
+    const writer = new Writer(values, seed);
+    const body = JSON.stringify({ anonymousId: writer.identifier(), userId: writer.identifier(1) });
+    const expected = writer.isOver('identifier')
+      ? { statuses: [400], named: [[String(LIMITS.identifier.max)]] }
+      : { statuses: [202, 400], named: [] };
+    const headers = { 'content-type': 'application/json' };
+    const path = '/v1/identities';
+    return { request: { service: 'ingest-api', method: 'POST', path, headers, body: Buffer.from(body) }, expected };
+  },
+};
+
+const takingBackDoor: Door = {
+  limits: ['identifier'],
+  build(values, seed) {
+    const writer = new Writer(values, seed);
+    const path = `/v1/identities?anonymousId=${encodeURIComponent(writer.identifier())}`;
+    const expected = writer.isOver('identifier')
+      ? { statuses: [400], named: [[String(LIMITS.identifier.max)]] }
+      : { statuses: [202], named: [] };
+    return { request: { service: 'ingest-api', method: 'DELETE', path, headers: {} }, expected };
+  },
+};
+
 /** As many whole characters of a text as a URL writes in so many bytes. */
 function encodedWithin(text: string, bytesMax: number): string {
   let encoded = '';
@@ -391,6 +418,8 @@ export const SUBMISSION_DOORS: Doors = {
   'POST /beacon/v1/batch': callDoor(['/beacon/v1/batch']),
   ...Object.fromEntries(TYPES.map((type) => [`POST /v1/${type}`, callDoor([`/v1/${type}`, `/v1/${type[0]}`], type)])),
   'DELETE /v1/users': deletionDoor,
+  'POST /v1/identities': identityDoor,
+  'DELETE /v1/identities': takingBackDoor,
   'GET /sourceConfig': sourceDoor,
   'GET /v1/projects/{key}/settings': settingsDoor,
   'POST /v1/m': ignoredDoor(['/v1/m', '/m', '/rsaMetrics'], ['POST /m', 'POST /rsaMetrics']),

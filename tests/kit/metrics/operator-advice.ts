@@ -19,6 +19,8 @@ export const OPERATOR_ADVICE: Readonly<Record<string, string>> = {
     'Compare the rejected calls of a client with it: [SluiceRejecting](alerts.md#sluicerejecting) does.',
   sluice_ingest_rejected_calls_total:
     'List the dead letters of kind `rejected`, and correct the sender: [SluiceRejecting](alerts.md#sluicerejecting) says how, by `reason`.',
+  sluice_ingest_refused_links_total:
+    'Alert on any: a client sends one user identifier for many people. The log has the workspace; `SELECT user_id, uniqExact(anonymous_id) AS ids FROM identity_links GROUP BY user_id ORDER BY ids DESC LIMIT 9` shows the user. Correct the sender, and [take links back](../guide/api.md#post-v1identities).',
   sluice_ingest_ignored_recordings_total:
     'Recordings are off in what posthog-js reads. If many arrive, switch them off where that client is set up.',
   sluice_ingest_ignored_requests_total:

@@ -1,5 +1,5 @@
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
-import { visitorOf } from '@sluice/shared/rows/deleted-person';
+import { isVisitor, visitorOf } from '@sluice/shared/rows/deleted-person';
 import { nameOf, type TopicPartition } from '@sluice/storage/protocol/position';
 import type { Submitted } from '@sluice/storage/protocol/repeats';
 import { STAGED_COLUMNS } from '@sluice/writer/batch/staging-tables';
@@ -22,6 +22,7 @@ import {
   userKey,
   WEEK_US,
 } from './tables.ts';
+import { type DeletionOfUser, factKey, factOf, visitorsAt } from './visitor-owner.ts';
 
 const YEAR_2000_MS = Date.UTC(2000);
 const YEAR_2100_MS = Date.UTC(2100);
@@ -76,6 +77,11 @@ interface DueParameters {
   readonly usersMax: number;
 }
 
+interface UnsettledParameters extends Pick<DueParameters, 'delayMs' | 'afterWorkspace' | 'afterUser'> {
+  readonly deletionsMax: number;
+  readonly afterVersion: number;
+}
+
 /** What the statements of the writer do to the tables, by their names. Each is done at one moment. */
 export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>> = {
   'record-group'({ tables, parameters }) {
@@ -100,9 +106,12 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     return {};
   },
   'read-identity': ({ tables, answering }) => ({ rows: tables.identity ? [{ ...tables.identity, answering }] : [] }),
-  // Readers alone use what is recorded.
+  // Readers alone use it.
   'read-newest-block': () => ({ rows: [{ newest: 0 }] }),
-  'record-progress': () => ({}),
+  'record-progress'({ tables, parameters }) {
+    tables.throughMs = Math.max(tables.throughMs, parameters['throughMs'] as number);
+    return {};
+  },
   'record-topic-partitions'({ tables, parameters }) {
     for (const topic of parameters['topics'] as string[]) {
       if (!tables.topicPartitions.has(topic)) tables.topicPartitions.set(topic, parameters['partitions'] as number);
@@ -201,6 +210,7 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
       seen: count('seen'),
       properties: count('set', 'set_once', 'remove'),
       deletions: count('delete'),
+      links: changes.filter(({ kind }) => kind === 'visitor').length,
       were_deleted: count('delete') > 0 || lastDeletion > 0 ? 1 : 0,
       may_be_deleted: count('delete') > 0 || lastDeletion >= oldest ? 1 : 0,
     };
@@ -252,6 +262,26 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
   'store-pending-deletions'({ tables, session, nowMs }) {
     for (const { workspace_id, id, version } of deletionsOf(session)) {
       tables.pendingDeletions.push({ workspace: workspace_id, user: id, version, storedAtMs: nowMs });
+    }
+    return {};
+  },
+  'store-identity-deletions'({ tables, session }) {
+    for (const { workspace_id: workspace, id: user, version } of deletionsOf(session)) {
+      const key = [workspace, user, version].join('\0');
+      if (!isVisitor(user) && !tables.identityDeletions.has(key))
+        tables.identityDeletions.set(key, { workspace, user, version, settledAtMs: 0 });
+    }
+    return {};
+  },
+  'store-links'({ tables, session }) {
+    for (const fact of stagedChanges(session).flatMap((change) => factOf(change) ?? [])) {
+      const { workspace, user, version } = fact;
+      const deleted = tables.deletions.get(userKey(workspace, user)) ?? 0;
+      const unsettled = [...tables.identityDeletions.values()].filter(
+        (deletion) => deletion.settledAtMs === 0 && deletion.workspace === workspace && deletion.user === user,
+      );
+      const isNeeded = version > deleted || unsettled.some((deletion) => version <= deletion.version);
+      if (isNeeded) tables.links.set(factKey(fact), fact);
     }
     return {};
   },
@@ -428,6 +458,11 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
       const [first] = deletions;
       const stored_ms = Math.max(...deletions.map(({ storedAtMs }) => storedAtMs));
       if (!first || stored_ms > nowMs - delayMs) return [];
+      const isUnsettled = [...tables.identityDeletions.values()].some(
+        ({ workspace, user, settledAtMs }) =>
+          workspace === first.workspace && user === first.user && (settledAtMs === 0 || settledAtMs > nowMs - delayMs),
+      );
+      if (isUnsettled) return [];
       const deleted_version = Math.max(...deletions.map(({ version }) => version));
       return [{ workspace_id: first.workspace, user_id: first.user, deleted_version, stored_ms }];
     });
@@ -454,6 +489,7 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
       if (kind === 'user') add(workspace, id, change.version, 'properties');
     }
     for (const { workspace, user, version } of tables.sightings) add(workspace, user, version, 'sightings');
+    for (const { workspace, user, version } of tables.links.values()) add(workspace, user, version, 'links');
     for (const { workspace, kind, id, otherId, version } of tables.entities.values()) {
       if (kind === 'user') add(workspace, id, Number(otherId) + 1, 'entities');
       if (kind === 'membership') add(workspace, id, version, 'entities');
@@ -518,6 +554,44 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     tables.sightings = tables.sightings.filter(
       ({ workspace, user, version }) => version > (versions.get(userKey(workspace, user)) ?? -1),
     );
+    return {};
+  },
+  'erase-links'({ tables, parameters }) {
+    const versions = versionsOf(parameters);
+    for (const [key, { workspace, user, version }] of tables.links) {
+      if (version <= (versions.get(userKey(workspace, user)) ?? -1)) tables.links.delete(key);
+    }
+    return {};
+  },
+  'find-unsettled-deletions'({ tables, parameters }) {
+    const { delayMs, deletionsMax, afterVersion, afterWorkspace, afterUser } =
+      parameters as unknown as UnsettledParameters;
+    const after = { version: afterVersion, workspace_id: afterWorkspace, user_id: afterUser };
+    const pending = new Set(tables.pendingDeletions.map(({ workspace, user }) => userKey(workspace, user)));
+    const rows = [...tables.identityDeletions.values()]
+      .filter(({ workspace, user, settledAtMs }) => settledAtMs === 0 && pending.has(userKey(workspace, user)))
+      .filter(({ version }) => Math.floor(version / 1_000) + delayMs <= tables.throughMs)
+      .map(({ workspace: workspace_id, user: user_id, version }) => ({ workspace_id, user_id, version }))
+      .filter((row) => isBehind(row, after))
+      .toSorted((one, other) => (isBehind(one, other) ? 1 : -1));
+    return { rows: rows.slice(0, deletionsMax) };
+  },
+  'find-deleted-visitors'({ tables, parameters }) {
+    const [facts, deletions] = [[...tables.links.values()], [...tables.identityDeletions.values()]];
+    const rows = userDeletionsIn(parameters).flatMap(({ workspace, user, version }) =>
+      visitorsAt({ workspace, user, version }, facts, deletions)
+        .map((id) => ({ workspace_id: workspace, user_id: user, version, visitor: visitorOf(id) }))
+        .filter(({ visitor }) => (tables.deletions.get(userKey(workspace, visitor)) ?? 0) < version),
+    );
+    return {
+      rows: rows.toSorted((one, other) => (isBehind(one, other) ? 1 : -1)),
+    };
+  },
+  'settle-deletions'({ tables, parameters, nowMs }) {
+    for (const { workspace, user, version } of userDeletionsIn(parameters)) {
+      const key = [workspace, user, version].join('\0');
+      tables.identityDeletions.set(key, { workspace, user, version, settledAtMs: nowMs });
+    }
     return {};
   },
   'find-mixed-users': ({ tables, parameters }) => ({
@@ -733,8 +807,8 @@ function violatedByEvent({ workspace_id, event, received_at, timestamp }: EventR
 
 function violatedByChange({ workspace_id, id, version, kind, operation }: ChangeRow): string {
   if (workspace_id === '' || id === '' || version <= 0) return 'complete';
-  if (!['user', 'organization'].includes(kind)) return 'known_kind';
-  return ['seen', 'set', 'set_once', 'remove', 'delete'].includes(operation) ? '' : 'known_operation';
+  if (!['user', 'organization', 'visitor'].includes(kind)) return 'known_kind';
+  return ['seen', 'set', 'set_once', 'remove', 'delete', 'link', 'say'].includes(operation) ? '' : 'known_operation';
 }
 
 function loadNumberedEvents(session: Session, lines: readonly string[]): Result {
@@ -846,6 +920,26 @@ function versionsOf(parameters: Readonly<Record<string, unknown>>): ReadonlyMap<
   return new Map(
     (workspaces ?? []).map((workspace, index) => [userKey(workspace, users?.[index] ?? ''), Number(versions?.[index])]),
   );
+}
+
+function userDeletionsIn(parameters: Readonly<Record<string, unknown>>): DeletionOfUser[] {
+  const { workspaces, users, versions } = parameters as Readonly<Record<string, readonly never[]>>;
+  return (workspaces ?? []).map((workspace, index) => ({
+    ...{ workspace, user: users?.[index] ?? '', version: Number(versions?.[index]) },
+  }));
+}
+
+interface OrderedDeletion {
+  readonly version: number;
+  readonly workspace_id: string;
+  readonly user_id: string;
+  readonly visitor?: string;
+}
+
+/** Whether a deletion comes behind another one, by their versions and then by whom they name. */
+function isBehind(one: OrderedDeletion, other: OrderedDeletion): boolean {
+  const textOf = (row: OrderedDeletion) => [row.workspace_id, row.user_id, row.visitor ?? ''].join('\0');
+  return one.version > other.version || (one.version === other.version && textOf(one) > textOf(other));
 }
 
 function visitorVersionsOf(parameters: Readonly<Record<string, unknown>>): ReadonlyMap<string, number> {

@@ -1,6 +1,7 @@
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { visitorOf } from '@sluice/shared/rows/deleted-person';
 import type { FastColumns, FastList } from './fast-columns.ts';
+import type { DeletionOfUser, LinkFact } from './visitor-owner.ts';
 
 /** The rows of the tables that the writer stores into, in a shape that is easy to search. */
 export interface Tables {
@@ -15,6 +16,12 @@ export interface Tables {
   /** The version of the last deletion of each user and visitor, by {@link userKey}. */
   readonly deletions: Map<string, number>;
   pendingDeletions: PendingDeletion[];
+  /** Each deletion of a user, by what tells it from others. */
+  readonly identityDeletions: Map<string, IdentityDeletion>;
+  /** What says whose visitors are, by what tells a fact from others. */
+  readonly links: Map<string, LinkFact>;
+  /** Through when everything is stored, as writers have recorded it; in milliseconds since 1970. */
+  throughMs: number;
   events: StoredEvent[];
   fastLists: FastList[];
   /** The winning change of each row of a property, by what tells the row from others. */
@@ -78,6 +85,12 @@ export interface PendingDeletion {
   readonly storedAtMs: number;
 }
 
+/** A deletion of a user whose visitors are to be deleted, too. */
+export interface IdentityDeletion extends DeletionOfUser {
+  /** Since when they are; in milliseconds since 1970. 0: they are not. */
+  readonly settledAtMs: number;
+}
+
 /** A row of a staging table, with what its columns default to. */
 export type StagedEvent = EventRow & { readonly user_id: string; readonly group_id: string };
 
@@ -139,6 +152,9 @@ export function createTables(): Tables {
     topicPartitions: new Map(),
     deletions: new Map(),
     pendingDeletions: [],
+    identityDeletions: new Map(),
+    links: new Map(),
+    throughMs: 0,
     events: [],
     fastLists: [],
     properties: new Map(),

@@ -25,6 +25,7 @@ const ERASED_TABLES = [
   'entities',
   'entity_properties',
   'user_sightings',
+  'identity_links',
   'dead_letters',
   'pending_deletions',
 ];

@@ -6,12 +6,14 @@ import { readPartitions } from '@sluice/storage/clickhouse/known-partitions';
 import { Ownership } from '@sluice/storage/clickhouse/ownership';
 import { checkPartitionCount } from '@sluice/storage/clickhouse/partition-count';
 import { Positions } from '@sluice/storage/clickhouse/positions';
+import { STATEMENTS as STORAGE_STATEMENTS } from '@sluice/storage/clickhouse/statements';
 import type { OwnEpoch } from '@sluice/storage/protocol/epoch';
 import type { StagedBatch } from '@sluice/writer/batch/staged-batch';
 import { StagedStore } from '@sluice/writer/batch/staged-batch';
 import { eraseRows, forgetUsersWithoutRows } from '@sluice/writer/erasure/deleted-rows';
 import type { DueErasure } from '@sluice/writer/erasure/erasure-passes';
 import { FastColumns } from '@sluice/writer/erasure/fast-columns';
+import type { UserDeletion } from '@sluice/writer/erasure/linked-visitors';
 import { STATEMENTS } from '@sluice/writer/erasure/statements';
 import type { ClickHouseEngine } from './clickhouse-engines.ts';
 import { flakyClient } from './flaky-client.ts';
@@ -149,10 +151,29 @@ export class Performer {
     return batch;
   }
 
+  /** What deletes the visitors of deleted users finds them, and takes them for deleted. */
+  async #settle(session: ClickHouseSession): Promise<void> {
+    // Later than anything was accepted.
+    const query_params = { throughMs: Date.UTC(2040), newestBlock: 0 };
+    await this.#flaky.client.command({ query: STORAGE_STATEMENTS['record-progress'].sql, query_params });
+    const found = await session.read<UserDeletion>(STATEMENTS['find-unsettled-deletions'], {
+      ...{ delayMs: 0, deletionsMax: 100, afterVersion: 0, afterWorkspace: '', afterUser: '' },
+    });
+    if (found.length === 0) return;
+    const parameters = {
+      workspaces: found.map(({ workspace_id }) => workspace_id),
+      users: found.map(({ user_id }) => user_id),
+      versions: found.map(({ version }) => version),
+    };
+    await session.read(STATEMENTS['find-deleted-visitors'], parameters);
+    await session.run(STATEMENTS['settle-deletions'], parameters);
+  }
+
   async #withDue<Result>(work: (session: ClickHouseSession, due: DueErasure[]) => Promise<Result>): Promise<Result> {
     // What is found of a user who came back depends on what ClickHouse has merged by now.
     await this.#engine.merge();
     const session = new ClickHouseSession(this.#flaky.client, 'erasure', STATEMENT_TIMEOUT_MS);
+    await this.#settle(session);
     const from = { afterMs: 0, afterWorkspace: '', afterUser: '' };
     const parameters = { delayMs: 0, usersMax: 100, ...from };
     const due = await session.read<DueErasure>(STATEMENTS['find-due-erasures'], parameters);

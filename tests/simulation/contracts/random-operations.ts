@@ -151,6 +151,7 @@ function randomEvent(random: Random): EventRow {
 }
 
 function randomChange(random: Random): ChangeRow {
+  if (random.isTrue(0.25)) return randomLink(random);
   const kind = random.isTrue(0.7) ? 'user' : 'organization';
   const named = random.pick((kind === 'user' ? USERS : GROUPS).slice(1));
   const operation = random.pick([
@@ -170,6 +171,18 @@ function randomChange(random: Random): ChangeRow {
     ...(operation !== 'seen' && operation !== 'delete' && { property: random.pick(PROPERTIES) }),
     ...((operation === 'set' || operation === 'set_once') && { value: JSON.stringify(random.below(3)) }),
     ...(group_id !== '' && { group_id }),
+  };
+}
+
+/** What says whose a visitor is. */
+function randomLink(random: Random): ChangeRow {
+  const operation = random.pick(['link', 'link', 'say'] as const);
+  const user_id = random.pick(operation === 'say' ? USERS : USERS.slice(1));
+  const id = random.pick(VISITORS.slice(2));
+  return {
+    ...{ workspace_id: random.pick(WORKSPACES), kind: 'visitor', id, operation, version: versionOf(random) },
+    change_id: uuidOf('change', random.below(20)),
+    ...(user_id !== '' && { user_id }),
   };
 }
 

@@ -24,6 +24,9 @@ const QUERIES = {
     'SELECT (workspace_id, user_id, max(version)) AS fields FROM user_deletions GROUP BY workspace_id, user_id',
   pendingDeletions:
     'SELECT (workspace_id, user_id, max(version)) AS fields FROM pending_deletions GROUP BY workspace_id, user_id',
+  identityDeletions: `SELECT (workspace_id, user_id, version, max(settled_at) > toDateTime64(0, 3)) AS fields
+    FROM identity_deletions GROUP BY workspace_id, user_id, version`,
+  links: 'SELECT DISTINCT (workspace_id, anonymous_id, user_id, version, said) AS fields FROM identity_links',
   positions: 'SELECT (topic, partition, next_offset, fingerprint, leader_epoch) AS fields FROM writer_positions FINAL',
   halts: `SELECT (topic, partition, reason, detail, toString(first_offset), toString(last_offset), isNotNull(resumed_at)) AS fields
     FROM writer_halts FINAL`,
@@ -84,6 +87,12 @@ export function simulatedRows(tables: Tables): StoredRows {
     pendingDeletions: [...Map.groupBy(tables.pendingDeletions, ({ workspace, user }) => `${workspace}\0${user}`)].map(
       ([user, all]) => [...user.split('\0'), Math.max(...all.map(({ version }) => version))],
     ),
+    identityDeletions: [...tables.identityDeletions.values()].map(({ workspace, user, version, settledAtMs }) => [
+      ...[workspace, user, version, settledAtMs > 0 ? 1 : 0],
+    ]),
+    links: [...tables.links.values()].map(({ workspace, visitor, user, version, isSaid }) => [
+      ...[workspace, visitor, user, version, isSaid ? 1 : 0],
+    ]),
     positions: [...tables.positions.values()].map(({ topic, partition, nextOffset, fingerprint, leaderEpoch }) => [
       ...[topic, partition, nextOffset, fingerprint, leaderEpoch],
     ]),

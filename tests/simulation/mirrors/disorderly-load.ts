@@ -16,8 +16,8 @@ const FIRST_UUID = 0x10_00_00_00;
 /** How many of them are sent over and over. */
 const REPEATED = 6;
 
-/** Around these times are those of the repeated events: one of them is around the end of a month. */
-const TIMES_MS = [Date.UTC(2026, 2, 1, 12), Date.UTC(2026, 1, 28, 23, 50)];
+/** After these times, which are past, are those of the repeated events: one of them is around the end of a month. */
+const TIMES_MS = [Date.UTC(2026, 2, 1, 11, 20), Date.UTC(2026, 1, 28, 23, 50)];
 
 /** How long after the first copy of a deletion the last one may reach Kafka, in milliseconds. */
 const SPREAD_MS = 60;

@@ -106,6 +106,7 @@ function comparedRows(tables: Tables, open: Open) {
     return deleted === 0 || (onceWeek !== 1 && change.version > deleted);
   });
   const sightings = tables.sightings.filter(({ workspace, user, version }) => version > deletedAt(workspace, user));
+  const links = [...tables.links].filter(([, { workspace, user, version }]) => version > deletedAt(workspace, user));
   const deadLetters = [...tables.deadLetters].filter(([, deadLetter]) => {
     const { workspace_id, user_id, version } = subjectOf(deadLetter);
     return version > deletedAt(workspace_id, user_id);
@@ -115,6 +116,7 @@ function comparedRows(tables: Tables, open: Open) {
     events: new Map(events.map((event) => [eventKey(event), `${event.month} ${contentOf({ ...event, stamped: 1 })}`])),
     properties: new Map(properties.map(([key, { change }]) => [key, JSON.stringify(change)])),
     sightings: new Map(sightings.map((sighting) => [JSON.stringify(sighting), JSON.stringify(sighting)])),
+    links: new Map(links.map(([key]) => [key, key])),
     entities: comparedEntities(tables, open),
     deletions: new Map([...tables.deletions].map(([user, version]) => [user, `${user} up to ${version}`])),
     // The place of one that came twice is that of the copy which was stored last, and reasons name others of the batch.

@@ -1,5 +1,6 @@
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { visitorOf } from '@sluice/shared/rows/deleted-person';
+import { entityHash } from '@sluice/shared/rows/row-hashes';
 import { personKey, userKey } from '../clickhouse/tables.ts';
 import type { Random } from '../world/random.ts';
 import { lineOfEvent, RowSender } from './row-sender.ts';
@@ -60,6 +61,29 @@ export class Load {
     for (const event of events) this.#events.push(event);
     const byPartition = Map.groupBy(events, (event) => this.#sender.partitionOf(event.uuid));
     for (const [partition, rows] of byPartition) this.#sender.sendEvents(partition, rows);
+    for (const event of events) this.#link(event);
+  }
+
+  /**
+   * What names both a visitor and a user links them, and now and then somebody says whose the visitor is, or that it is nobody's. Few
+   * visitors are of many users: most links are conflicts. Nothing is drawn for it, as for {@link #visitor}.
+   */
+  #link({ anonymous_id, user_id, received_at }: EventRow): void {
+    if (anonymous_id === undefined) return;
+    if (user_id !== undefined) this.#sendOfVisitor(anonymous_id, { operation: 'link', user_id, version: received_at });
+    if (this.#sent % 7 === 0) {
+      const said = this.#sent % 3 === 0 ? {} : { user_id: `u${this.#sent % USERS}` };
+      this.#sendOfVisitor(anonymous_id, { operation: 'say', version: this.#nextVersion(), ...said });
+    }
+  }
+
+  #sendOfVisitor(visitor: string, fields: Pick<ChangeRow, 'operation' | 'version' | 'user_id'>): void {
+    const row: ChangeRow = {
+      ...{ workspace_id: WORKSPACE, kind: 'visitor', id: visitor, change_id: uuidOf(fields.version % 1_000_000_007) },
+      ...fields,
+    };
+    const partition = entityHash(WORKSPACE, 'visitor', visitor) % this.#sender.partitions;
+    this.#sender.sendChanges('entities', partition, [row]);
   }
 
   /** A client that was not answered sends its event again. */

@@ -1,4 +1,5 @@
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
+import { visitorOf } from '@sluice/shared/rows/deleted-person';
 import { nameOf as partitionName } from '@sluice/storage/protocol/position';
 import { AssignerProtocol } from 'kafkajs';
 import {
@@ -15,6 +16,7 @@ import {
   userKey,
   WEEK_US,
 } from '../clickhouse/tables.ts';
+import { factKey, visitorsAt } from '../clickhouse/visitor-owner.ts';
 import type { LogRecord, PartitionLog } from '../kafka/partition-log.ts';
 import type { Commit } from '../kafka/simulated-kafka.ts';
 import { areNear, areSame, contentOf, identityOf, nameOf, repeats } from './event-identity.ts';
@@ -140,13 +142,59 @@ export class Oracle {
     for (const row of this.#server.clickhouse.tables.events) this.#checkColumns(row);
     this.#checkDeletions();
     this.#checkEntities();
-    if (!this.#server.sent.hasLost) this.#checkProperties();
+    if (!this.#server.sent.hasLost) {
+      this.#checkProperties();
+      this.#checkLinks();
+    }
     if (isErased) this.#checkErased();
+  }
+
+  /** What says whose visitors are is stored, unless the deletion of its user hides it, and nothing else is. */
+  #checkLinks(): void {
+    const { tables } = this.#server.clickhouse;
+    const facts = new Map(this.#server.sent.facts().map((fact) => [factKey(fact), fact]));
+    for (const [key, { workspace, visitor, user, version }] of facts) {
+      const isDeleted = version <= (tables.deletions.get(userKey(workspace, user)) ?? 0);
+      if (!isDeleted && !tables.links.has(key)) this.report(`that ${visitor} is ${user || 'nobody'} is not stored`);
+    }
+    for (const [key, { visitor, user }] of tables.links) {
+      if (!facts.has(key)) this.report(`that ${visitor} is ${user} is stored, and was never sent`);
+    }
+  }
+
+  /** With each user, the visitors are deleted that were the user's then, and no others. */
+  #checkDeletedVisitors(): void {
+    const { tables } = this.#server.clickhouse;
+    const { sent } = this.#server;
+    const [facts, deletions] = [sent.facts(), sent.deletionsOfUsers()];
+    for (const deletion of deletions) {
+      for (const visitor of visitorsAt(deletion, facts, deletions)) {
+        const deleted = tables.deletions.get(userKey(deletion.workspace, visitorOf(visitor))) ?? 0;
+        if (deleted < deletion.version) this.report(`${visitor} was of ${deletion.user}, and is not deleted`);
+      }
+    }
+    this.#checkSentDeletions();
+  }
+
+  /** Writers delete no visitor who was nobody's, or somebody else's. */
+  #checkSentDeletions(): void {
+    const { sent, servers, deletedByWriters } = this.#world;
+    if (servers.some(({ oracle }) => oracle.hasRestored)) return;
+    const [facts, deletions] = [sent.facts(), sent.deletionsOfUsers()];
+    const right = new Set(
+      deletions.flatMap((deletion) =>
+        visitorsAt(deletion, facts, deletions).map((visitor) => `${visitorOf(visitor)} ${deletion.version}`),
+      ),
+    );
+    for (const { id, version } of deletedByWriters) {
+      if (!right.has(`${id} ${version}`))
+        this.report(`${id} is deleted up to ${version}, and was of no user deleted then`);
+    }
   }
 
   /** Nothing is left of deleted users but what came after their deletions. */
   #checkErased(): void {
-    const { events, properties, sightings, entities, deletions } = this.#server.clickhouse.tables;
+    const { events, properties, sightings, links, entities, deletions } = this.#server.clickhouse.tables;
     const isLeft = (workspace: string, user: string, version: number) =>
       version <= (deletions.get(userKey(workspace, user)) ?? 0);
     for (const event of events) {
@@ -159,11 +207,17 @@ export class Oracle {
     for (const { workspace, user, version } of sightings) {
       if (isLeft(workspace, user, version)) this.report(`a sighting of ${user} is not erased`);
     }
+    for (const { workspace, user, visitor, version } of links.values()) {
+      if (isLeft(workspace, user, version)) this.report(`that ${visitor} is ${user} is not erased`);
+    }
     for (const { workspace, kind, id, otherId } of entities.values()) {
       const begin = Number(otherId) + 1;
       if (kind === 'user' && isLeft(workspace, id, begin)) this.report(`that ${id} was seen is not erased`);
     }
-    if (!this.#server.sent.hasLost && !this.hasRestored) this.#checkReturned();
+    if (!this.#server.sent.hasLost && !this.hasRestored) {
+      this.#checkReturned();
+      this.#checkDeletedVisitors();
+    }
   }
 
   /**

@@ -1,6 +1,8 @@
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
+import { isVisitor } from '@sluice/shared/rows/deleted-person';
 import { isInRange, type PartitionRange } from '@sluice/shared/servers/partition-range';
 import { eventKey, personKey, userKey } from '../clickhouse/tables.ts';
+import { type DeletionOfUser, factOf, type LinkFact } from '../clickhouse/visitor-owner.ts';
 import type { LogRecord, PartitionLog } from '../kafka/partition-log.ts';
 import { identityOf } from './event-identity.ts';
 import { type Fates, fatesOf } from './fates.ts';
@@ -131,6 +133,21 @@ export class SentRows {
       if (operation === 'delete') versions.set(user, Math.max(version, versions.get(user) ?? 0));
     }
     return versions;
+  }
+
+  /** Returns each deletion of a user that Kafka has kept in any partition. */
+  deletionsOfUsers(): DeletionOfUser[] {
+    const found = new Map<string, DeletionOfUser>();
+    for (const { operation, workspace_id: workspace, id: user, version } of this.changes()) {
+      if (operation === 'delete' && !isVisitor(user))
+        found.set([workspace, user, version].join('\0'), { workspace, user, version });
+    }
+    return [...found.values()];
+  }
+
+  /** Returns what was sent of whose visitors are, as far as Kafka has kept it. */
+  facts(): LinkFact[] {
+    return this.changes().flatMap((change) => factOf(change) ?? []);
   }
 
   /** Returns what has become of the events by now. Nothing may be lost. */

@@ -1,5 +1,7 @@
 import { clockTopicName, topicNames } from '@sluice/shared/kafka/topics';
+import type { ChangeRow } from '@sluice/shared/rows';
 import type { WriterConfig } from '@sluice/writer/config';
+import type { LogRecord } from '../kafka/partition-log.ts';
 import { SimulatedKafka } from '../kafka/simulated-kafka.ts';
 import { Network } from '../world/network.ts';
 import { Random } from '../world/random.ts';
@@ -29,6 +31,8 @@ export class World {
   readonly sent = new SentRows();
   readonly declarations: Declarations;
   readonly servers: readonly Server[];
+  /** The deletions of visitors that writers have sent. */
+  readonly deletedByWriters: ChangeRow[] = [];
   readonly #onNote: WorldOptions['onNote'];
   /** What is wrong, if anything. */
   violation: string | undefined;
@@ -54,6 +58,21 @@ export class World {
         server?.oracle.checkCommit(commit);
       },
     });
+    // The load appends its rows by itself. What writers send are deletions of visitors.
+    this.kafka.producers = {
+      ...this.kafka.producers,
+      appended: (log, records) => {
+        for (const record of records) {
+          const changes = changesOf(record);
+          this.deletedByWriters.push(...changes);
+          this.sent.add(
+            log,
+            record,
+            changes.map((row) => ({ kind: 'change', row })),
+          );
+        }
+      },
+    };
     this.servers = servers.map((options) => new Server(this, ofServers, options));
   }
 
@@ -72,4 +91,9 @@ export class World {
     this.note(`WRONG: ${violation}`);
     this.violation ??= violation;
   }
+}
+
+function changesOf({ value }: LogRecord): ChangeRow[] {
+  const lines = value.toString().split('\n').slice(0, -1);
+  return lines.map((line) => JSON.parse(line) as ChangeRow);
 }

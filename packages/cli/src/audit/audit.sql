@@ -27,6 +27,16 @@ WHERE (once_week = 0 AND tupleElement(register, 'version') >= {since:UInt64} OR 
     {shares:UInt32} = 1
     OR CRC32(concat(toString(workspace_id), '\0', toString(kind), '\0', id, '/audit')) % {shares:UInt32} = {share:UInt32} - 1
   )
+UNION ALL
+-- What links visitors. The user stands for the property.
+SELECT MD5(concat(toString(workspace_id), '\0visitor\0', anonymous_id, '\0', user_id)), toUInt32(0), version
+FROM identity_links
+WHERE version >= {since:UInt64}
+  AND ({workspace:String} = '' OR workspace_id = {workspace:String})
+  AND (
+    {shares:UInt32} = 1
+    OR CRC32(concat(toString(workspace_id), '\0visitor\0', anonymous_id, '/audit')) % {shares:UInt32} = {share:UInt32} - 1
+  )
 
 -- name: read-entities
 SELECT MD5(concat(toString(workspace_id), '\0', toString(kind), '\0', id)), toUInt32({seen:UInt32}), version
@@ -93,6 +103,12 @@ FROM entity_properties
 WHERE (workspace_id, kind, id, property)
   IN arrayZip({workspaces:Array(String)}, {kinds:Array(String)}, {ids:Array(String)}, {properties:Array(String)})
 GROUP BY workspace_id, kind, id, property, once_week
+UNION ALL
+SELECT toString(workspace_id), 'visitor', anonymous_id, user_id, 0, max(version)
+FROM identity_links
+WHERE (workspace_id, 'visitor', anonymous_id, user_id)
+  IN arrayZip({workspaces:Array(String)}, {kinds:Array(String)}, {ids:Array(String)}, {properties:Array(String)})
+GROUP BY workspace_id, anonymous_id, user_id
 
 -- name: find-entities
 SELECT toString(workspace_id) AS workspace, toString(kind) AS entity_kind, id, max(version) AS version

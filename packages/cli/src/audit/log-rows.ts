@@ -29,7 +29,8 @@ export interface LogRow {
 export interface Change {
   readonly entity: string;
   readonly id: string;
-  readonly operation: 'seen' | 'set' | 'set_once' | 'remove' | 'delete';
+  readonly operation: 'seen' | 'set' | 'set_once' | 'remove' | 'delete' | 'link' | 'say';
+  /** Of a visitor, its user. */
   readonly property: string;
 }
 
@@ -102,17 +103,21 @@ function personOf(fields: Fields): string {
 }
 
 function userOf(fields: Fields): string {
+  if (fields['kind'] === 'visitor') return textOf(fields, 'user_id');
   return fields['kind'] === 'user' ? textOf(fields, 'id') : '';
 }
 
 const OPERATIONS: readonly unknown[] = ['seen', 'set', 'set_once', 'remove', 'delete'];
+const OPERATIONS_OF_VISITORS: readonly unknown[] = ['link', 'say'];
 
 function changeOf(fields: Fields): Change | undefined {
   const { kind: entity, operation } = fields;
   const id = textOf(fields, 'id');
-  if ((entity !== 'user' && entity !== 'organization') || id === '' || !OPERATIONS.includes(operation))
-    return undefined;
-  return { entity, id, operation: operation as Change['operation'], property: textOf(fields, 'property') };
+  const isOfVisitor = entity === 'visitor';
+  if ((entity !== 'user' && entity !== 'organization' && !isOfVisitor) || id === '') return undefined;
+  if (!(isOfVisitor ? OPERATIONS_OF_VISITORS : OPERATIONS).includes(operation)) return undefined;
+  const property = textOf(fields, isOfVisitor ? 'user_id' : 'property');
+  return { entity, id, operation: operation as Change['operation'], property };
 }
 
 /** The name of a dead letter follows from its row. The time of a rejected call does not belong to it. */

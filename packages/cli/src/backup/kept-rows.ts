@@ -1,12 +1,24 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { readMigrations } from '@sluice/shared/clickhouse/migrate';
 import { createdTable } from '@sluice/shared/clickhouse/migration-waves';
+import { IS_VISITOR_SQL } from '@sluice/shared/rows/deleted-person';
 
 /** Deletions that the restored database does not have. Its writers erase them again. */
 const KEEP_PENDING = `
 INSERT INTO pending_deletions (workspace_id, user_id, version, stored_at)
 SELECT workspace_id, user_id, max(version) AS newest, now64(3)
 FROM {database:Identifier}.{table:Identifier}
+GROUP BY workspace_id, user_id
+HAVING (workspace_id, user_id, newest) NOT IN (
+  SELECT workspace_id, user_id, max(version) FROM user_deletions GROUP BY workspace_id, user_id
+)`;
+
+/** As the pending ones: their writers look for the visitors of these users. */
+const KEEP_UNSETTLED = `
+INSERT INTO identity_deletions (workspace_id, user_id, version)
+SELECT workspace_id, user_id, max(version) AS newest
+FROM {database:Identifier}.{table:Identifier}
+WHERE NOT ${IS_VISITOR_SQL}
 GROUP BY workspace_id, user_id
 HAVING (workspace_id, user_id, newest) NOT IN (
   SELECT workspace_id, user_id, max(version) FROM user_deletions GROUP BY workspace_id, user_id
@@ -47,6 +59,8 @@ export interface OtherServer {
  */
 export async function keepDeletions(restored: ClickHouseClient, database: string, table: string): Promise<void> {
   const query_params = { database, table };
+  await restored.command({ query: await creationOf('identity_deletions') });
+  await restored.command({ query: KEEP_UNSETTLED, query_params });
   await restored.command({ query: KEEP_PENDING, query_params });
   await restored.command({ query: KEEP_DELETIONS, query_params });
 }
@@ -95,15 +109,20 @@ async function copyDeletions(other: ClickHouseClient, restored: ClickHouseClient
 }
 
 /**
- * Takes over the retention of a database, which is newer, and lets it begin anew. A backup may be older than the table.
+ * Takes over the retention of a database, which is newer, and lets it begin anew.
  *
  * @param present the database; undefined where there is none with settings
  * @throws ClickHouse's errors
  */
 export async function restartRetention(restored: ClickHouseClient, present: string | undefined): Promise<void> {
-  const creation = (await readMigrations()).find((migration) => createdTable(migration) === 'retention');
-  if (!creation) throw new Error('there is no migration that creates the table retention');
-  await restored.command({ query: creation.sql });
+  await restored.command({ query: await creationOf('retention') });
   if (present !== undefined) await restored.command({ query: KEEP_RETENTION, query_params: { database: present } });
   await restored.command({ query: RESTART_RETENTION });
+}
+
+/** Returns the statement that creates a table unless it is there: a backup may be older than the table. */
+async function creationOf(table: string): Promise<string> {
+  const creation = (await readMigrations()).find((migration) => createdTable(migration) === table);
+  if (!creation) throw new Error(`there is no migration that creates the table ${table}`);
+  return creation.sql;
 }

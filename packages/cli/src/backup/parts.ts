@@ -7,7 +7,8 @@ import type { BackupLocation } from './backup-location.ts';
  * different moments, while writers store. The order of the parts is the reverse of the order in which writers and erasures
  * change the tables, so a part never lacks what a part before it depends on (decision 0055):
  *
- * - `state`: the manifest, and the deletions that were not erased yet. An erasure removes these last.
+ * - `state`: the manifest, the deletions that were not erased yet, which an erasure removes last, and those whose visitors are
+ *   deleted, too, which is noted after these deletions are stored.
  * - `events`: a writer stores them last.
  * - `tables`: everything that is stored before an event.
  */
@@ -15,7 +16,7 @@ export const PARTS = ['state', 'events', 'tables'] as const;
 
 export type Part = (typeof PARTS)[number];
 
-const STATE_TABLES: readonly string[] = ['backups', 'pending_deletions', 'schema_migrations'];
+const STATE_TABLES: readonly string[] = ['backups', 'pending_deletions', 'identity_deletions', 'schema_migrations'];
 
 /** A statement with its parameters. */
 export interface BackupStatement {

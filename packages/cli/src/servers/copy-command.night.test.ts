@@ -41,6 +41,8 @@ async function fill({ kafka, topics, of: { a1 } }: Servers): Promise<void> {
     for (const user_id of ['gone', 'back']) await a1.insert(table, { workspace_id: 'a', user_id, version: DELETED_US });
   }
   await a1.insert('user_sightings', { workspace_id: 'a', user_id: 'ann', version: 1 });
+  await a1.insert('identity_links', { workspace_id: 'a', anonymous_id: 'v', user_id: 'ann', version: 1 });
+  await a1.insert('identity_deletions', { workspace_id: 'a', user_id: 'gone', version: DELETED_US });
   await a1.insert('dead_letters', { id: 'letter', kind: 'events', row: '{}', recorded_at: '2026-03-01 00:00:00' });
   await a1.insert('retention', { workspace_id: 'a', days: 4_000 });
   for (const topic of Object.values(topics)) await a1.insert('topic_partitions', { topic, partitions: 2 });
@@ -82,6 +84,8 @@ const CONTENTS: Readonly<Record<string, string>> = {
   entities: 'SELECT * FROM entities ORDER BY ALL',
   deletions: 'SELECT workspace_id, user_id, version FROM user_deletions ORDER BY ALL',
   sightings: 'SELECT * FROM user_sightings ORDER BY ALL',
+  links: 'SELECT * FROM identity_links ORDER BY ALL',
+  identityDeletions: 'SELECT * FROM identity_deletions ORDER BY ALL',
   deadLetters: 'SELECT *, workspace_id FROM dead_letters ORDER BY ALL',
   retention: 'SELECT * FROM retention ORDER BY ALL',
   topicPartitions: 'SELECT * FROM topic_partitions ORDER BY ALL',

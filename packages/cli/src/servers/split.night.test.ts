@@ -58,6 +58,10 @@ const ROWS: Readonly<Record<string, readonly Placed[]>> = {
     partition: entityHash(workspaceOf(index), 'user', user_id) % PARTITIONS,
     row: { user_id, workspace_id: workspaceOf(index), version: 1 },
   })),
+  identity_links: IDS.map((anonymous_id, index) => ({
+    partition: entityHash(workspaceOf(index), 'visitor', anonymous_id) % PARTITIONS,
+    row: { anonymous_id, workspace_id: workspaceOf(index), user_id: 'ann', version: 1 },
+  })),
   // The topic has two partitions over which no rows are spread.
   dead_letters: Array.from({ length: PARTITIONS + 2 }, (_, partition) => ({
     partition: partition % PARTITIONS,

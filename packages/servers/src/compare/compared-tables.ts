@@ -121,6 +121,16 @@ const SIGHTINGS: ComparedTable = {
   isFolded: false,
 };
 
+const LINKS: ComparedTable = {
+  name: 'identity_links',
+  rows: `
+    SELECT
+      toString(workspace_id) AS workspace, user_id AS user, (anonymous_id, user_id, version, said) AS key, 0 AS content,
+      toInt64(version) AS newest, toInt64(version) AS accepted
+    FROM identity_links GROUP BY workspace_id, anonymous_id, user_id, version, said`,
+  isFolded: false,
+};
+
 /**
  * Late events that wait for a cold volume are left out: only a server whose volume is away has them. Equal ids have equal rows; place and reason are those of the copy that a server has read. Some rows do not say when they
  * were received.
@@ -145,7 +155,7 @@ const DEAD_LETTERS: ComparedTable = {
 };
 
 /** The tables that are compared after deletions and events, each as a whole. */
-export const OTHER_TABLES: readonly ComparedTable[] = [ENTITIES, PROPERTIES, SIGHTINGS, DEAD_LETTERS];
+export const OTHER_TABLES: readonly ComparedTable[] = [ENTITIES, PROPERTIES, SIGHTINGS, LINKS, DEAD_LETTERS];
 
 /** The tables of which `--mend` makes both the same. */
 export const MENDED_TABLES: readonly ComparedTable[] = [EVENTS, ENTITIES];

@@ -75,6 +75,8 @@ FROM (
   UNION ALL
   SELECT workspace_id, user_id, version FROM user_sightings
   UNION ALL
+  SELECT workspace_id, user_id, version FROM identity_links
+  UNION ALL
   SELECT workspace_id, user_id, version FROM dead_letters
 ) AS stored
 INNER JOIN (

@@ -20,6 +20,7 @@ const PARTITION_SQL: ReadonlyMap<string, string> = new Map([
   ['events', eventHashSql('uuid')],
   ['entity_properties', entityHashSql('workspace_id', 'kind', 'id')],
   ['user_sightings', entityHashSql('workspace_id', "'user'", 'user_id')],
+  ['identity_links', entityHashSql('workspace_id', "'visitor'", 'anonymous_id')],
   ['dead_letters', 'partition'],
 ]);
 

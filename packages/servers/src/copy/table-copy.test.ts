@@ -10,6 +10,6 @@ test('every table is copied, or is known to be of one server', async () => {
   expect(known.toSorted()).toEqual(['schema_migrations', ...created].sort());
   expect(otherTables(migrations)).toEqual([
     ...['entities', 'entity_properties', 'user_sightings', 'dead_letters', 'topic_partitions', 'retention'],
-    ...['given_up_messages', 'log_gaps', 'console_fast_properties'],
+    ...['given_up_messages', 'log_gaps', 'console_fast_properties', 'identity_links', 'identity_deletions'],
   ]);
 });

@@ -12,11 +12,15 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
 export function acceptJsonBodies(routes: FastifyInstance, parse: (text: string) => unknown): void {
   routes.removeAllContentTypeParsers();
   routes.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (_: FastifyRequest, body: Buffer) => {
-    if (body.length === 0) return undefined;
-    try {
-      return parse(utf8.decode(body));
-    } catch (cause) {
-      throw new Problem('malformed_json', 'The body is not JSON in UTF-8.', { cause });
-    }
+    return body.length === 0 ? undefined : parseJson(body, parse);
   });
+}
+
+/** Returns the value of a body. @throws {Problem} `malformed_json` */
+export function parseJson(body: Buffer, parse: (text: string) => unknown): unknown {
+  try {
+    return parse(utf8.decode(body));
+  } catch (cause) {
+    throw new Problem('malformed_json', 'The body is not JSON in UTF-8.', { cause });
+  }
 }

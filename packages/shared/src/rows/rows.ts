@@ -41,16 +41,18 @@ export interface EventRow extends Partial<Record<IdentifierColumn, string>> {
 
 export type EntityKind = 'user' | 'organization';
 
-/** A change of a user or an organization, as the writer stages it. */
+/** A change of a user or an organization, or a fact of whose a visitor is, as the writer stages it. */
 export interface ChangeRow {
   workspace_id: string;
-  kind: EntityKind;
+  /** `visitor`: an anonymous one, whose `anonymousId` is the id. */
+  kind: EntityKind | 'visitor';
   id: string;
   /**
    * `seen`: a submission without events named the entity. `set`, `set_once` and `remove`: of one property. `delete`: of the
    * entity. `set_once` counts only while nothing else changes the property; which one does is in property-versions.ts.
+   * Of a visitor: `link` where something named both it and `user_id`, `say` where somebody said whose it is, or that it is nobody's.
    */
-  operation: 'seen' | 'set' | 'set_once' | 'remove' | 'delete';
+  operation: 'seen' | 'set' | 'set_once' | 'remove' | 'delete' | 'link' | 'say';
   /** When the change was accepted, in microseconds since 1970. The higher version wins. */
   version: number;
   /** Identifies the submission. It decides between equal versions, so that every order of arrival has one result. */
@@ -60,4 +62,6 @@ export interface ChangeRow {
   value?: string;
   /** The organization that the same submission names, of a user who was seen. The user belongs to it. */
   group_id?: string;
+  /** The user of a visitor. */
+  user_id?: string;
 }

@@ -6,7 +6,7 @@
 SELECT table, mutation_id AS mutation, latest_fail_reason AS failure
 FROM system.mutations
 WHERE database = currentDatabase()
-  AND table IN ('events', 'entities', 'entity_properties', 'user_sightings', 'dead_letters', 'pending_deletions')
+  AND table IN ('events', 'entities', 'entity_properties', 'user_sightings', 'identity_links', 'dead_letters', 'pending_deletions')
   AND NOT is_done AND NOT is_killed
 ORDER BY failure = ''
 
@@ -17,7 +17,7 @@ ORDER BY failure = ''
 -- mutation; so does what fills the columns of fast properties. One of a migration, or of an operator, goes on: nobody would start it again.
 KILL MUTATION
 WHERE database = currentDatabase()
-  AND table IN ('events', 'entities', 'entity_properties', 'user_sightings', 'dead_letters', 'pending_deletions')
+  AND table IN ('events', 'entities', 'entity_properties', 'user_sightings', 'identity_links', 'dead_letters', 'pending_deletions')
   AND NOT is_done AND latest_fail_reason != ''
   AND (startsWith(command, '(DELETE ') OR startsWith(command, '(UPDATE fast_set = '))
   AND multiSearchAny(command, ['indexOf(arrayZip(', 'transform(toString(workspace_id), ', 'COLD_VOLUME_AWAY'])

@@ -13,8 +13,9 @@
  * Then for each batch, from left to right. A batch of events alone skips the steps of changes, and the reverse:
  *
  *   load-events  ─▶ store-deletions        ─▶ find-repeats         ─▶ close-session ─▶ store-positions ─▶ commit
- *   load-changes    store-properties          store-seen-in-events
- *        │          store-sightings           store-events
+ *   load-changes    store-links               store-seen-in-events
+ *        │          store-properties          store-events
+ *        │          store-sightings
  *        │          store-seen-in-changes
  *        │
  *        └─ when ClickHouse refuses a row ─▶ isolate-bad-rows ─▶ store-dead-letters ─▶ again, with the good rows
@@ -59,6 +60,7 @@ export const STORE_STEPS = [
   'load-events',
   'load-changes',
   'store-deletions',
+  'store-links',
   'store-properties',
   'store-sightings',
   'store-seen-in-changes',
@@ -123,6 +125,7 @@ function concerns(step: StoreStep, { hasEvents, hasChanges }: BatchContents): bo
   switch (step) {
     case 'load-changes':
     case 'store-deletions':
+    case 'store-links':
     case 'store-properties':
     case 'store-sightings':
     case 'store-seen-in-changes':

@@ -93,6 +93,7 @@ async function read(form: CallForm, calls: readonly string[], context: string) {
   const options = {
     ...{ callBytesMax: 20_000, propertiesMax: 5, now: () => NOW, form, workspace: 'w' },
     ...{ idempotencyKey: undefined, client: 'other', keys: [] },
+    links: { needsRow: () => true },
     versions: () => {
       version += 1;
       return version;

@@ -11,6 +11,7 @@ import {
 } from '../reading/json-object.ts';
 import { type SubmittedProperty, textError, tooManyProperties } from '../reading/submission.ts';
 import { EVENT_NAME_LENGTH_MAX, IDENTIFIER_LENGTH_MAX } from '../reading/submission-limits.ts';
+import { type Link, linkOf } from '../rows/link-row.ts';
 import { CALL_TYPES, type Call, type CallType, InvalidCall, MESSAGE_ID_LENGTH_MAX } from './call.ts';
 import { type CallClock, timeOf } from './call-time.ts';
 
@@ -65,7 +66,16 @@ export function parseCall(
     traits: objectText('traits', traits),
     changed: callType === 'group' ? 'organization' : 'user',
     changes: changesOf(callType, subject, traits, options.propertiesMax),
+    links: linksOf(callType, subject),
   };
+}
+
+/**
+ * The previousId of an alias may be that of a user. As that of a visitor it then has no events, so that no two users become one.
+ */
+function linksOf(type: CallType, { userId, anonymousId, previousId }: Subject): Link[] {
+  const ids = type === 'alias' && previousId !== anonymousId ? [anonymousId, previousId] : [anonymousId];
+  return ids.map((id) => linkOf(id, userId)).filter((link) => link !== undefined);
 }
 
 /** @param sentAt when the call was sent, as it says it itself */

@@ -6,6 +6,7 @@ import type { Pause } from '../reading/pause.ts';
 import type { Acceptance } from '../rows/acceptance.ts';
 import { outgoingChange, propertyRow } from '../rows/change-row.ts';
 import { EventRows, subjectFields } from '../rows/event-row.ts';
+import { type LinkRegister, linkRow } from '../rows/link-row.ts';
 import type { OutgoingRow, RowCollector } from '../rows/partition-rows.ts';
 import { fitsRecord, ROW_BYTES_MAX } from '../rows/row-size.ts';
 import { type Call, type CallError, type CallForm, InvalidCall, type RejectionReason } from './call.ts';
@@ -28,6 +29,7 @@ export interface CallRowsOptions extends CallParserOptions {
   readonly client: string | undefined;
   /** Returns the next version; each call has one of its own, so that their order decides between two changes. */
   readonly versions: () => number;
+  readonly links: LinkRegister;
 }
 
 /** A call that was rejected. */
@@ -123,7 +125,10 @@ class CallRowsReader {
     const uuid = this.#uuidOf(call);
     const subject = subjectFields(userId, groupId);
     const { row } = this.#eventRows.create(call, { subject, version, uuid, ownTimeMs: timestamp, timestamp, index });
-    return call.changes.length === 0 ? [row] : [row, ...changesOf(call, { workspace, version, idempotencyKey })];
+    const links = call.links.filter((link) => this.#options.links.needsRow(link));
+    if (call.changes.length + links.length === 0) return [row];
+    const acceptance = { workspace, version, idempotencyKey };
+    return [row, ...changesOf(call, acceptance), ...links.map((link) => linkRow(link, acceptance))];
   }
 
   #uuidOf({ uuid, messageId, content }: Call): string | undefined {

@@ -1,6 +1,7 @@
 import type { EntityKind } from '@sluice/shared/rows';
 import type { EventIdentifier } from '@sluice/shared/rows/event-identifiers';
 import type { SubmittedProperty } from '../reading/submission.ts';
+import type { Link } from '../rows/link-row.ts';
 
 /**
  * The types of calls that Segment's clients make, and RudderStack's, which have the same format. An event of PostHog's
@@ -37,6 +38,8 @@ export interface Call extends Partial<Record<EventIdentifier, string | undefined
   /** Whose properties are set or removed. */
   readonly changed: EntityKind;
   readonly changes: readonly SubmittedProperty[];
+  /** Whose visitors it says that some are. */
+  readonly links: readonly Link[];
 }
 
 /** Why a call cannot be taken. Clients see both; never change a code. */

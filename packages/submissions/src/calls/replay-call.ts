@@ -50,6 +50,7 @@ async function readAgain(
     idempotencyKey: id,
     keys: [],
     versions: () => version,
+    links: { needsRow: () => true },
   };
   const [rejected] = await collectCalls(outline, collector, options, NO_PAUSE);
   return rejected ? rejected.message : collector.finish();

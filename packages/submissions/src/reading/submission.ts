@@ -84,6 +84,12 @@ export const deletionParameters = {
     .optional(),
 } as const;
 
+/** Whose an anonymous visitor is. */
+export const identityFields = {
+  anonymousId: identifier('The anonymous visitor; an unknown one is accepted as well.'),
+  userId: identifier('The user; an unknown one is accepted as well.'),
+} as const;
+
 const uuid = z
   .uuid('must be a UUID')
   .transform((value) => value.toLowerCase())

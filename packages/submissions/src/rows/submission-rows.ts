@@ -7,6 +7,7 @@ import { uuidV7TimeMs } from '../reading/submission-limits.ts';
 import type { Acceptance } from './acceptance.ts';
 import { changeRow, outgoingChange, propertyRow } from './change-row.ts';
 import { EventRows, subjectFields } from './event-row.ts';
+import { type LinkRegister, linkOf, linkRow } from './link-row.ts';
 import type { RowCollector } from './partition-rows.ts';
 import { fitsRecord, ROW_BYTES_MAX } from './row-size.ts';
 
@@ -22,6 +23,7 @@ export async function collectRows(
   submission: Submission,
   acceptance: Acceptance,
   collector: RowCollector,
+  links: LinkRegister,
   pause: Pause,
 ): Promise<string[]> {
   const uuids: string[] = [];
@@ -29,6 +31,7 @@ export async function collectRows(
   const rows = new EventRows(acceptance);
   const { version } = acceptance;
   const subject = subjectFields(submission.userId, submission.groupId);
+  let visitor: string | undefined;
   for (const [index, event] of submission.events.entries()) {
     const waiting = pause();
     if (waiting) await waiting;
@@ -42,6 +45,12 @@ export async function collectRows(
     uuids.push(uuid);
     if (!fitsRecord(row.line)) tooLarge.push(`events.${index}`);
     collector.add(row);
+    // Mostly the visitor is that of the event before.
+    if (event.anonymousId !== visitor) {
+      visitor = event.anonymousId;
+      const link = linkOf(visitor, submission.userId);
+      if (link && links.needsRow(link)) collector.add(linkRow(link, { ...acceptance, version: version + index }));
+    }
   }
   for (const row of changeRows(submission, acceptance)) {
     const waiting = pause();

@@ -10,6 +10,7 @@ import { keysOutsideOf } from '../http/call-keys.ts';
 import { clientOf } from '../http/client-library.ts';
 import type { RowPublisher } from '../kafka/row-publisher.ts';
 import type { IngestMetrics } from '../metrics.ts';
+import type { KnownLinks, RequestLinks } from './known-links.ts';
 import { publishRows } from './publish-rows.ts';
 import type { VersionClock } from './version-clock.ts';
 
@@ -19,6 +20,7 @@ export interface PostCallsOptions extends Pick<CallRowsOptions, 'callBytesMax' |
   readonly bodies: BodyQueue;
   readonly publisher: RowPublisher;
   readonly versions: VersionClock;
+  readonly links: KnownLinks;
   readonly metrics: Pick<IngestMetrics, 'acceptedEvents' | 'calls' | 'rejectedCalls'>;
   /** The number of partitions of each topic. */
   readonly partitionCount: number;
@@ -33,6 +35,7 @@ export interface CallsRequest {
   readonly rows: readonly PartitionRows[];
   readonly count: number;
   readonly rejected: readonly RejectedIndex[];
+  readonly links: RequestLinks;
   /** The client library that sent them. */
   readonly client: string;
 }
@@ -42,7 +45,7 @@ export async function readCallsRequest(
   request: FastifyRequest,
   outline: CallOutline,
   read: Pick<CallRowsOptions, 'form' | 'idempotencyKey'>,
-  { admission, versions, partitionCount, callBytesMax, propertiesMax, now }: PostCallsOptions,
+  { admission, versions, links: known, partitionCount, callBytesMax, propertiesMax, now }: PostCallsOptions,
   pause: Pause,
 ): Promise<CallsRequest> {
   const collector = new RowCollector(partitionCount, admission.rowMemory(request));
@@ -50,11 +53,12 @@ export async function readCallsRequest(
   const client = clientOf(outline.body, request.headers['user-agent']);
   const limits = { callBytesMax, propertiesMax, now };
   const keys = keysOutsideOf(request);
-  const options = { ...limits, ...read, versions: () => versions.next(), workspace, client, keys };
+  const links = known.ofRequest(workspace);
+  const options = { ...limits, ...read, versions: () => versions.next(), links, workspace, client, keys };
   const rejected = await collectCalls(outline, collector, options, pause);
   const rows = collector.finish();
   request.reservation?.shrink(outline.body.length);
-  return { rows, count: outline.calls.length, rejected, client };
+  return { rows, count: outline.calls.length, rejected, links, client };
 }
 
 /**
@@ -65,13 +69,14 @@ export async function readCallsRequest(
 export async function publishCalls(
   request: FastifyRequest,
   reply: FastifyReply,
-  { rows, count, rejected, client }: CallsRequest,
+  { rows, count, rejected, links, client }: CallsRequest,
   { publisher, metrics }: Pick<PostCallsOptions, 'publisher' | 'metrics'>,
   { accepted, timeoutMs }: { readonly accepted: Readonly<Record<string, unknown>>; readonly timeoutMs: number },
 ): Promise<FastifyReply> {
   // The rows hold everything that is needed. The body, which may be much larger, can go.
   request.body = undefined;
   if (rows.length > 0) await publishRows(publisher, request, rows, timeoutMs);
+  links.remember();
   metrics.acceptedEvents.inc(count - rejected.length);
   metrics.calls.inc({ client }, count);
   for (const { reason } of rejected) metrics.rejectedCalls.inc({ client, reason });

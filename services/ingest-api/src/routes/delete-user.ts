@@ -8,13 +8,10 @@ import { z } from 'zod';
 import type { Admission } from '../http/admission.ts';
 import { eventLogUnavailable } from '../http/problems.ts';
 import type { RowPublisher } from '../kafka/row-publisher.ts';
+import type { KnownLinks } from './known-links.ts';
 import { publishRows } from './publish-rows.ts';
+import { given, plusErrors } from './query-parameters.ts';
 import type { VersionClock } from './version-clock.ts';
-
-const given = z
-  .array(z.string())
-  .length(1, 'must be given once')
-  .transform(([text]) => text);
 
 const deletionQuery = z.strictObject({
   foreignId: given.pipe(deletionParameters.foreignId).optional(),
@@ -26,6 +23,7 @@ export interface DeleteUserOptions {
   readonly admission: Admission;
   readonly publisher: RowPublisher;
   readonly versions: VersionClock;
+  readonly links: KnownLinks;
   /** The number of partitions of each topic. */
   readonly partitionCount: number;
 }
@@ -35,7 +33,7 @@ export interface DeleteUserOptions {
  * does not exist is no error.
  */
 export function registerDeleteUser(app: FastifyInstance, options: DeleteUserOptions): void {
-  const { admission, publisher, versions, partitionCount } = options;
+  const { admission, publisher, versions, links, partitionCount } = options;
   app.delete('/v1/users', { onRequest: admission.admit('delete') }, async (request, reply) => {
     const query = deletionQuery.safeParse(request.query);
     const issues = [
@@ -48,6 +46,7 @@ export function registerDeleteUser(app: FastifyInstance, options: DeleteUserOpti
     const person = foreignId ?? visitorOf(anonymousId ?? '');
     const { workspace } = request.apiKey;
     const collector = new RowCollector(partitionCount, admission.rowMemory(request));
+    if (foreignId !== undefined) links.forget(workspace, foreignId);
     const version = Math.min(versions.next(), before === undefined ? Number.POSITIVE_INFINITY : before * 1_000);
     collector.add(deletionRow(person, workspace, version));
     await publishRows(publisher, request, collector.finish()).catch((error) => {
@@ -79,17 +78,4 @@ function personErrors(query: object): z.core.$ZodIssue[] {
           ...{ message: 'is required, or anonymousId', input: undefined },
         },
       ];
-}
-
-/**
- * Returns an error for each parameter with a plus that is not escaped. Forms write a space as a plus, and people write a
- * plus as it is: whoever guesses may delete another user.
- */
-function plusErrors(url: string): z.core.$ZodIssue[] {
-  if (!url.includes('+')) return [];
-  const message = 'must not hold a "+" that is not escaped: write a plus as %2B, and a space as %20';
-  const pairs = url.slice(url.indexOf('?') + 1).split('&');
-  return pairs
-    .filter((pair) => pair.includes('+'))
-    .map((pair) => ({ code: 'custom', path: [pair.split('=', 1)[0] ?? ''], message, input: undefined }));
 }

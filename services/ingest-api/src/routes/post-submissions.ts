@@ -11,6 +11,7 @@ import type { BodyQueue } from '../http/body-queue.ts';
 import type { RowPublisher } from '../kafka/row-publisher.ts';
 import type { IngestMetrics } from '../metrics.ts';
 import { readIdempotencyKey } from './idempotency-key.ts';
+import type { KnownLinks, RequestLinks } from './known-links.ts';
 import { publishRows } from './publish-rows.ts';
 import type { VersionClock } from './version-clock.ts';
 
@@ -20,6 +21,7 @@ export interface PostSubmissionsOptions {
   readonly reader: SubmissionReader;
   readonly publisher: RowPublisher;
   readonly versions: VersionClock;
+  readonly links: KnownLinks;
   readonly metrics: Pick<IngestMetrics, 'acceptedEvents'>;
   /** The number of partitions of each topic. */
   readonly partitionCount: number;
@@ -41,16 +43,18 @@ class PostSubmissions {
   }
 
   async post(request: FastifyRequest, reply: FastifyReply, route: SubmissionRoute): Promise<FastifyReply> {
-    const { publisher, metrics, bodies } = this.#options;
+    const { publisher, metrics, bodies, links: known } = this.#options;
     const { workspace } = request.apiKey;
+    const links = known.ofRequest(workspace);
     const body = request.body as Buffer | undefined;
     if (body === undefined) throw new Problem('malformed_json', 'A JSON body is needed.');
     const { rows, uuids } = await bodies.read(workspace, body, (pause) =>
-      this.#createRows(request, body, route, pause),
+      this.#createRows(request, body, route, links, pause),
     );
     // The rows hold everything that is needed. The body, which may be much larger, can go.
     request.body = undefined;
     if (rows.length > 0) await publishRows(publisher, request, rows);
+    links.remember();
     metrics.acceptedEvents.inc(uuids.length);
     reply.code(202).type('application/json; charset=utf-8');
     return reply.send(acceptedBody(uuids));
@@ -61,6 +65,7 @@ class PostSubmissions {
     request: FastifyRequest,
     body: Buffer,
     route: SubmissionRoute,
+    links: RequestLinks,
     pause: Pause,
   ): Promise<{ readonly rows: readonly PartitionRows[]; readonly uuids: readonly string[] }> {
     const { admission, reader, versions, partitionCount } = this.#options;
@@ -75,7 +80,7 @@ class PostSubmissions {
       version: versions.next(Math.max(1, submission.events.length)),
       idempotencyKey: key,
     };
-    const uuids = await collectRows(submission, acceptance, collector, pause);
+    const uuids = await collectRows(submission, acceptance, collector, links, pause);
     const rows = collector.finish();
     request.reservation?.shrink(body.length);
     return { rows, uuids };

@@ -99,6 +99,7 @@ async function stored(db: TestStore): Promise<Record<string, readonly unknown[]>
 
 /** What a deletion hides depends on when it was read; nothing that is left after the erasure does. */
 async function erase(db: TestStore): Promise<void> {
+  await db.settle();
   const session = new ClickHouseSession(db.writerClient, 'erasure', 60_000);
   const from = { delayMs: 0, usersMax: 1_000, afterMs: 0, afterWorkspace: '', afterUser: '' };
   await eraseRows(session, await session.read(ERASURE_STATEMENTS['find-due-erasures'], from), () => undefined);

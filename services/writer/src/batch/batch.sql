@@ -61,6 +61,7 @@ SELECT
   countIf(operation = 'seen') AS seen,
   countIf(operation IN ('set', 'set_once', 'remove')) AS properties,
   countIf(operation = 'delete') AS deletions,
+  countIf(kind = 'visitor') AS links,
   deletions > 0 OR last_deletion > 0 AS were_deleted,
   deletions > 0 OR last_deletion >= min(staged_changes.version) AS may_be_deleted
 FROM staged_changes

@@ -24,6 +24,13 @@ FROM staged_changes
 WHERE kind = 'user' AND operation = 'delete'
 GROUP BY workspace_id, id
 
+-- name: store-identity-deletions
+-- Each deletion of a user alone: whose a visitor is depends on those before the last one, too.
+INSERT INTO identity_deletions (workspace_id, user_id, version)
+SELECT DISTINCT workspace_id, id, version
+FROM staged_changes
+WHERE kind = 'user' AND operation = 'delete' AND NOT startsWith(id, '\xEF\xBF\xBF')
+
 -- name: store-pending-deletions
 -- After store-deletions has ended: an insert that does not know the deletion began before `stored_at`.
 INSERT INTO pending_deletions (workspace_id, user_id, version, stored_at)
@@ -31,6 +38,30 @@ SELECT workspace_id, id, max(version), now64(3)
 FROM staged_changes
 WHERE kind = 'user' AND operation = 'delete'
 GROUP BY workspace_id, id
+
+-- name: store-links
+-- What says whose visitors are. Of what a deletion of its user hides, that alone which a deletion still needs, whose visitors are not
+-- deleted yet (0060-identity-deletions.sql). The deletions are read here and not before: this insert must know every one that may be
+-- erased before it ends.
+INSERT INTO identity_links (workspace_id, anonymous_id, user_id, version, said)
+SELECT DISTINCT staged_changes.workspace_id, id, staged_changes.user_id, staged_changes.version, operation = 'say'
+FROM staged_changes
+LEFT JOIN (
+  SELECT workspace_id, user_id, max(deleted) AS deleted_version, max(unsettled) AS unsettled_version
+  FROM (
+    SELECT workspace_id, user_id, max(version) AS deleted, 0 AS unsettled
+    FROM user_deletions
+    WHERE (workspace_id, user_id) IN (SELECT workspace_id, user_id FROM staged_changes WHERE kind = 'visitor')
+    GROUP BY workspace_id, user_id
+    UNION ALL
+    SELECT workspace_id, user_id, version, if(max(settled_at) = toDateTime64(0, 3, 'UTC'), version, 0)
+    FROM identity_deletions
+    WHERE (workspace_id, user_id) IN (SELECT workspace_id, user_id FROM staged_changes WHERE kind = 'visitor')
+    GROUP BY workspace_id, user_id, version
+  )
+  GROUP BY workspace_id, user_id
+) AS deletions ON deletions.workspace_id = staged_changes.workspace_id AND deletions.user_id = staged_changes.user_id
+WHERE kind = 'visitor' AND (staged_changes.version > deleted_version OR staged_changes.version <= unsettled_version)
 
 -- name: store-sightings
 INSERT INTO user_sightings (workspace_id, user_id, version, group_id)

@@ -28,6 +28,8 @@ interface StagedChanges {
   readonly seen: number;
   readonly properties: number;
   readonly deletions: number;
+  /** Of visitors, and what somebody said of them. */
+  readonly links: number;
   /** Whether one of their users was ever deleted: 0 or 1. */
   readonly were_deleted: number;
   /** 0 or 1. */
@@ -52,7 +54,14 @@ const NO_EVENTS: StagedEvents = {
   may_be_deleted: 0,
   fast: [],
 };
-const NO_CHANGES: StagedChanges = { seen: 0, properties: 0, deletions: 0, were_deleted: 0, may_be_deleted: 0 };
+const NO_CHANGES: StagedChanges = {
+  seen: 0,
+  properties: 0,
+  deletions: 0,
+  links: 0,
+  were_deleted: 0,
+  may_be_deleted: 0,
+};
 const NONE_DELETED: DeletedRows = { events: 0, changes: 0 };
 
 /** What the staged rows of a batch are. */

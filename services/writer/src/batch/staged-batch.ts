@@ -135,6 +135,9 @@ export class StagedBatch {
       case 'store-properties':
         if (this.#staged?.changes.properties !== 0) await this.#staging.run(STATEMENTS[step]);
         return;
+      case 'store-links':
+        if (this.#staged?.changes.links !== 0) await this.#staging.run(STATEMENTS[step]);
+        return;
       case 'store-sightings':
         if (this.#staged?.changes.seen !== 0) await this.#staging.run(STATEMENTS[step]);
         return;
@@ -246,6 +249,7 @@ export class StagedBatch {
     this.#staged = await inspectStagedRows(this.#staging, this.#state, this.server);
     if (this.#staged.changes.deletions === 0) return;
     await this.#staging.run(STATEMENTS['store-deletions']);
+    await this.#staging.run(STATEMENTS['store-identity-deletions']);
     await this.#staging.run(STATEMENTS['store-pending-deletions']);
   }
 

@@ -56,11 +56,12 @@ const CHANGES = {
     property: 'String',
     value: 'String',
     group_id: 'String',
+    user_id: 'String',
   } satisfies Record<keyof ChangeRow, string>,
   constraints: {
     complete: "workspace_id != '' AND id != '' AND version > 0",
-    known_kind: "kind IN ('user', 'organization')",
-    known_operation: "operation IN ('seen', 'set', 'set_once', 'remove', 'delete')",
+    known_kind: "kind IN ('user', 'organization', 'visitor')",
+    known_operation: "operation IN ('seen', 'set', 'set_once', 'remove', 'delete', 'link', 'say')",
   },
   computed: {},
 };

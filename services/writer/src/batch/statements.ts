@@ -27,7 +27,9 @@ export const STATEMENTS = {
   ...readStatements(new URL('./entities.sql', import.meta.url), [
     'store-seen-in-deleted-events',
     'store-deletions',
+    'store-identity-deletions',
     'store-pending-deletions',
+    'store-links',
     'store-sightings',
   ]),
   ...STORE_STATEMENTS,

@@ -10,6 +10,7 @@ const ERASE_STATEMENTS = {
   'events-of-visitors': STATEMENTS['erase-events-of-visitors'],
   properties: STATEMENTS['erase-properties'],
   sightings: STATEMENTS['erase-sightings'],
+  links: STATEMENTS['erase-links'],
   entities: STATEMENTS['erase-entities'],
   'dead-letters': STATEMENTS['erase-dead-letters'],
 } as const;

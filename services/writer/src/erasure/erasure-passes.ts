@@ -16,8 +16,10 @@ export interface DueErasure {
 const IDENTIFIER_BYTES_MAX = 20 * 1_024;
 
 /** Splits deletions into passes that ClickHouse accepts. */
-export function passesOf(due: readonly DueErasure[]): DueErasure[][] {
-  const passes: DueErasure[][] = [];
+export function passesOf<Deletion extends Pick<DueErasure, 'workspace_id' | 'user_id'>>(
+  due: readonly Deletion[],
+): Deletion[][] {
+  const passes: Deletion[][] = [];
   let bytes = Number.POSITIVE_INFINITY;
   for (const deletion of due) {
     const size = Buffer.byteLength(deletion.user_id) + Buffer.byteLength(deletion.workspace_id);

@@ -3,13 +3,21 @@
 
 -- name: find-due-erasures
 -- The oldest pending deletions after a cursor. A deletion is due only when it has been stored for so long that every
--- insert which did not see it has ended.
+-- insert which did not see it has ended, and when the visitors of the user have been deleted, too, for as long: what links them is
+-- needed until then.
 SELECT
   workspace_id,
   user_id,
   max(version) AS deleted_version,
   toUnixTimestamp64Milli(max(stored_at)) AS stored_ms
 FROM pending_deletions
+WHERE (workspace_id, user_id) NOT IN (
+  SELECT workspace_id, user_id
+  FROM identity_deletions
+  WHERE (workspace_id, user_id) IN (SELECT workspace_id, user_id FROM pending_deletions)
+  GROUP BY workspace_id, user_id, version
+  HAVING max(settled_at) = toDateTime64(0, 3, 'UTC') OR max(settled_at) > now64(3) - toIntervalMillisecond({delayMs:UInt64})
+)
 GROUP BY workspace_id, user_id
 HAVING max(stored_at) <= now64(3) - toIntervalMillisecond({delayMs:UInt64})
   AND (stored_ms, workspace_id, user_id) > ({afterMs:Int64}, {afterWorkspace:String}, {afterUser:String})
@@ -43,6 +51,14 @@ UNION ALL
 SELECT DISTINCT toString(workspace_id), user_id, 'sightings', ''
 FROM user_sightings
 WHERE (workspace_id, user_id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
+  AND version <= {versions:Array(Int64)}[
+    indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), user_id))
+  ]
+UNION ALL
+SELECT DISTINCT toString(workspace_id), user_id, 'links', ''
+FROM identity_links
+WHERE user_id IN {users:Array(String)}
+  AND (workspace_id, user_id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
   AND version <= {versions:Array(Int64)}[
     indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), user_id))
   ]
@@ -111,6 +127,14 @@ WHERE kind = 'user'
 -- name: erase-sightings
 ALTER TABLE user_sightings DELETE
 WHERE (workspace_id, user_id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
+  AND version <= {versions:Array(Int64)}[
+    indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), user_id))
+  ]
+
+-- name: erase-links
+ALTER TABLE identity_links DELETE
+WHERE user_id IN {users:Array(String)}
+  AND (workspace_id, user_id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
   AND version <= {versions:Array(Int64)}[
     indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), user_id))
   ]
@@ -231,6 +255,30 @@ WHERE (workspace_id, user_id) IN arrayZip({workspaces:Array(String)}, {users:Arr
   AND version <= {versions:Array(Int64)}[
     indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), user_id))
   ]
+
+-- name: find-unsettled-deletions
+-- The oldest deletions of users after a cursor whose visitors may not be deleted yet, of which every fact up to the deletion is stored: what was
+-- accepted by then has been in the log for `delayMs`, through which all partitions are stored.
+SELECT workspace_id, user_id, version
+FROM (
+  SELECT workspace_id, user_id, version
+  FROM identity_deletions
+  WHERE (workspace_id, user_id) IN (SELECT workspace_id, user_id FROM pending_deletions)
+  GROUP BY workspace_id, user_id, version
+  HAVING max(settled_at) = toDateTime64(0, 3, 'UTC')
+)
+WHERE intDiv(version, 1000) + {delayMs:UInt64} <= (SELECT toUnixTimestamp64Milli(max(through)) FROM storing_progress)
+  AND (version, workspace_id, user_id) > ({afterVersion:UInt64}, {afterWorkspace:String}, {afterUser:String})
+ORDER BY version, workspace_id, user_id
+LIMIT {deletionsMax:UInt32}
+
+-- name: settle-deletions
+-- The visitors of these users are deleted, too.
+INSERT INTO identity_deletions (workspace_id, user_id, version, settled_at)
+SELECT deletion.1, deletion.2, deletion.3, now64(3)
+FROM (
+  SELECT arrayJoin(arrayZip({workspaces:Array(String)}, {users:Array(String)}, {versions:Array(UInt64)})) AS deletion
+)
 
 -- name: find-expired-events
 -- The partitions with events of some workspaces before a time. The sorting key finds them.

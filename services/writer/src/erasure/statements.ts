@@ -1,7 +1,8 @@
-import { readStatements } from '@sluice/storage/clickhouse/statements';
+import { deletedVisitorsSql } from '@sluice/shared/clickhouse/identities';
+import { readStatements, type Statement } from '@sluice/storage/clickhouse/statements';
 
 /** The statements that erase deleted users and expired events, fill columns, and keep old events on the cold volume, by their names. */
-export const STATEMENTS = readStatements(new URL('./erasure.sql', import.meta.url), [
+const WRITTEN = readStatements(new URL('./erasure.sql', import.meta.url), [
   'find-due-erasures',
   'find-deleted-rows',
   'find-events-of-visitors',
@@ -9,11 +10,14 @@ export const STATEMENTS = readStatements(new URL('./erasure.sql', import.meta.ur
   'erase-events-of-visitors',
   'erase-properties',
   'erase-sightings',
+  'erase-links',
   'find-mixed-users',
   'store-returned-users',
   'erase-entities',
   'erase-dead-letters',
   'forget-erased',
+  'find-unsettled-deletions',
+  'settle-deletions',
   'find-expired-events',
   'find-expired-events-of-others',
   'erase-expired-events',
@@ -32,3 +36,36 @@ export const STATEMENTS = readStatements(new URL('./erasure.sql', import.meta.ur
   'remove-sent-states',
   'remove-sent-events',
 ]);
+
+/** The deletions of a pass. */
+const UNSETTLED = `
+  SELECT deletion.1 AS workspace_id, deletion.2 AS user_id, deletion.3 AS version
+  FROM (
+    SELECT arrayJoin(arrayZip({workspaces:Array(String)}, {users:Array(String)}, {versions:Array(UInt64)})) AS deletion
+  )`;
+
+/** The visitors that were those of the users of a pass, unless they are deleted already. `visitor` names one as deletions do. */
+const FIND_DELETED_VISITORS: Statement = {
+  name: 'find-deleted-visitors',
+  sql: `
+SELECT visitors.workspace_id AS workspace_id, visitors.deleted_user AS user_id, visitors.version AS version, visitors.user_id AS visitor
+FROM (${deletedVisitorsSql({
+    links: 'identity_links',
+    deletions: 'identity_deletions',
+    unsettled: UNSETTLED,
+    ofUsers: 'user_id IN {users:Array(String)}',
+  })}
+) AS visitors
+LEFT JOIN (
+  SELECT workspace_id, user_id, max(user_deletions.version) AS deleted_version
+  FROM user_deletions
+  WHERE (workspace_id, user_id) IN (
+    SELECT workspace_id, concat('\\xEF\\xBF\\xBF', anonymous_id) FROM identity_links WHERE user_id IN {users:Array(String)}
+  )
+  GROUP BY workspace_id, user_id
+) AS stored ON stored.workspace_id = visitors.workspace_id AND stored.user_id = visitors.user_id
+WHERE stored.deleted_version < visitors.version
+ORDER BY version, workspace_id, user_id, visitor`,
+};
+
+export const STATEMENTS = { ...WRITTEN, 'find-deleted-visitors': FIND_DELETED_VISITORS } as const;

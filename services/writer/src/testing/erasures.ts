@@ -19,12 +19,21 @@ export const DELETED_US = NOON * 1_000;
 /** Each test of the file begins with an empty {@link db}, and an {@link erasure} that waits for nothing. */
 export function prepareErasures(): void {
   beforeAll(async () => {
-    db = await createTestStore(inject('clickhouseUrl'), createDatabase);
+    const store = await createTestStore(inject('clickhouseUrl'), createDatabase);
+    db = {
+      ...store,
+      async store(batch) {
+        const stored = await store.store(batch);
+        // The users of these tests have no visitors: their deletions are settled at once.
+        await store.settle();
+        return stored;
+      },
+    };
   });
   afterAll(() => db.close());
   beforeEach(async () => {
     const tables = ['events', 'entities', 'entity_properties', 'user_sightings', 'user_deletions', 'pending_deletions'];
-    const statements = [...tables, 'dead_letters'].map((table) => `TRUNCATE TABLE ${table}`);
+    const statements = [...tables, 'identity_deletions', 'dead_letters'].map((table) => `TRUNCATE TABLE ${table}`);
     await db.client.command({ query: statements.join(' PARALLEL WITH ') });
     const config = { ERASURE_DELAY_MS: 0, ERASURE_INTERVAL_MS: 50, ERASURE_GATHER_MS: 0 };
     erasure = new Erasure(config, {

@@ -34,9 +34,18 @@ export interface TestWriter {
 export interface TestStore extends Pick<TestClients, 'client' | 'writerClient' | 'close' | 'read'> {
   /** Stores a batch as the only writer of the group. */
   store(batch: RowBatch): Promise<Stored>;
+  /** Takes the visitors of all deleted users for deleted: then the users may be erased. */
+  settle(): Promise<void>;
   /** Creates another writer of the group, with an ownership of its own. @param url of ClickHouse, or of a proxy */
   writer(url?: string): TestWriter;
 }
+
+const SETTLE = `
+  INSERT INTO identity_deletions (workspace_id, user_id, version, settled_at)
+  SELECT workspace_id, user_id, version, now64(3)
+  FROM identity_deletions
+  GROUP BY workspace_id, user_id, version
+  HAVING max(settled_at) = toDateTime64(0, 3, 'UTC')`;
 
 /**
  * Creates a store on an empty database with the newest schema, which no other store has.
@@ -79,6 +88,9 @@ export async function createTestStore(
     ...clients,
     writer,
     store: (batch) => only.store(batch, { incarnation: 1, generation: 1, server: '' }),
+    async settle() {
+      await clients.client.command({ query: SETTLE });
+    },
   };
 }
 

@@ -1,6 +1,7 @@
 import { encodeJson, errorOfMember, isJsonObject, ObjectText } from '../../reading/json-object.ts';
 import { type SubmittedProperty, tooManyProperties } from '../../reading/submission.ts';
 import { IDENTIFIER_LENGTH_MAX } from '../../reading/submission-limits.ts';
+import { type Link, linkOf } from '../../rows/link-row.ts';
 import { type Call, type CallType, InvalidCall } from '../call.ts';
 import {
   type CallParserOptions,
@@ -11,6 +12,7 @@ import {
   objectOf,
   objectText,
   UUID,
+  userIdOf,
 } from '../call-parser.ts';
 import { timeOf } from '../call-time.ts';
 import { PosthogProperties } from './posthog-properties.ts';
@@ -56,6 +58,7 @@ export function parsePosthogEvent(value: unknown, options: CallParserOptions): C
     traits: type === 'track' || set === undefined ? undefined : objectText('$set', set),
     changed: type === 'group' ? 'organization' : 'user',
     changes: changesOf(type, subject, set, { value, properties, propertiesMax: options.propertiesMax }),
+    links: linksOf(type, subject, distinctId, properties),
   };
 }
 
@@ -85,6 +88,22 @@ function subjectOf(type: CallType, distinctId: string | undefined, properties: P
   return isAnonymous(distinctId, properties)
     ? { userId: undefined, anonymousId: distinctId, groupId }
     : { userId: distinctId, anonymousId: undefined, groupId };
+}
+
+/**
+ * Either identifier of an alias may be the user's, so each is linked as a visitor to the other. A link concerns events without a
+ * user alone, and of the user's own identifier there are none.
+ */
+function linksOf(
+  type: CallType,
+  { userId, anonymousId }: Subject,
+  distinctId: string | undefined,
+  properties: PosthogProperties,
+): Link[] {
+  const alias = type === 'alias' ? userIdOf(properties.get('alias')) : undefined;
+  const links =
+    alias === undefined ? [linkOf(anonymousId, userId)] : [linkOf(alias, distinctId), linkOf(distinctId, alias)];
+  return links.filter((link) => link !== undefined);
 }
 
 function isAnonymous(distinctId: string, properties: PosthogProperties): boolean {

@@ -1,0 +1,136 @@
+import { sendMessages } from '@sluice/shared/kafka/send-messages';
+import { topicNames } from '@sluice/shared/kafka/topics';
+import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
+import { deletionRow } from '@sluice/submissions/rows/deletion-row';
+import { packMessages } from '@sluice/submissions/rows/message-packing';
+import { RowCollector } from '@sluice/submissions/rows/partition-rows';
+import type { Kafka } from 'kafkajs';
+import type { WriterConfig } from '../config.ts';
+import { ERASURE_TIMEOUT_MS } from './erasure.ts';
+import { passesOf } from './erasure-passes.ts';
+import { Rounds, type RoundsDependencies } from './rounds.ts';
+import { STATEMENTS } from './statements.ts';
+
+/** How many deletions one query returns. */
+const DELETIONS_MAX = 1_000;
+
+/** How many deletions of visitors are sent at once. */
+const SENT_AT_ONCE = 100;
+
+/** After what time a deletion that was sent and is not stored is sent again, in milliseconds. */
+const SENT_AGAIN_MS = 60_000;
+
+type LinkedVisitorsConfig = Pick<
+  WriterConfig,
+  'ERASURE_INTERVAL_MS' | 'ERASURE_DELAY_MS' | 'KAFKA_PARTITIONS' | 'KAFKA_TOPIC_PREFIX'
+>;
+
+export interface LinkedVisitorsDependencies extends RoundsDependencies {
+  readonly kafka: Kafka;
+}
+
+/** A deletion of a user. */
+export interface UserDeletion {
+  readonly workspace_id: string;
+  readonly user_id: string;
+  readonly version: number;
+}
+
+interface VisitorDeletion extends UserDeletion {
+  /** As a deletion names it. */
+  readonly visitor: string;
+}
+
+/**
+ * Deletes the anonymous visitors of users who are deleted: those that were theirs at the time of the deletion. Each becomes a deletion
+ * like any other, with the version of the user's, which is sent to Kafka for all servers. Sending it twice changes nothing.
+ *
+ * Whose a visitor was depends on all that was accepted up to the deletion. So a deletion is looked at once all of that is stored. It is
+ * settled when the deletions of all its visitors have come back and are stored; until then, queries hide what the links say.
+ */
+export class LinkedVisitors extends Rounds {
+  readonly #config: LinkedVisitorsConfig;
+  readonly #deps: LinkedVisitorsDependencies;
+  /** When each deletion of a visitor was sent, on the clock of `performance`. */
+  #sentAt = new Map<string, number>();
+
+  constructor(config: LinkedVisitorsConfig, deps: LinkedVisitorsDependencies) {
+    super({ intervalMs: config.ERASURE_INTERVAL_MS, what: 'deleting the visitors of deleted users' }, deps);
+    this.#config = config;
+    this.#deps = deps;
+  }
+
+  /** @throws ClickHouse's and kafkajs's errors: the next round goes on */
+  async takeRound(): Promise<void> {
+    const { client, writerId } = this.#deps;
+    await ClickHouseSession.use(client, `sluice-writer/${writerId}-visitors`, ERASURE_TIMEOUT_MS, async (session) => {
+      let after: UserDeletion | undefined;
+      while (this.mayGoOn) {
+        const deletions = await this.#readUnsettled(session, after);
+        for (const pass of passesOf(deletions)) await this.#settle(session, pass);
+        after = deletions.at(-1);
+        if (!after) return;
+      }
+    });
+  }
+
+  async #readUnsettled(session: ClickHouseSession, after: UserDeletion | undefined): Promise<UserDeletion[]> {
+    return await session.read<UserDeletion>(STATEMENTS['find-unsettled-deletions'], {
+      ...{ delayMs: this.#config.ERASURE_DELAY_MS, deletionsMax: DELETIONS_MAX },
+      afterVersion: after?.version ?? 0,
+      afterWorkspace: after?.workspace_id ?? '',
+      afterUser: after?.user_id ?? '',
+    });
+  }
+
+  async #settle(session: ClickHouseSession, deletions: readonly UserDeletion[]): Promise<void> {
+    const visitors = await session.read<VisitorDeletion>(STATEMENTS['find-deleted-visitors'], parametersOf(deletions));
+    const open = new Set(visitors.map(keyOf));
+    const settled = deletions.filter((deletion) => !open.has(keyOf(deletion)));
+    if (settled.length > 0) await session.run(STATEMENTS['settle-deletions'], parametersOf(settled));
+    await this.#send(visitors);
+  }
+
+  /** Sends those that were not sent lately. */
+  async #send(visitors: readonly VisitorDeletion[]): Promise<void> {
+    const now = performance.now();
+    this.#sentAt = new Map([...this.#sentAt].filter(([, sentAt]) => now - sentAt < SENT_AGAIN_MS));
+    const left = visitors.filter((one) => !this.#sentAt.has(nameOf(one)));
+    for (let start = 0; start < left.length; start += SENT_AT_ONCE) {
+      if (!this.mayGoOn) throw new Error('this writer no longer deletes visitors');
+      const some = left.slice(start, start + SENT_AT_ONCE);
+      await this.#sendRows(some);
+      for (const one of some) this.#sentAt.set(nameOf(one), now);
+    }
+    if (left.length > 0)
+      this.#deps.logger.info({ visitors: left.length }, 'visitors of deleted users are deleted, too');
+  }
+
+  /** Each in messages of its own, however many there are: writers with little memory store a message alone. */
+  async #sendRows(visitors: readonly VisitorDeletion[]): Promise<void> {
+    const { KAFKA_PARTITIONS: partitions } = this.#config;
+    const messages = visitors.flatMap(({ workspace_id, visitor, version }) => {
+      const collector = new RowCollector(partitions, () => undefined);
+      collector.add(deletionRow(visitor, workspace_id, version));
+      return collector.finish().flatMap((rows) => packMessages(rows.partition, [rows], partitions));
+    });
+    const topic = topicNames(this.#config).events;
+    await sendMessages(this.#deps.kafka, [{ topic, messages }], `${visitors.length} deletions of visitors`);
+  }
+}
+
+function parametersOf(deletions: readonly UserDeletion[]) {
+  return {
+    workspaces: deletions.map(({ workspace_id }) => workspace_id),
+    users: deletions.map(({ user_id }) => user_id),
+    versions: deletions.map(({ version }) => version),
+  };
+}
+
+function nameOf(deletion: VisitorDeletion): string {
+  return `${keyOf(deletion)}\0${deletion.visitor}`;
+}
+
+function keyOf({ workspace_id, user_id, version }: UserDeletion): string {
+  return `${workspace_id}\0${user_id}\0${version}`;
+}
