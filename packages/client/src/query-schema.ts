@@ -869,6 +869,10 @@ export interface components {
             /** @description What is sent in place of the rejected call: the text of a JSON object, in the same format. */
             call: string;
         };
+        NewIdentity: {
+            anonymousId: string;
+            userId: string;
+        };
         EventPage: {
             /** @description The limit that was applied. */
             limit: number;
@@ -914,6 +918,8 @@ export interface components {
              * @description In UTC, with milliseconds.
              */
             receivedAt: string;
+            /** @description Only with `identity=linked`: the `userId`, or else the user whom the anonymous visitor belongs to. */
+            linkedUserId?: string | null;
         };
         EventSeries: {
             interval: string;
@@ -2279,6 +2285,55 @@ export interface components {
              */
             lastSeenAt: string;
         };
+        IdentityPage: {
+            /** @description The limit that was applied. */
+            limit: number;
+            results: components["schemas"]["Identity"][];
+            /** @description Where the next page begins; `null` at the end. */
+            nextCursor: string | null;
+        };
+        Identity: {
+            /** @description The anonymous visitor. */
+            anonymousId: string;
+            /** @description Whose it is. */
+            userId: string;
+            /**
+             * Format: date-time
+             * @description When that was accepted which decides it.
+             */
+            linkedAt: string;
+            /**
+             * @description `event`: the first event or call that named both. `request`: `POST /identities`.
+             * @enum {string}
+             */
+            by: "event" | "request";
+        };
+        AcceptedIdentity: {
+            /** @constant */
+            status: "accepted";
+            anonymousId: string;
+            userId?: string;
+        };
+        IdentityConflictPage: {
+            /** @description The limit that was applied. */
+            limit: number;
+            results: components["schemas"]["IdentityConflict"][];
+            /** @description Where the next page begins; `null` at the end. */
+            nextCursor: string | null;
+        };
+        IdentityConflict: {
+            /** @description The anonymous visitor. */
+            anonymousId: string;
+            /** @description Whose it is: the first whom it was linked to. */
+            userId: string;
+            /** @description Somebody else whom an event or a call named with it. */
+            otherUserId: string;
+            /**
+             * Format: date-time
+             * @description When that was accepted for the first time.
+             */
+            linkedAt: string;
+        };
         NamingOutput: {
             /**
              * @default {
@@ -2407,6 +2462,8 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -2715,6 +2772,8 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -2898,6 +2957,8 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -3066,6 +3127,8 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -3240,6 +3303,8 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -3416,6 +3481,8 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -3587,6 +3654,8 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -3737,6 +3806,8 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -3893,6 +3964,8 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -4024,7 +4097,10 @@ export interface operations {
     };
     getUserActivity: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                identity?: "raw" | "linked";
+            };
             header?: never;
             path: {
                 /** @description The identifier, percent-encoded. */
@@ -4635,6 +4711,8 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */

@@ -1,14 +1,7 @@
-import {
-  filterConditions,
-  type OwnerSource,
-  ownersIn,
-  readEvents,
-  TIME_MS_MAX,
-  whereSelected,
-} from '../../records/records.ts';
+import { filterConditions, type OwnerSource, ownersIn, readEvents, TIME_MS_MAX } from '../../records/records.ts';
 import { BoundParameters, type Sql, type Tables } from '../../store/store.ts';
 import { eventsWithOwners, groupCondition, keyOfEvent, keyOrder, propertiesOfKeys } from '../group-key.ts';
-import { EVENT_PLACE, MS_BEFORE_1970, PLACE_TIME_SHIFT, personColumn } from '../people.ts';
+import { EVENT_PLACE, isAboutUsers, MS_BEFORE_1970, PLACE_TIME_SHIFT, personColumn } from '../people.ts';
 import type { FunnelPeopleRequest, FunnelRequest } from './funnel-parameters.ts';
 
 // How a funnel is computed, for each person (a user or an organization):
@@ -106,22 +99,23 @@ export function attemptsQuery(
 function personsQuery(tables: Tables, request: FunnelRequest, hidden: Sql | undefined, more: readonly Sql[]): Sql {
   const { steps, groupBy, withinMs } = request;
   const keys = groupBy ? [groupBy] : [];
-  const read = readEvents(tables, request.selection, propertiesOfKeys(keys));
-  const { selection } = read;
+  const { selection } = request;
+  const arePersons = isAboutUsers(request, keys);
+  const read = readEvents(tables, selection, propertiesOfKeys(keys), arePersons);
   const person = personColumn(request);
-  const matched = matchedSteps(request, ownersIn(tables, hidden));
+  const matched = matchedSteps(request, { ...ownersIn(tables, hidden), hasPersons: arePersons });
   const parameters = new BoundParameters('g');
   // Of the events of other steps the key is not computed.
   const key = groupBy && `if(bitTest(matched, 0), ${keyOfEvent(groupBy, 0, read, parameters)}, '')`;
   // Who begins at the end of the range has the whole window.
   const endMs = Math.min(selection.endMs + withinMs, TIME_MS_MAX);
-  const selected = whereSelected(tables, { ...selection, endMs }, hidden, [
-    { sql: 'event IN {step_events:Array(String)}', params: { step_events: steps.map(({ event }) => event) } },
-    { sql: `${person} != ''`, params: {} },
-    { sql: 'matched != 0', params: {} },
-    ...more,
-  ]);
-  const events = eventsWithOwners(tables, read.from, keys);
+  const { from, where } = read.selected({ startMs: selection.startMs, endMs }, hidden, {
+    onEvents: [
+      { sql: 'event IN {step_events:Array(String)}', params: { step_events: steps.map(({ event }) => event) } },
+    ],
+    onPersons: [{ sql: `${person} != ''`, params: {} }, { sql: 'matched != 0', params: {} }, ...more],
+  });
+  const events = eventsWithOwners(tables, from, keys);
   return {
     sql: `    WITH
       ${matched.sql} AS matched,
@@ -131,10 +125,10 @@ function personsQuery(tables: Tables, request: FunnelRequest, hidden: Sql | unde
       ${key ? `groupArrayIf(position, bitTest(matched, 0)) AS firsts, groupArrayIf(${key}, bitTest(matched, 0)) AS keys,` : ''}
       arraySort(groupArray(position)) AS positions
     FROM ${events.sql}
-    ${selected.sql}
+    ${where.sql}
     GROUP BY ${person}
     HAVING max(bitTest(matched, 0)) = 1`,
-    params: { ...events.params, ...selected.params, ...matched.params, ...parameters.params },
+    params: { ...events.params, ...where.params, ...matched.params, ...parameters.params },
   };
 }
 
