@@ -44,7 +44,7 @@ const SHARED_ROOMS = {
   servers: ['text', 'config'],
   keys: ['base', 'service', 'config'],
   kafka: ['base', 'tls', 'service', 'config'],
-  clickhouse: ['base', 'tls', 'tracing', 'config'],
+  clickhouse: ['rows', 'base', 'tls', 'tracing', 'config'],
   http: ['text', 'base', 'tls', 'tracing', 'service', 'config', 'keys'],
 };
 

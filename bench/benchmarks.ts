@@ -7,6 +7,7 @@ import { DASHBOARDS } from './benchmarks/dashboards.ts';
 import { DECLARED_PROPERTIES } from './benchmarks/declared.ts';
 import { EXACTNESS } from './benchmarks/exactness.ts';
 import { EXPORT_BENCHMARK } from './benchmarks/export.ts';
+import { IDENTITY } from './benchmarks/identity.ts';
 import { INGEST } from './benchmarks/ingest.ts';
 import { LATENCY } from './benchmarks/latency.ts';
 import { MEMORY } from './benchmarks/memory.ts';
@@ -33,6 +34,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   DASHBOARDS,
   DECLARED_PROPERTIES,
   OWNERS,
+  IDENTITY,
   EXPORT_BENCHMARK,
   CONSOLE,
   SERVERS,

@@ -393,6 +393,29 @@ test('a user whose identifier no path can have is deleted too', async () => {
   expect(faults).toEqual([]);
 });
 
+test('a user has the events of its visitors, and a visitor is taken back', async () => {
+  const submissions = [
+    { foreignUserGroupId: 'acme', events: [{ event: 'first visit', anonymousId: 'phone' }] },
+    { foreignUserGroupId: 'acme', foreignUserId: 'ann', events: [{ event: 'signed up', anonymousId: 'phone' }] },
+  ];
+  for (const submission of submissions) expect((await pipeline.submit(submission)).status).toBe(202);
+  await pipeline.drained();
+  const countOf = async () => (await pipeline.get<EventPage>('/events?userId=ann&identity=linked')).body.total;
+  await eventually(countOf).toBe(2);
+  const { page, faults } = await open(userHash('ann'));
+  await shown(page.getByRole('link', { name: 'signed up', exact: true }).last());
+  await shown(page.getByRole('link', { name: 'first visit', exact: true }).last());
+  const visitors = page.getByRole('region', { name: 'Visitors who are this user' });
+  await visitors
+    .getByRole('row', { name: /^phone/ })
+    .getByRole('button', { name: 'Undo phone' })
+    .click();
+  await visitors.getByRole('button', { name: 'Undo', exact: true }).click();
+  await shown(page.getByText('phone is nobody again'));
+  await eventually(countOf).toBe(1);
+  expect(faults).toEqual([]);
+});
+
 test('a part that fails says so, and is loaded again on demand', async () => {
   const { page } = await open('#/home');
   let fails = true;

@@ -869,6 +869,10 @@ export interface components {
             /** @description What is sent in place of the rejected call: the text of a JSON object, in the same format. */
             call: string;
         };
+        NewIdentity: {
+            anonymousId: string;
+            userId: string;
+        };
         EventPage: {
             /** @description The limit that was applied. */
             limit: number;
@@ -914,6 +918,8 @@ export interface components {
              * @description In UTC, with milliseconds.
              */
             receivedAt: string;
+            /** @description Only with `identity=linked`: the `userId`, or else the user whom the anonymous visitor belongs to. */
+            linkedUserId?: string | null;
         };
         EventSeries: {
             interval: string;
@@ -2327,6 +2333,55 @@ export interface components {
              */
             lastSeenAt: string;
         };
+        IdentityPage: {
+            /** @description The limit that was applied. */
+            limit: number;
+            results: components["schemas"]["Identity"][];
+            /** @description Where the next page begins; `null` at the end. */
+            nextCursor: string | null;
+        };
+        Identity: {
+            /** @description The anonymous visitor. */
+            anonymousId: string;
+            /** @description Whose it is. */
+            userId: string;
+            /**
+             * Format: date-time
+             * @description When that was accepted which decides it.
+             */
+            linkedAt: string;
+            /**
+             * @description `event`: the first event or call that named both. `request`: `POST /identities`.
+             * @enum {string}
+             */
+            by: "event" | "request";
+        };
+        AcceptedIdentity: {
+            /** @constant */
+            status: "accepted";
+            anonymousId: string;
+            userId?: string;
+        };
+        IdentityConflictPage: {
+            /** @description The limit that was applied. */
+            limit: number;
+            results: components["schemas"]["IdentityConflict"][];
+            /** @description Where the next page begins; `null` at the end. */
+            nextCursor: string | null;
+        };
+        IdentityConflict: {
+            /** @description The anonymous visitor. */
+            anonymousId: string;
+            /** @description Whose it is: the first whom it was linked to. */
+            userId: string;
+            /** @description Somebody else whom an event or a call named with it. */
+            otherUserId: string;
+            /**
+             * Format: date-time
+             * @description When that was accepted for the first time.
+             */
+            linkedAt: string;
+        };
         NamingOutput: {
             /**
              * @default {
@@ -2455,6 +2510,8 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -2763,6 +2820,8 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -2946,6 +3005,8 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -3114,6 +3175,8 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -3288,6 +3351,8 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -3464,6 +3529,8 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -3635,6 +3702,8 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -3785,6 +3854,8 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -3941,6 +4012,8 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */
@@ -4072,7 +4145,10 @@ export interface operations {
     };
     getUserActivity: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                identity?: "raw" | "linked";
+            };
             header?: never;
             path: {
                 /** @description The identifier, percent-encoded. */
@@ -4683,6 +4759,8 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
                 /** @description Events up to and with this time. ISO 8601, in UTC without a zone; a date alone is its last millisecond. */

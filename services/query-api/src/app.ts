@@ -47,6 +47,7 @@ import {
   registerDeleteUser,
   registerEntities,
   registerEvents,
+  registerIdentities,
 } from './records/records.ts';
 import { registerReports } from './reports/reports.ts';
 import { registerSql, SqlRunner } from './sql/sql.ts';
@@ -156,6 +157,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
       (room) => registerExample(room, reads, keys),
       (room) => registerEntities(room, reads),
       (room) => registerDeleteUser(room, config.INGEST_URLS),
+      (room) => registerIdentities(room, reads),
     ];
     for (const register of rooms) routes.register(async (room) => register(room));
   });

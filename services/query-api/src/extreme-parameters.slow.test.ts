@@ -63,6 +63,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   '/events/values': 'property=event',
   '/events/export': 'startDate=2026-03-01',
   '/search': 'q=jane',
+  '/identities': 'userId=jane',
 };
 
 /** Parameters that others have to fit: a refusal may name these instead. */

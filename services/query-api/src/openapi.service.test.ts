@@ -121,6 +121,7 @@ test.each([
   ['GET /events', '/events?limit=1&properties.plan=pro'],
   ['GET /events', '/events?limit=1&userId[in]=u,v&context.plan[exists]=false'],
   ['GET /events', '/events?total=capped'],
+  ['GET /events', '/events?limit=1&identity=linked'],
   ['GET /users', '/users?limit=1&properties.plan=pro'],
   ['GET /users/{foreignId}', '/users/jane'],
   ['GET /users/{foreignId}', '/users/jane?propertyTimes=true'],
@@ -138,7 +139,10 @@ test.each([
   const [, name = ''] = /^\/(event|user|organization)/.exec(url) ?? [];
   const schema = `${name[0]?.toUpperCase()}${name.slice(1)}`;
   const record = 'results' in body ? body.results[0] : body;
-  const absent = url.includes('propertyTimes') ? [] : ['propertiesSetAt'];
+  const absent = [
+    ...(url.includes('propertyTimes') ? [] : ['propertiesSetAt']),
+    ...(url.includes('identity=linked') ? [] : ['linkedUserId']),
+  ];
   expect(Object.keys(record)).toEqual(fieldsOf(schema).filter((field) => !absent.includes(field)));
   const optional = url.includes('total=capped') ? [] : ['totalIsLowerBound'];
   if ('results' in body) {
@@ -151,7 +155,9 @@ test.each([
   ['GET /events/properties', '/events/properties?startDate=2026-01-01&event=e'],
   ['GET /events/values', '/events/values?property=properties.plan'],
   ['GET /events/values', '/events/values?property=event&endDate=2026-12-31'],
-  ['GET /users/{foreignId}/activity', '/users/jane/activity'],
+  ['GET /users/{foreignId}/activity', '/users/jane/activity?identity=linked'],
+  ['GET /identities', '/identities?userId=jane'],
+  ['GET /identities/conflicts', '/identities/conflicts'],
   ['GET /organizations/{foreignUserGroupId}/activity', '/organizations/jane/activity'],
   ['GET /overview', '/overview?timeZone=Europe/Berlin'],
   ['GET /events/series', '/events/series?startDate=2026-02-27&endDate=2026-03-02'],
@@ -173,6 +179,7 @@ test.each([
   ['invalid_request', 'GET /events/series', '/events/series', 'a'],
   ['invalid_request', 'GET /overview', '/overview?timeZone=Mars', 'a'],
   ['invalid_request', 'GET /users/{foreignId}', '/users/jane?colour=1', 'a'],
+  ['invalid_request', 'GET /identities', '/identities', 'a'],
   ['unauthorized', 'GET /events', '/events', 'nope'],
   ['missing_scope', 'GET /organizations', '/organizations', 'ingest-only'],
   ['not_found', 'GET /users/{foreignId}', '/users/nobody', 'a'],
@@ -229,6 +236,7 @@ const REFUSED_METHODS: Refused = {
   '/properties/fast': ['GET', 'POST', 'GET, HEAD, PUT'],
   '/queries': ['POST', 'GET', 'POST'],
   '/users': ['GET', 'PUT', 'GET, HEAD, DELETE'],
+  '/identities': ['GET', 'PUT', 'GET, HEAD, POST, DELETE'],
   '/keys': ['GET', 'PUT', 'GET, HEAD, POST'],
   '/keys/{id}': ['DELETE', 'GET', 'DELETE'],
   '/dead-letters/{id}/replay': ['POST', 'GET', 'POST'],

@@ -31,8 +31,16 @@ const eventsUrl = fc
     limit: fc.constantFrom(0, 7, 40, 1_000),
     offset: fc.constantFrom(0, 0, 3, 50),
     filters: fc.subarray(
-      ['event=opened', 'userId=cem', 'userId=ada', 'groupId=acme', 'properties.plan=pro', 'properties.n__gt=1'],
-      { maxLength: 2 },
+      [
+        'identity=linked',
+        'event=opened',
+        'userId=cem',
+        'userId=ada',
+        'groupId=acme',
+        'properties.plan=pro',
+        'properties.n__gt=1',
+      ],
+      { maxLength: 3 },
     ),
     time: fc.constantFrom('', `startDate=${new Date(START_MS + DAY_MS).toISOString()}`, 'endDate=2026-03-01'),
   })
@@ -80,6 +88,11 @@ const reportsUrl = fc.constantFrom(
   `/events/funnel/people?steps=opened,Closed&${DATES}&step=2&dropped=true`,
   `/events/funnel/people?steps=opened,opened&by=organization&${DATES}&step=1&groupBy=type&group=%22track%22`,
   `/events/retention?interval=day&periods=5&${DATES}`,
+  `/events/funnel?steps=opened,Closed&${DATES}&identity=linked&groupBy=user.properties.plan`,
+  `/events/funnel/people?steps=opened,Closed&${DATES}&identity=linked&step=1&user.properties.plan=pro`,
+  `/events/retention?interval=day&periods=5&${DATES}&identity=linked`,
+  '/identities?userId=cem',
+  '/identities/conflicts',
   `/events/retention/people?interval=week&cohort=2026-03-01&period=1&${DATES}`,
   `/events/retention?event=opened&returnEvent[ne]=opened&timeZone=Asia/Kathmandu&periods=5&${DATES}`,
 );
@@ -101,7 +114,7 @@ const seriesUrl = fc
     measure: fc.constantFrom('count', 'users', 'organizations', 'sum:properties.n', 'p50:properties.n'),
     groupBy: fc.constantFrom('', 'event', 'userId', 'properties.plan,groupId'),
     groups: fc.constantFrom(1, 3),
-    filter: fc.constantFrom('', 'event[ne]=opened', 'groupId=acme'),
+    filter: fc.constantFrom('', 'event[ne]=opened', 'groupId=acme', 'identity=linked', 'identity=linked&userId=cem'),
   })
   .map(({ measure, groupBy, groups, filter }) =>
     [

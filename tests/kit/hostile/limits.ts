@@ -63,6 +63,7 @@ import {
   VIEW_SQL_CHARACTERS_MAX,
   VIEWS_MAX,
 } from '@sluice/query-api/manage/views/view';
+import { IDENTITY_BODY_BYTES_MAX } from '@sluice/query-api/records/identities/identities';
 import {
   SAMPLE_CHARACTERS_MAX,
   SAMPLE_EVENTS_MAX,
@@ -532,6 +533,15 @@ const SEGMENT_LIMITS = {
   segmentBody: { title: 'body', max: SEGMENT_BODY_BYTES_MAX, unit: 'bytes', beyond: 'body_too_large' },
 } as const satisfies Record<string, Limit>;
 
+const IDENTITY_LIMITS = {
+  identityBody: {
+    title: 'body of `POST /identities`',
+    max: IDENTITY_BODY_BYTES_MAX,
+    unit: 'bytes',
+    beyond: 'body_too_large',
+  },
+} as const satisfies Record<string, Limit>;
+
 const FAST_LIMITS = {
   fastProperties: { title: 'fast properties', max: FAST_PROPERTIES_MAX, unit: '', beyond: 'invalid_request' },
   fastProperty: {
@@ -592,6 +602,7 @@ export const LIMIT_GROUPS = {
   Segments: SEGMENT_LIMITS,
   Names: NAMING_LIMITS,
   'Fast properties': FAST_LIMITS,
+  Identities: IDENTITY_LIMITS,
   Webhooks: WEBHOOK_LIMITS,
   'Alerts and digests': ALERT_LIMITS,
   Keys: KEY_LIMITS,
@@ -607,6 +618,7 @@ export const LIMITS = {
   ...SEGMENT_LIMITS,
   ...NAMING_LIMITS,
   ...FAST_LIMITS,
+  ...IDENTITY_LIMITS,
   ...WEBHOOK_LIMITS,
   ...ALERT_LIMITS,
   ...KEY_LIMITS,

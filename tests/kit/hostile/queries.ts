@@ -1,5 +1,5 @@
 import { seededRandom } from '../random.ts';
-import { textOfLength } from './body-door.ts';
+import { bodyDoor, textOfLength } from './body-door.ts';
 import { type Door, type Doors, type Expectation, HOSTILE_SEGMENT, type HostileRequest, plainDoor } from './door.ts';
 import { lengthInHead, OTHER_HEAD_BYTES } from './head.ts';
 import { LIMITS, type LimitId } from './limits.ts';
@@ -381,19 +381,28 @@ const exported = queryDoor('/events/export', {
 const fixed = (path: string) => queryDoor(path, { answered: { statuses: [200], named: [] } });
 
 /** Passed on to ingest-api. */
-const deletion: Door = {
-  limits: ['identifier'],
-  build(values, seed) {
-    const length = values.get('identifier') ?? 12;
-    const id = textOf(pick(seededRandom(seed), PRINTABLE), length);
-    const path = `/users?foreignId=${encodeURIComponent(id)}`;
-    const { max } = LIMITS.identifier;
-    return {
-      request: { service: 'query-api', method: 'DELETE', path, headers: {} },
-      expected: length > max ? { statuses: [400], named: [[String(max)]] } : { statuses: [202], named: [] },
-    };
-  },
-};
+function deletion(prefix: string): Door {
+  return {
+    limits: ['identifier'],
+    build(values, seed) {
+      const length = values.get('identifier') ?? 12;
+      const id = textOf(pick(seededRandom(seed), PRINTABLE), length);
+      const { max } = LIMITS.identifier;
+      return {
+        request: { service: 'query-api', method: 'DELETE', path: `${prefix}${encodeURIComponent(id)}`, headers: {} },
+        expected: length > max ? { statuses: [400], named: [[String(max)]] } : { statuses: [202], named: [] },
+      };
+    },
+  };
+}
+
+/** Passed on to ingest-api as well. */
+const identityDoor = bodyDoor({
+  request: { service: 'query-api', method: 'POST', path: '/identities' },
+  bodyLimit: 'identityBody',
+  body: (_, random) => ({ anonymousId: textOfLength(random, 12), userId: textOfLength(random, 12) }),
+  answered: { statuses: [202], named: [['"accepted"']] },
+});
 
 /** The routes of query-api that read events, users and organizations. */
 export const QUERY_DOORS: Doors = {
@@ -414,7 +423,11 @@ export const QUERY_DOORS: Doors = {
   'GET /events/stream': stream,
   'GET /events/export': exported,
   'GET /users': entities('/users'),
-  'DELETE /users': deletion,
+  'DELETE /users': deletion('/users?foreignId='),
+  'GET /identities': entityDoor('/identities?userId='),
+  'GET /identities/conflicts': fixed('/identities/conflicts'),
+  'POST /identities': identityDoor,
+  'DELETE /identities': deletion('/identities?anonymousId='),
   'GET /organizations': entities('/organizations'),
   'GET /users/{foreignId}': entityDoor('/users/'),
   'GET /users/{foreignId}/organizations': entityDoor('/users/', '/organizations'),

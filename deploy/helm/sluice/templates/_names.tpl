@@ -125,6 +125,6 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- else if eq .service "trench-api" -}}
 ["/events", "/queries", "/webhooks", "/workspaces", "/docs", "/openapi.json"]
 {{- else -}}
-["/events", "/overview", "/users", "/organizations", "/segments", "/names", "/properties", "/search", "/queries", "/views", "/dashboards", "/webhooks", "/alerts", "/digests", "/keys", "/dead-letters", "/example-data", "/pipeline", "/audits", "/console", "/docs", "/openapi.json"]
+["/events", "/overview", "/users", "/identities", "/organizations", "/segments", "/names", "/properties", "/search", "/queries", "/views", "/dashboards", "/webhooks", "/alerts", "/digests", "/keys", "/dead-letters", "/example-data", "/pipeline", "/audits", "/console", "/docs", "/openapi.json"]
 {{- end -}}
 {{- end -}}

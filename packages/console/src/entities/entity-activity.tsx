@@ -3,7 +3,7 @@ import { calendar, type EventSeries, formatCount, formatNumber, getJson, hrefOf,
 import { linesOf, partialBuckets, SeriesChart, SeriesTable, seriesParams } from '../charts/charts.ts';
 import { NewestHint } from '../filters/filters.ts';
 import { LoadState, useLoad } from '../parts/parts.ts';
-import { ENTITY_KINDS, type EntityProps } from './entity-kinds.ts';
+import { ENTITY_KINDS, type EntityProps, personParams } from './entity-kinds.ts';
 
 /** What a user or an organization did in the last days, which are those of the time zone. */
 export function EntityActivity(entity: EntityProps) {
@@ -12,6 +12,7 @@ export function EntityActivity(entity: EntityProps) {
   const loaded = useLoad(`${filter} ${entity.id} ${timeZone}`, (signal) => {
     const params = new URLSearchParams({
       [`${filter}[eq]`]: entity.id,
+      ...personParams(entity.path),
       range: '30d',
       interval: 'day',
       groupBy: 'event',
@@ -28,7 +29,7 @@ export function EntityActivity(entity: EntityProps) {
       {data?.complete && total === 0 && (
         <>
           <p class="muted">No events in the last {data.buckets.length} days.</p>
-          <NewestHint filters={new URLSearchParams({ [filter]: entity.id })} />
+          <NewestHint filters={new URLSearchParams({ [filter]: entity.id, ...personParams(entity.path) })} />
         </>
       )}
       {data && total > 0 && <Days {...entity} response={data} total={total} />}
@@ -75,7 +76,7 @@ function Days({ path, id, response, total }: DaysProps) {
             return (
               <tr key={event}>
                 <th scope="row">
-                  <a href={hrefOf(['events'], new URLSearchParams({ event, [filter]: id }))}>
+                  <a href={hrefOf(['events'], new URLSearchParams({ event, [filter]: id, ...personParams(path) }))}>
                     <bdi>{event}</bdi>
                   </a>
                 </th>

@@ -12,6 +12,11 @@ export interface EntityProps {
   readonly id: string;
 }
 
+/** Returns the parameters by which the events of its visitors count as those of a user. */
+export function personParams(path: EntityPath): Readonly<Record<string, string>> {
+  return path === 'users' ? { identity: 'linked' } : {};
+}
+
 /** Returns its address in the API, without a leading slash. */
 export function apiPathOf({ path, id }: EntityProps): string {
   return `${path}/${encodeURIComponent(id)}`;

@@ -14,8 +14,9 @@ import { Leaf } from '../events/events.ts';
 import { EntityLink, EntityName, LoadState, Scrollable, Time, useLoad } from '../parts/parts.ts';
 import { DeleteUser } from './delete-user.tsx';
 import { EntityActivity } from './entity-activity.tsx';
-import { apiPathOf, ENTITY_KINDS, type EntityPath, type EntityProps } from './entity-kinds.ts';
+import { apiPathOf, ENTITY_KINDS, type EntityPath, type EntityProps, personParams } from './entity-kinds.ts';
 import { EntityTimeline } from './entity-timeline.tsx';
+import { Identities } from './identities.tsx';
 
 interface EntityPageProps extends EntityProps {
   /** Filters of the timeline, those of `GET /events`, and `show`, the uuid of the event that is open beside it. */
@@ -29,7 +30,7 @@ const UNADDRESSABLE: ReadonlySet<string> = new Set(['.', '..']);
 export function EntityPage({ path, id, params }: EntityPageProps) {
   const { noun, filter } = ENTITY_KINDS[path];
   const [isDeleted, setIsDeleted] = useState(false);
-  const filters = new URLSearchParams({ [filter]: id });
+  const filters = new URLSearchParams({ [filter]: id, ...personParams(path) });
   return (
     <>
       <h1>
@@ -94,6 +95,7 @@ function StoredEntity({ path, id, children }: KnownProps) {
         </>
       )}
       <EntityMembers {...entity} />
+      {path === 'users' && <Identities id={id} />}
       <EntityActivity {...entity} />
       {children}
     </>

@@ -3,7 +3,7 @@ import { type Event, type EventPage, formatCount, formatDuration, getRecords, hr
 import { EventLink, EventList } from '../events/events.ts';
 import { Combobox, suggestEvents } from '../filters/filters.ts';
 import { clocks, EntityLink, LoadState, PropertyLine, useLoad } from '../parts/parts.ts';
-import { ENTITY_KINDS, type EntityProps } from './entity-kinds.ts';
+import { ENTITY_KINDS, type EntityProps, personParams } from './entity-kinds.ts';
 import { type SessionPart, type TimelineDay, timelineOf } from './timeline.ts';
 
 const LIMIT = 100;
@@ -20,7 +20,9 @@ interface EntityTimelineProps extends EntityProps {
 export function EntityTimeline({ path, id, params: all }: EntityTimelineProps) {
   const params = without(all, 'show');
   const filters = without(params);
-  filters.set(ENTITY_KINDS[path].filter, id);
+  for (const [name, value] of Object.entries({ [ENTITY_KINDS[path].filter]: id, ...personParams(path) })) {
+    filters.set(name, value);
+  }
   const addressOf = (uuid?: string) =>
     hrefOf([path, id], uuid === undefined ? params : new URLSearchParams([...params, ['show', uuid]]));
   return (

@@ -22,6 +22,7 @@ import {
   FilterField,
   FilterForm,
   type Filters,
+  IDENTITY_FIELD,
   NameBox,
   suggestEvents,
   suggestGroups,
@@ -54,13 +55,15 @@ const FIELDS: Readonly<Record<Report, readonly FieldDescription[]>> = {
     INTERVALS,
     { name: 'groups', label: 'Groups', placeholder: '10' },
     { name: 'markers', label: 'Mark when this happened', placeholder: 'deployed', suggest: suggestEvents },
+    IDENTITY_FIELD,
   ],
-  funnel: [{ name: 'within', label: 'Within', placeholder: '7d' }],
+  funnel: [{ name: 'within', label: 'Within', placeholder: '7d' }, IDENTITY_FIELD],
   retention: [
     { name: 'interval', label: 'Cohorts by', options: [['', 'Automatic'], ...COHORT_INTERVALS] },
     { name: 'periods', label: 'Intervals', placeholder: '12' },
+    IDENTITY_FIELD,
   ],
-  values: [{ name: 'prefix', label: 'Values begin with' }],
+  values: [{ name: 'prefix', label: 'Values begin with' }, IDENTITY_FIELD],
 };
 
 const RANGE_NAMES = ['range', 'startDate', 'endDate'] as const;

@@ -1,5 +1,6 @@
 import { useId } from 'preact/hooks';
 import { Combobox } from './combobox.tsx';
+import { IDENTITY } from './filter-params.ts';
 import { type Suggest, suggestEvents, valuesOf } from './suggestions.ts';
 
 /** A parameter that has a field of its own in a form. */
@@ -29,12 +30,23 @@ export const DAY_FIELDS: readonly FieldDescription[] = [
   { name: 'endDate', label: 'To', isDay: true },
 ];
 
+/** Whose the events are of visitors who have not signed in yet. */
+export const IDENTITY_FIELD: FieldDescription = {
+  name: IDENTITY,
+  label: 'Visitors before they sign in',
+  options: [
+    ['', 'are nobody'],
+    ['linked', 'are the users that they become'],
+  ],
+};
+
 /** The fields of the page of events. */
 export const EVENT_FIELDS: readonly FieldDescription[] = [
   EVENT_FIELD,
   { name: 'userId', label: 'User', suggest: valuesOf('userId') },
   { name: 'groupId', label: 'Organization', suggest: valuesOf('groupId') },
   ...DAY_FIELDS,
+  IDENTITY_FIELD,
 ];
 
 /** Whether a text is a day or empty; an address may have a time in its place. */

@@ -124,10 +124,14 @@ function parameterOf(name: string, operator: string): string {
   return isPlain ? name : `${name}[${operator}]`;
 }
 
-/** Returns the parameters that are filters of events, of any operator. */
+/** Returns the parameters that say which events are meant: filters, of any operator, and whose the events of visitors are. */
 export function eventFilters(params: URLSearchParams): URLSearchParams {
-  return new URLSearchParams([...params].filter(([param]) => isFilterName(CONDITION.exec(param)?.[1] ?? '')));
+  const isMeant = (param: string) => param === IDENTITY || isFilterName(CONDITION.exec(param)?.[1] ?? '');
+  return new URLSearchParams([...params].filter(([param]) => isMeant(param)));
 }
+
+/** The parameter that says whose the events of anonymous visitors are. */
+export const IDENTITY = 'identity';
 
 /**
  * Whether a value of a group stands for integers of other digits: query-api groups integers beyond 64 bits as doubles. A comparison

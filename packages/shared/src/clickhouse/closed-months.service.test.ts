@@ -113,6 +113,8 @@ test('events of before the upgrade are recompressed by the next merge, too', asy
     all.filter(({ number }) => number <= LATEST_BEFORE),
   );
   const { client, run, store, codecs } = await useDatabase((url) => createDatabase(url, name));
+  // A later migration rewrites the columns of small parts, which are one file, and nothing of large ones.
+  await run('ALTER TABLE events MODIFY SETTING min_bytes_for_wide_part = 0, min_rows_for_wide_part = 0');
   await store(LONG_AGO);
   await store(TODAY);
   expect(await migrate(config, logger, all)).toEqual(all.slice(LATEST_BEFORE).map(({ number }) => number));

@@ -3,7 +3,7 @@
 export { groupsOf } from './entities/candidates.ts';
 export { registerDeleteUser } from './entities/delete-user.ts';
 export { registerEntities } from './entities/entities.ts';
-export { identifierParameter, parseEntityRequest } from './entities/entities-parameters.ts';
+export { identifierParameter } from './entities/entities-parameters.ts';
 export { readEntities, readEntityTimes } from './entities/entities-reader.ts';
 export { ENTITY_KINDS, ENTITY_ROUTES, type EntityKind, noSuchEntity } from './entities/entity-kinds.ts';
 export { type Entity, isoTime } from './entities/entity-record.ts';
@@ -31,11 +31,13 @@ export {
   textOf,
 } from './events/event-record.ts';
 export {
+  byUsers,
   documentFiltersOfEvents,
   type EventSelection,
   eventFilterable,
   filterConditions,
   filtersOfEvents,
+  type Identity,
   isByOwners,
   ownersIn,
   SELECTION_DOCUMENTS,
@@ -50,6 +52,8 @@ export { registerEvents } from './events/events.ts';
 export { PageReader } from './events/events-page.ts';
 export { eventParameters, listKeyOf } from './events/events-parameters.ts';
 export { mayBeFast, type ReadEvents, readEvents } from './events/fast-events.ts';
+export { withIdentity } from './events/identity.ts';
+export { LINKED_USER } from './events/owners-of-visitors.ts';
 export { PageDensities } from './events/page-windows.ts';
 export { fieldCondition, type TimeRange } from './filters/filter-sql.ts';
 export { type FieldFilter, listOf, notEmpty } from './filters/operators.ts';
@@ -74,6 +78,7 @@ export {
   type SizedRow,
   wholeListParameters,
 } from './filters/whole-lists.ts';
+export { registerIdentities } from './identities/identities.ts';
 export {
   isOwnerDocument,
   isOwnerTime,
@@ -86,6 +91,7 @@ export {
   ownerValue,
   ownerValueColumn,
 } from './owners/owners.ts';
+export { besideOwners, PERSON } from './owners/persons.ts';
 export {
   type KnownSegments,
   namesSegments,

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { encodeCursor, LIMIT_DEFAULT, limitSchema, nextCursorSchema, readCursor } from '../http/http.ts';
 import { cursorParameter, EVENT_COLUMNS, limitParameter } from '../records/records.ts';
 import type { Row } from '../store/store.ts';
+import type { GroupKey } from './group-key.ts';
 import { type ReportSelection, reportEnd, reportEndSchemas } from './report-selection.ts';
 
 // The people behind a number of a report are found by the report's own query, which lists them in place of counting
@@ -100,6 +101,11 @@ export function personParameter(what: string) {
 /** Returns the column with the identifier of the persons. */
 export function personColumn({ by }: { readonly by: Person }): string {
   return EVENT_COLUMNS[by === 'user' ? 'userId' : 'groupId'].column;
+}
+
+/** Whether a report shows the users of events, and does not only select events by them. */
+export function isAboutUsers({ by }: { readonly by?: Person }, keys: readonly GroupKey[]): boolean {
+  return by === 'user' || keys.some((key) => ('field' in key ? key.field === 'userId' : key.owner === 'user'));
 }
 
 /** The earliest time that can be stored, the beginning of 1900, is this many milliseconds before 1970. */

@@ -29,11 +29,11 @@ export function reportSelection(
 ): { readonly selection: ReportSelection; readonly errors: InputError[] } {
   const { values, fields, properties } = parsed;
   const errors = [...parsed.errors];
-  const { startDate: startMs, endDate: endMs = nowMs } = values;
+  const { startDate: startMs, endDate: endMs = nowMs, identity } = values;
   const isNamed = errors.some(({ path }) => path === 'startDate');
   if (startMs === undefined && !isNamed) errors.push(START_REQUIRED);
   if (startMs !== undefined && startMs > endMs) errors.push(START_AFTER_END);
-  return { selection: { fields, properties, startMs: startMs ?? endMs, endMs }, errors };
+  return { selection: { identity, fields, properties, startMs: startMs ?? endMs, endMs }, errors };
 }
 
 const TOO_MANY_BUCKETS: InputError = {

@@ -23,7 +23,10 @@ afterAll(() => reader.close());
 async function problemOf(withSql: boolean, tables: Tables): Promise<unknown> {
   const runner = new SqlRunner({
     config,
-    queryRunner: { reportSlot: async () => new StatementSlot(() => undefined, 'a', new GivenUpStatements()) },
+    queryRunner: {
+      reportSlot: async () => new StatementSlot(() => undefined, 'a', new GivenUpStatements()),
+      all: async () => [],
+    },
     metrics: new QueryMetrics(new Registry()),
   });
   const store = new OneStore({ name: '', reader: withSql ? reader : sqlReader, tables, visibility: ALL_VISIBLE });
@@ -60,25 +63,38 @@ test('an accounts.xml of an older version is no fault of the statement', () => {
   expect(sqlProblem(new ClickHouseException(164, other), 'd_sql')).toMatchObject({ code: 'invalid_sql' });
 });
 
+const NO_VISITORS = async () => [];
+
 const NOTHING_HIDDEN = { hiddenCondition: async () => undefined, keptFrom: async () => undefined };
 
 test('a workspace without deletions and retention shows all of its rows', async () => {
-  expect(await shownRows('a', NOTHING_HIDDEN)).toEqual({
+  expect(await shownRows('a', NOTHING_HIDDEN, NO_VISITORS)).toEqual({
     ...{ 'x-sluice-workspace': 'a', 'x-sluice-deletions': 'none', 'x-sluice-kept-from': 'all' },
   });
 });
 
 test('pending deletions, retention, and deletions of other servers are named', async () => {
-  const headers = await shownRows('a', {
-    hiddenCondition: async () => hiddenEvents,
-    keptFrom: async () => 1_767_225_600_000,
-    deletionsElsewhere: () => [{ user: 'jäne\r\n', version: 7 }],
-  });
+  const headers = await shownRows(
+    'a',
+    {
+      hiddenCondition: async () => hiddenEvents,
+      keptFrom: async () => 1_767_225_600_000,
+      deletionsElsewhere: () => [{ user: 'jäne\r\n', version: 7 }],
+      hasLinks: async () => true,
+    },
+    async () => [
+      { user: '\uffffv', version: 9 },
+      { user: 'jäne\r\n', version: 6 },
+    ],
+  );
   const { 'x-sluice-deleted-users': users = '', ...others } = headers;
   expect(others).toEqual({
     ...{ 'x-sluice-workspace': 'a', 'x-sluice-deletions': 'some', 'x-sluice-kept-from': '1767225600000' },
   });
-  expect(JSON.parse(Buffer.from(users, 'base64').toString())).toEqual([['jäne\r\n', 7]]);
+  expect(JSON.parse(Buffer.from(users, 'base64').toString())).toEqual([
+    ['jäne\r\n', 7],
+    ['\uffffv', 9],
+  ]);
   // No header ends inside of it.
   expect(users).toMatch(/^[A-Za-z0-9+/=]+$/);
 });
@@ -86,10 +102,11 @@ test('pending deletions, retention, and deletions of other servers are named', a
 test('more deletions of other servers than ClickHouse takes in a header are refused before', async () => {
   // Each character of the name has six in JSON, of which base64 makes eight.
   const headersOf = (characters: number) =>
-    shownRows('a', {
-      ...NOTHING_HIDDEN,
-      deletionsElsewhere: () => [{ user: '\u0001'.repeat(characters), version: 7 }],
-    });
+    shownRows(
+      'a',
+      { ...NOTHING_HIDDEN, deletionsElsewhere: () => [{ user: '\u0001'.repeat(characters), version: 7 }] },
+      NO_VISITORS,
+    );
   const characters = Math.floor((VALUE_CHARACTERS_MAX - 12) / 8);
   expect((await headersOf(characters))['x-sluice-deleted-users']?.length).toBeGreaterThan(VALUE_CHARACTERS_MAX - 16);
   await expect(headersOf(characters + 1)).rejects.toThrow(DeletionsUnknown);

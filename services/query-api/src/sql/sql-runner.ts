@@ -16,6 +16,7 @@ import {
   type ReadRequest,
   type RequestContext,
   type RequestStore,
+  readDeletedVisitors,
   type StatementWatch,
   type Store,
   timeLimit,
@@ -45,7 +46,7 @@ const EXPLAINED_ROWS_MAX = '1000000';
 
 export interface SqlRunnerOptions {
   readonly config: QueryConfig;
-  readonly queryRunner: Pick<QueryRunner, 'reportSlot'>;
+  readonly queryRunner: Pick<QueryRunner, 'reportSlot' | 'all'>;
   readonly metrics: QueryMetrics;
 }
 
@@ -100,7 +101,7 @@ export class SqlRunner {
 
   async *#run(
     { sql, params, format }: SqlRequest,
-    { workspace, requestId, span }: RequestContext,
+    { workspace, requestId, span, store: requested }: RequestContext,
     { store, reader, signal, watch }: Running,
   ): AsyncGenerator<Buffer, void, undefined> {
     const id = `query-api/sql/${requestId.slice(0, REQUEST_ID_CHARACTERS_MAX)}/${randomUUID()}`;
@@ -110,7 +111,9 @@ export class SqlRunner {
     const explained = { ...common, settings: { ...settings, max_result_rows: EXPLAINED_ROWS_MAX } };
     await refuseUnlessAllowed(reader, sql, { ...explained, sql: `${EXPLAIN_SYNTAX}${sql}`, queryId: `${id}/ast` });
     // Decided when the statement has its slot: a deletion may be stored while it waits.
-    const headers = await shownRows(workspace, store.visibility);
+    const headers = await shownRows(workspace, store.visibility, async () =>
+      readDeletedVisitors(this.#options.queryRunner, { workspace, signal, store: requested }),
+    );
     const resolved = { sql: `${EXPLAIN_RESOLVED}${sql}`, queryId: `${id}/tree`, headers };
     await refuseUnlessResolved(reader, { ...explained, ...resolved }, sqlDatabaseOf(this.#options.config));
     const { clickHouse } = SQL_FORMATS[format];
@@ -228,15 +231,18 @@ export function syntaxTree(graph: readonly string[]): string[] | undefined {
 /**
  * Returns the headers by which the row policies of `deploy/clickhouse/sql/accounts.xml` know which rows a statement may read.
  *
- * @throws {DeletionsUnknown} when there are more deletions of other servers than a header may have
+ * @param deletedVisitors reads the visitors of deleted users who have no deletion of their own yet
+ * @throws {DeletionsUnknown} when there are more deletions than a header may have that this server does not have itself
  * @throws {Problem} `store_unavailable`, `overloaded` when it is not known what is deleted, or for how long events are kept
  */
 export async function shownRows(
   workspace: string,
-  { hiddenCondition, keptFrom, deletionsElsewhere }: Visibility,
+  { hiddenCondition, keptFrom, deletionsElsewhere, hasLinks }: Visibility,
+  deletedVisitors: () => Promise<readonly Deletion[]>,
 ): Promise<Readonly<Record<string, string>>> {
   const [hidden, keptFromMs] = await Promise.all([hiddenCondition(workspace), keptFrom(workspace)]);
-  const elsewhere = deletionsElsewhere?.(workspace) ?? [];
+  const visitors = hidden && (await hasLinks?.(workspace)) ? await deletedVisitors() : [];
+  const elsewhere = newestOf([...(deletionsElsewhere?.(workspace) ?? []), ...visitors]);
   return {
     'x-sluice-workspace': workspace,
     'x-sluice-deletions': hidden ? 'some' : 'none',
@@ -245,10 +251,20 @@ export async function shownRows(
   };
 }
 
+/** Returns the last deletion of each: the row policies look for one. */
+function newestOf(deletions: readonly Deletion[]): readonly Deletion[] {
+  const newest = new Map<string, Deletion>();
+  for (const deletion of deletions) {
+    const known = newest.get(deletion.user);
+    if (!known || known.version < deletion.version) newest.set(deletion.user, deletion);
+  }
+  return [...newest.values()];
+}
+
 /** @throws {DeletionsUnknown} when ClickHouse would refuse the header for its length: that is over in some seconds */
 function deletedUsers(deletions: readonly Deletion[]): string {
   const users = deletions.map(({ user, version }) => [user, version]);
   const header = Buffer.from(JSON.stringify(users)).toString('base64');
   if (header.length <= VALUE_CHARACTERS_MAX) return header;
-  throw new DeletionsUnknown(`the server lacks ${users.length} deletions that other servers have`);
+  throw new DeletionsUnknown(`the server lacks ${users.length} deletions`);
 }

@@ -3,6 +3,7 @@ import { sleep } from '@sluice/shared/base/retry';
 import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
 import { visitorOf } from '@sluice/shared/rows/deleted-person';
 import { eventually } from '@sluice/shared/testing/eventually';
+import { until } from '@sluice/shared/testing/until';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { metric } from '../testing/load.ts';
 import { anEvent, aRegister, DELETIONS_FORGOTTEN_MS } from '../testing/query-service.ts';
@@ -90,6 +91,19 @@ test('events of a deleted visitor are in no result, and those of users with its 
     { user_id: 'jane', anonymous_id: 'v' },
     { user_id: '', anonymous_id: 'w' },
   ]);
+});
+
+test('events of the visitors of a deleted user are in no result before these have deletions of their own', async () => {
+  const event = { timestampMs: START, receivedAtUs: START * 1_000, event: 'of mia' };
+  await service.store('f', [anEvent({ ...event, anonymousId: 'hers' }), anEvent({ ...event, anonymousId: 'theirs' })]);
+  const link = { workspace_id: 'f', version: START * 1_000, said: 0 };
+  await service.insert('identity_links', [{ ...link, anonymous_id: 'hers', user_id: 'mia' }]);
+  const deletion = { workspace_id: 'f', user_id: 'mia', version: START * 1_000, stored_at: START };
+  await service.insert('pending_deletions', [deletion]);
+  await until('her visitor is hidden', async () => {
+    const rows = await service.rows("SELECT anonymous_id FROM events WHERE event = 'of mia'", 'f');
+    return JSON.stringify(rows) === '[{"anonymous_id":"theirs"}]';
+  });
 });
 
 test('of a user who came back, what was set once before the deletion is hidden, and what was set once after it is not', async () => {

@@ -120,6 +120,12 @@ export class QueryRunner {
     return measured(this.#metrics, query, this.#bytesInSlot(query));
   }
 
+  /** Whether any visitor of the workspace was ever linked to a user. @throws {Problem} `store_unavailable`, `overloaded` */
+  async hasLinks({ workspace, store }: QueryContext): Promise<boolean> {
+    const { visibility } = await this.#storeOf({ workspace, store }).current();
+    return (await visibility.hasLinks?.(workspace)) ?? false;
+  }
+
   /**
    * Waits until a response with users or organizations may be held in memory, and returns the function to call when it is
    * sent. A request asks before its first query.
@@ -403,10 +409,11 @@ interface Written extends Sql {
 
 /** Writes the statement of a query for a store. @throws {Problem} when it is not known what may be returned */
 async function statementOf(query: Query, { tables, visibility }: Store): Promise<Written> {
-  const [readable, hidden] = await Promise.all([
+  const [shown, hidden] = await Promise.all([
     readableTables(query.workspace, tables, visibility),
     'hiding' in query ? visibility.hiddenCondition(query.workspace) : undefined,
   ]);
+  const readable = query.isLinked ? shown.withLinks() : shown;
   const { sql, params } = 'statement' in query ? query.statement(readable) : query.hiding(readable, hidden?.(readable));
   return { sql, params: { ...params, ...readable.params }, fast: readable.fast };
 }

@@ -8,7 +8,7 @@ export {
   type Row,
   type RowBatches,
 } from './clickhouse-reader.ts';
-export { hiddenDeadLetters, shownConditions } from './deletions/hidden-events.ts';
+export { hiddenDeadLetters, readDeletedVisitors, shownConditions } from './deletions/hidden-events.ts';
 export {
   DELETIONS_FRESH_MS,
   deletedUsers,
@@ -71,5 +71,13 @@ export { BoundParameters, type Sql, type SqlValue, where } from './sql.ts';
 export { queryStringOf, refuseTooLong, VALUE_CHARACTERS_MAX } from './statement-request.ts';
 export type { StatementWatch } from './statement-slot.ts';
 export { RequestStore, type Store, type Stores, type StreamStores, type Visibility } from './stores.ts';
-export { type Deletion, type FastSet, type FastSets, keptSince, LOCAL_TABLES, type Tables } from './tables.ts';
+export {
+  type Deletion,
+  type FastSet,
+  type FastSets,
+  keptSince,
+  LOCAL_TABLES,
+  type Tables,
+  type Visitors,
+} from './tables.ts';
 export { TimeBudget } from './time-budget.ts';

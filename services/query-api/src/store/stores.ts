@@ -149,4 +149,10 @@ export interface Visibility {
   readonly deletionsElsewhere?: (workspace: string) => readonly Deletion[];
   /** Returns what is known of the fast properties of a workspace. Never fails. Default: nothing is known. */
   readonly fastSets?: (workspace: string) => Promise<FastSets>;
+  /**
+   * Returns whether any visitor of a workspace was ever linked to a user. Default: none was.
+   *
+   * @throws {Problem} `store_unavailable`, `overloaded` when it is not known
+   */
+  readonly hasLinks?: (workspace: string) => Promise<boolean>;
 }

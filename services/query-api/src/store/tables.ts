@@ -1,3 +1,10 @@
+import {
+  conflictsSql,
+  deletedVisitorsSql,
+  type OwnersOptions,
+  ownersSql,
+  unsettledSql,
+} from '@sluice/shared/clickhouse/identities';
 import { eventHashSql } from '@sluice/shared/rows/row-hashes';
 import type { Sql } from './sql.ts';
 
@@ -29,6 +36,27 @@ export interface Tables {
   eventsInParts(parts: readonly EventsPart[]): string;
   /** What is known of the fast properties of the workspace. */
   readonly fast: FastSets;
+  /** Whether statements see whose the events of anonymous visitors are. */
+  readonly areLinked: boolean;
+  /** What links visitors to users, as it is stored. */
+  readonly identityLinks: string;
+  /**
+   * The visitors that belong to a user: `anonymous_id` and `user_id`, once each. A server knows all about the visitors of its partitions.
+   *
+   * @param among which visitors are looked at. Default: all
+   */
+  owners(among?: Visitors): string;
+  /**
+   * The links of visitors to others than their owners: `anonymous_id`, `user_id`, which is the owner, `other_user_id` and `version`.
+   *
+   * @param among which visitors are looked at. Default: all
+   */
+  linkConflicts(among?: Visitors): string;
+  /**
+   * The visitors of deleted users who have no deletion of their own yet, as deletions name them: `user_id`, and the `version` of the
+   * user's deletion.
+   */
+  readonly deletedVisitors: string;
   /** The events with `json_bytes`. ClickHouse keeps the sizes of texts apart from the texts, and reads them alone. */
   readonly eventSizes: string;
   readonly entities: string;
@@ -77,6 +105,8 @@ export interface Tables {
   keptFrom(ms: number): Tables;
   /** Returns the same tables, of which it is known what columns of the workspace's events have. */
   withFast(fast: FastSets): Tables;
+  /** Returns the same tables, of which statements see whose the events of anonymous visitors are. */
+  withLinks(): Tables;
   /** Returns the same tables with deletions that another server has, and this one perhaps not yet. */
   withDeletions(deletions: readonly Deletion[]): Tables;
 }
@@ -92,6 +122,14 @@ export interface EventsPart {
   readonly rows: string;
   /** Further conditions, for the rows of the part alone. */
   readonly filters: readonly string[];
+}
+
+/** Some visitors. */
+export interface Visitors {
+  /** A condition on their `anonymous_id`. */
+  readonly visitors?: string;
+  /** A condition on the `user_id` of a link: visitors that have such a link, whoever they belong to. */
+  readonly linkedTo?: string;
 }
 
 /** A list of fast properties that a workspace has or had. */
@@ -153,10 +191,11 @@ const EVENTS_SHARDING_KEY = `{server_of_partition:Array(UInt8)}[1 + ${eventHashS
 /** Returns the tables of servers, each of which has the rows of some partitions. */
 export function tablesOfServers(servers: ServersOfRanges): Tables {
   const { addresses, tls, database, user, password, serverOfPartition } = servers;
-  return createTables(onServers(tls), {
+  const params = {
     ...{ addresses: addresses.join(','), database, remote_user: user, remote_password: password },
     ...{ server_of_partition: serverOfPartition, partitions: serverOfPartition.length },
-  });
+  };
+  return createTables(onServers(tls), { params });
 }
 
 /** Returns the condition that an event has not expired; a parameter has the time from which on events are kept. */
@@ -186,20 +225,31 @@ interface DeletionParameters {
   readonly versions: string;
 }
 
-function createTables(
-  source: Source,
-  params: Sql['params'],
-  workspace = 'workspace',
-  where: 'WHERE' | 'PREWHERE' = 'WHERE',
-  fast: FastSets = [],
-): Tables {
+function deletionParams(deletions: readonly Deletion[], { users, versions }: DeletionParameters): Sql['params'] {
+  return { [users]: deletions.map(({ user }) => user), [versions]: deletions.map(({ version }) => version) };
+}
+
+interface TableOptions {
+  readonly params: Sql['params'];
+  /** The parameter of the workspace. Default: `workspace`. */
+  readonly workspace?: string;
+  /** By which keyword the workspace of a row is compared. Default: `WHERE`. */
+  readonly where?: 'WHERE' | 'PREWHERE';
+  readonly fast?: FastSets;
+  readonly areLinked?: boolean;
+}
+
+function createTables(source: Source, options: TableOptions): Tables {
+  const { params, workspace = 'workspace', where = 'WHERE', fast = [], areLinked = false } = options;
+  const changed = (changes: Partial<TableOptions>) => createTables(source, { ...options, ...changes });
   const deleted = { users: `${workspace}_deleted_users`, versions: `${workspace}_deleted_versions` };
   const ofWorkspace =
     (table: string, columns = '*', more = '', clause = where): Select =>
     (database) =>
       `SELECT ${columns} FROM ${database}${table} ${clause} workspace_id = {${workspace}:String}${more}`;
-  const deletions = (table: string) =>
-    withGiven(source(ofWorkspace(table, 'workspace_id, user_id, version')), workspace, params, deleted);
+  const storedDeletions = (table: string) => ofWorkspace(table, 'workspace_id, user_id, version');
+  const deletions = (table: string, read = source) =>
+    withGiven(read(storedDeletions(table)), workspace, params, deleted);
   const kept = (columns?: string, time?: string, clause = where) =>
     ofWorkspace('events', columns, KEPT_FROM in params ? ` AND ${keptSince(KEPT_FROM, time)}` : '', clause);
   const partOf =
@@ -218,6 +268,8 @@ function createTables(
     eventsInParts: (parts) => source((database) => parts.map((part) => partOf(part)(database)).join('\nUNION ALL\n')),
     fast,
     eventsByUuid: source(kept(), EVENTS_SHARDING_KEY),
+    areLinked,
+    ...linkTables(source, ofWorkspace, (read) => deletions('pending_deletions', read)),
     eventSizes: source(kept('*, properties.size + context.size + traits.size AS json_bytes')),
     entities: source(ofWorkspace('entities')),
     entityProperties: source(ofWorkspace('entity_properties')),
@@ -244,21 +296,49 @@ function createTables(
     eventsOfAllWorkspaces: source(selectEventsWithBlocks),
     newestBlocks: source(selectNewestBlocks),
     storingProgress: source(selectProgress),
-    ofWorkspaceIn: (parameter) => createTables(source, params, parameter, where),
-    comparingWorkspaceFirst: () => createTables(source, params, workspace, 'PREWHERE', fast),
-    keptFrom: (ms) => createTables(source, { ...params, [KEPT_FROM]: ms }, workspace, where, fast),
-    withFast: (known) => createTables(source, params, workspace, where, known),
-    withDeletions: (deletions) => {
-      const users = deletions.map(({ user }) => user);
-      const versions = deletions.map(({ version }) => version);
-      return createTables(
-        source,
-        { ...params, [deleted.users]: users, [deleted.versions]: versions },
-        workspace,
-        where,
-        fast,
-      );
-    },
+    ofWorkspaceIn: (parameter) => changed({ workspace: parameter, fast: [] }),
+    comparingWorkspaceFirst: () => changed({ where: 'PREWHERE' }),
+    keptFrom: (ms) => changed({ params: { ...params, [KEPT_FROM]: ms } }),
+    withFast: (known) => changed({ fast: known }),
+    withLinks: () => changed({ areLinked: true }),
+    withDeletions: (given) => changed({ params: { ...params, ...deletionParams(given, deleted) } }),
+  };
+}
+
+/**
+ * Returns the tables about links. A server has all links of its visitors, and all deletions, so what each finds out of its own is whole.
+ *
+ * @param ofWorkspace returns the rows of the workspace in a table, with certain columns and conditions
+ * @param pendingIn returns the pending deletions from a source
+ */
+function linkTables(
+  source: Source,
+  ofWorkspace: (table: string, columns?: string, more?: string) => Select,
+  pendingIn: (read: Source) => string,
+): Pick<Tables, 'identityLinks' | 'owners' | 'linkConflicts' | 'deletedVisitors'> {
+  const onEach = (select: (rowsOf: (stored: Select) => string, pending: string) => string) =>
+    source((database) => {
+      const here: Source = (stored) => `(${stored(database)})`;
+      return select(here, pendingIn(here));
+    });
+  const ofVisitors = (select: (options: OwnersOptions) => string, { visitors, linkedTo }: Visitors = {}) =>
+    onEach((rowsOf, pending) => {
+      const linked = rowsOf(ofWorkspace('identity_links', 'anonymous_id', ` AND (${linkedTo})`));
+      const among = [...(visitors ? [visitors] : []), ...(linkedTo ? [`anonymous_id IN ${linked}`] : [])];
+      const links = rowsOf(ofWorkspace('identity_links', '*', among.map((one) => ` AND (${one})`).join('')));
+      return select({ links, pending });
+    });
+  const ofDeletedUsers = onEach((rowsOf, pending) => {
+    const deletions = rowsOf(ofWorkspace('identity_deletions'));
+    const unsettled = unsettledSql({ pending, deletions });
+    const ofUsers = `user_id IN (SELECT user_id FROM (${unsettled}))`;
+    return deletedVisitorsSql({ links: rowsOf(ofWorkspace('identity_links')), deletions, unsettled, ofUsers });
+  });
+  return {
+    identityLinks: source(ofWorkspace('identity_links')),
+    owners: (among) => ofVisitors(ownersSql, among),
+    linkConflicts: (among) => ofVisitors(conflictsSql, among),
+    deletedVisitors: ofDeletedUsers,
   };
 }
 
@@ -284,4 +364,4 @@ const selectProgress: Select = (database) => `
 `;
 
 /** The tables of one server. */
-export const LOCAL_TABLES = createTables(onThisServer, {});
+export const LOCAL_TABLES = createTables(onThisServer, { params: {} });

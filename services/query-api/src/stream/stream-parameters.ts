@@ -16,7 +16,7 @@ import { QueryTooLong, tooLong } from '../store/store.ts';
 import { decodePosition, type StreamId } from './stream-position.ts';
 import { type StreamSelection, weightOf } from './stream-query.ts';
 
-const { startDate: _start, endDate: _end, ...fieldParameters } = selectionParameters;
+const { startDate: _start, endDate: _end, identity: _identity, ...fieldParameters } = selectionParameters;
 
 /** The parameters of `GET /events/stream`, except those of properties and operators. */
 export const streamParameters = {

@@ -21,6 +21,7 @@ const CONTRARY_SETTINGS = {
 export const EXPIRING = 'e';
 export const KEPT_FROM_MS = Date.UTC(2026, 2, 1);
 export const USERS = ['ada', 'bob', 'cem', 'dee', 'eve', 'fay', "o'\0h"];
+export const VISITORS = ['v1', 'v2', 'v3', 'v4', 'v5', 'v6'];
 /** Users whose deletion is pending. */
 const HIDDEN = ['ada', 'bob', 'dee'];
 export const START_MS = Date.UTC(2026, 1, 27);
@@ -105,6 +106,7 @@ export function someEvents(count: number): TestEvent[] {
       event: pick(['opened', 'Closed', 'öffnet'], index),
       userId: pick(['', ...USERS], index * 7),
       groupId: pick(['', 'acme', 'bolt'], index),
+      anonymousId: pick(['', ...VISITORS], index * 3),
       properties: pick(['{}', '{"plan":"pro","n":1}', '{"plan":"free","n":2}'], index * 5),
     }),
   );
@@ -183,4 +185,24 @@ async function storeEverything(workspace: string): Promise<void> {
     })),
   );
   await storeOfEntities('entity_properties', registers);
+  await storeLinks(workspace, deletedAt);
+}
+
+/** Stores facts about visitors on the server of each; some users are deleted, and some came back. */
+async function storeLinks(workspace: string, deletedAt: number): Promise<void> {
+  const facts = VISITORS.flatMap((anonymous_id, index) =>
+    [0, 1].map((place) => ({
+      ...{
+        workspace_id: workspace,
+        anonymous_id,
+        user_id: pick(USERS, index * 2 + place),
+        said: index === 4 ? place : 0,
+      },
+      version: deletedAt - 500 + 700 * place + index,
+    })),
+  );
+  await single.insert('identity_links', facts);
+  const byShard = Map.groupBy(facts, ({ anonymous_id }) => mirrorsOf(entityHash(workspace, 'visitor', anonymous_id)));
+  expect(byShard.size).toBe(2);
+  for (const [mirrors, share] of byShard) for (const shard of mirrors) await shard.insert('identity_links', share);
 }

@@ -3,13 +3,7 @@ import type { QueryParameters } from '@sluice/shared/http/query-string';
 import { z } from 'zod';
 import { LIMIT_DEFAULT, readCursor } from '../../http/http.ts';
 import { cursorParameter, directionParameter, limitParameter, textParameter } from '../filters/parameter-schemas.ts';
-import {
-  canonicalFilters,
-  type Filterable,
-  parseParameters,
-  refuseErrors,
-  refuseParameters,
-} from '../filters/parameters.ts';
+import { canonicalFilters, type Filterable, parseParameters, refuseErrors } from '../filters/parameters.ts';
 import type { PropertyFilter } from '../filters/property-filter.ts';
 import { readSegments, SEGMENT, type SegmentFilter } from '../owners/segment.ts';
 import { ENTITY_ROUTES, type EntityKind } from './entity-kinds.ts';
@@ -103,16 +97,6 @@ export function parseRecordRequest({ query, params: { id } }: EntityPath): Entit
   const { values, errors } = parseParameters(entityParameters, { fields: {}, documents: [] }, query);
   refuseErrors(errors);
   return { id, propertyTimes: values.propertyTimes === 'true' };
-}
-
-/**
- * Returns the identifier in the path of a report about one user or organization, which has no parameters.
- *
- * @throws {Problem} `invalid_request`, naming every error
- */
-export function parseEntityRequest({ query, params: { id } }: EntityPath): string {
-  refuseParameters(query);
-  return id;
 }
 
 interface EntityPath {

@@ -45,14 +45,14 @@ const MEMBERS = EVENT_FIELDS.map(([field, { type }], index) => ({
  * Returns an event's record as JSON. `properties`, `context` and `traits` are the text that was stored, since parsing
  * them could change them.
  */
-export function eventRecord(row: EventRow): string {
+export function eventRecord(row: EventRow, more?: object): string {
   let json = '';
   let index = 0;
   for (const { start, write } of MEMBERS) {
     json += start + write(row[index] as string);
     index += 1;
   }
-  return `${json}}`;
+  return more ? `${json},${JSON.stringify(more).slice(1)}` : `${json}}`;
 }
 
 /** Returns where an event stands in an order by `field`. */

@@ -3,7 +3,7 @@ import { endOfDay } from '@sluice/shared/text/timestamp';
 import { z } from 'zod';
 import { type Sql, shownConditions, type Tables, where } from '../../store/store.ts';
 import { eventPropertyCondition, fieldCondition, type TimeRange, timeConditions } from '../filters/filter-sql.ts';
-import type { FieldFilter, OperandKind } from '../filters/operators.ts';
+import type { Condition, FieldFilter, OperandKind } from '../filters/operators.ts';
 import {
   documentFilters,
   fieldFilters,
@@ -23,12 +23,15 @@ import {
   type OwnerDocument,
   type OwnerSource,
   type OwnerTime,
+  ofPersons,
   ownerOf,
   ownerPropertyCondition,
   ownerTimeCondition,
+  personPropertyCondition,
   type TimeCondition,
 } from '../owners/owners.ts';
-import { SEGMENT } from '../owners/segment.ts';
+import { matchesNobody } from '../owners/persons.ts';
+import { readSegments, SEGMENT } from '../owners/segment.ts';
 import { segmentCondition } from '../owners/segment-sql.ts';
 import {
   DOCUMENT_FIELDS,
@@ -46,8 +49,15 @@ export type SelectionDocument = DocumentField | OwnerDocument;
 
 export const SELECTION_DOCUMENTS: readonly SelectionDocument[] = [...DOCUMENT_FIELDS, ...OWNER_DOCUMENTS];
 
+/** Whose the events without a user are: nobody's, or that of the user whom their visitor belongs to. */
+const IDENTITIES = ['raw', 'linked'] as const;
+
+export type Identity = (typeof IDENTITIES)[number];
+
 /** Which events a request is about. Times in milliseconds, inclusive. */
 export interface EventSelection extends TimeRange {
+  /** Default: `raw`. */
+  readonly identity?: Identity | undefined;
   readonly fields: readonly FieldFilter<SelectionField>[];
   readonly properties: readonly PropertyFilter<SelectionDocument>[];
 }
@@ -61,6 +71,11 @@ export const selectionParameters = {
   segment: textParameter(
     'The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some.',
   ),
+  identity: z.enum(IDENTITIES, `must be one of ${IDENTITIES.join(', ')}`).meta({
+    default: 'raw',
+    description:
+      'Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user.',
+  }),
   startDate: timestampParameter(
     (dayMs) => dayMs,
     'Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond.',
@@ -104,12 +119,23 @@ export function filterConditions(
   return [
     ...fields.map(({ field, condition }, index) => {
       if (field === 'segment') return segmentCondition(owners, { field, condition }, `${prefix}g${index}`);
-      if (isOwnerTime(field))
-        return ownerTimeCondition(owners, field, condition as TimeCondition, `${prefix}t${index}`);
-      return fieldCondition({ field: `${prefix}${field}`, condition }, EVENT_COLUMNS[field]);
+      if (isOwnerTime(field)) {
+        const seen = (from: OwnerSource) =>
+          ownerTimeCondition(from, field, condition as TimeCondition, `${prefix}t${index}`);
+        return ownerOf(field) === 'user' ? ofPersons(owners, seen) : seen(owners);
+      }
+      const named = fieldCondition({ field: `${prefix}${field}`, condition }, EVENT_COLUMNS[field]);
+      return field === 'userId' ? personFieldCondition(owners, condition, named) : named;
     }),
     ...properties.map((filter, index) => selectedPropertyCondition(filter, owners, `${prefix}p${index}`)),
   ];
+}
+
+/** Returns the condition that the person of an event meets a condition on `user_id`, which is there as SQL. */
+function personFieldCondition(owners: OwnerSource, condition: Condition, { sql, params }: Sql): Sql {
+  if (!matchesNobody(condition)) return ofPersons(owners, () => ({ sql, params, isOfIdentifier: true }));
+  const opposite = ofPersons(owners, () => ({ sql: `NOT (${sql})`, params, isOfIdentifier: true }));
+  return { ...opposite, sql: `NOT (${opposite.sql})` };
 }
 
 /**
@@ -123,7 +149,10 @@ function selectedPropertyCondition(
   prefix: string,
 ): Sql {
   if (isOwnerDocument(document)) {
-    return ownerPropertyCondition(owners, ownerOf(document), { document, ...filter }, prefix);
+    const ofOwner = { document, ...filter };
+    return ownerOf(document) === 'user'
+      ? personPropertyCondition(owners, ofOwner, prefix)
+      : ownerPropertyCondition(owners, 'organization', ofOwner, prefix);
   }
   return eventPropertyCondition({ document, ...filter }, EVENT_COLUMNS[document].column, prefix);
 }
@@ -132,6 +161,24 @@ function selectedPropertyCondition(
 export function isByOwners({ fields, properties }: Pick<EventSelection, 'fields' | 'properties'>): boolean {
   const isOfOwner = (field: SelectionField) => field === 'segment' || isOwnerTime(field);
   return fields.some(({ field }) => isOfOwner(field)) || properties.some(({ document }) => isOwnerDocument(document));
+}
+
+type Filters = Pick<EventSelection, 'fields' | 'properties'>;
+
+/** Returns the filters by the users of events, and all others. */
+export function byUsers({ fields, properties }: Filters): { readonly ofUsers: Filters; readonly others: Filters } {
+  const isField = ({ field, condition }: FieldFilter<SelectionField>) => {
+    if (field === 'segment') return readSegments({ field, condition }).some((segment) => segment.of === 'user');
+    return field === 'userId' || (isOwnerTime(field) && ownerOf(field) === 'user');
+  };
+  const isProperty = ({ document }: PropertyFilter<SelectionDocument>) => document === 'user.properties';
+  return {
+    ofUsers: { fields: fields.filter(isField), properties: properties.filter(isProperty) },
+    others: {
+      fields: fields.filter((filter) => !isField(filter)),
+      properties: properties.filter((filter) => !isProperty(filter)),
+    },
+  };
 }
 
 /** Returns what the owners of events are read from, in a query that leaves out hidden events, if there are any. */

@@ -64,7 +64,9 @@ export class PageReader {
   }
 
   async *#readPage(request: PageRequest, options: PageOptions, select: string): RowBatches {
-    const isLookedThrough = select === EVENT_SELECT && isOfAnyOwners(request);
+    // Events do not say whose their visitors are.
+    const isOfPersons = options.isLinked && request.properties.some(({ document }) => document === 'user.properties');
+    const isLookedThrough = select === EVENT_SELECT && isOfAnyOwners(request) && !isOfPersons;
     const rest = isLookedThrough ? yield* this.#lookThrough(request, options) : request;
     const named = rest && (await this.#withFewOwners(rest, options));
     if (named) yield* this.#readSlices(named, options, select);
@@ -79,7 +81,8 @@ export class PageReader {
     const owners: FewOwners[] = [];
     for (const requested of request.properties) {
       const owner = isOwnerDocument(requested.document) ? ownerOf(requested.document) : undefined;
-      const ids = owner && (await fewMatchingOwners(this.#find(options), owner, requested));
+      const isPerson = owner === 'user' && options.isLinked;
+      const ids = owner && !isPerson && (await fewMatchingOwners(this.#find(options), owner, requested));
       if (owner && ids) owners.push({ owner, ids });
       else properties.push(requested);
     }
@@ -244,7 +247,7 @@ function isOfAnyOwners({ order, offset, fields, properties }: PageRequest): bool
 /** The same page of events of all owners. */
 function ofAllOwners(request: PageRequest): PageRequest {
   const properties = request.properties.filter(({ document }) => !isOwnerDocument(document));
-  return { ...request, properties, listKey: listKeyOf(request.workspace, { fields: request.fields, properties }) };
+  return { ...request, properties, listKey: listKeyOf(request.workspace, { ...request, properties }) };
 }
 
 /** Of fewer rows an average means little. */

@@ -7,7 +7,13 @@ import { canonicalFilters, parseParameters, refuseErrors } from '../filters/para
 import type { Owner } from '../owners/owners.ts';
 import { ORDER_FIELDS } from './event-columns.ts';
 import { type EventOrder, type EventSortKey, sortKeySchema } from './event-order.ts';
-import { type EventSelection, eventFilterable, START_AFTER_END, selectionParameters } from './event-selection.ts';
+import {
+  type EventSelection,
+  eventFilterable,
+  type Identity,
+  START_AFTER_END,
+  selectionParameters,
+} from './event-selection.ts';
 
 /** What `total` may be. */
 const TOTALS = ['exact', 'capped', 'none'] as const;
@@ -58,10 +64,15 @@ export interface FewOwners {
 /** Returns the {@link EventsRequest.listKey} of a selection of a workspace's events. */
 export function listKeyOf(
   workspace: string,
-  { fields, properties }: Pick<EventSelection, 'fields' | 'properties'>,
+  { identity = 'raw', fields, properties }: Pick<EventSelection, 'identity' | 'fields' | 'properties'>,
 ): string {
   const filters = canonicalFilters([...fields, ...properties]);
-  return filters.length === 0 ? workspace : hashOf([workspace, filters]);
+  return filters.length === 0 ? workspace : hashOf([workspace, filters, ...linkedOnly(identity)]);
+}
+
+/** Returns the identity where it decides which events are in a list. Cursors from before there was one go on. */
+function linkedOnly(identity: Identity): readonly Identity[] {
+  return identity === 'raw' ? [] : [identity];
 }
 
 /**
@@ -72,17 +83,18 @@ export function listKeyOf(
 export function parseEventsRequest(query: QueryParameters, workspace: string): EventsRequest {
   const { values, fields, properties, errors } = parseParameters(eventParameters, eventFilterable, query);
   const found: InputError[] = [...errors];
-  const { startDate: startMs, endDate: endMs, cursor } = values;
+  const { identity = 'raw', startDate: startMs, endDate: endMs, cursor } = values;
   if (startMs !== undefined && endMs !== undefined && startMs > endMs) found.push(START_AFTER_END);
   if (query['cursor'] && query['offset']) {
     found.push({ path: 'offset', code: 'invalid', message: 'cannot be combined with cursor; leave one of them out' });
   }
   const order: EventOrder = { field: values.orderByField ?? 'timestamp', direction: values.orderByDirection ?? 'DESC' };
   const filters = canonicalFilters([...fields, ...properties]);
-  const list = ['events', workspace, filters, startMs, endMs, order];
+  const list = ['events', workspace, filters, startMs, endMs, order, ...linkedOnly(identity)];
   const after = readCursor(cursor, { list, sortKey: sortKeySchema(order), repeat: 'filters and order' }, found);
   refuseErrors(found);
   return {
+    identity,
     fields,
     properties,
     startMs,
@@ -93,7 +105,7 @@ export function parseEventsRequest(query: QueryParameters, workspace: string): E
     after,
     total: values.total ?? 'exact',
     workspace,
-    listKey: listKeyOf(workspace, { fields, properties }),
+    listKey: listKeyOf(workspace, { identity, fields, properties }),
     list,
   };
 }

@@ -22,6 +22,8 @@ import { filtersOfEvents } from './event-selection.ts';
 import { PageReader } from './events-page.ts';
 import { type EventsRequest, eventParameters, parseEventsRequest } from './events-parameters.ts';
 import { EventCounter, type Total, totalOfPage } from './events-total.ts';
+import { withIdentity } from './identity.ts';
+import { LINKED_USER, OwnersOfVisitors } from './owners-of-visitors.ts';
 import { PageDensities } from './page-windows.ts';
 
 /** Registers `GET /events`: a page of a workspace's events, and their total. */
@@ -34,9 +36,11 @@ export function registerEvents(app: FastifyInstance, { config, queryRunner }: Re
     describe: describeEvents,
     repeats: true,
     parse: ({ query, workspace }) => parseEventsRequest(query, workspace),
-    async respond(request, context, reply) {
+    async respond(request, given, reply) {
+      const context = await withIdentity(queryRunner, request, given);
+      const owners = request.identity === 'linked' ? new OwnersOfVisitors(queryRunner, context) : undefined;
       const count = () => counter.count(request, context);
-      const page = new PageJson(request, request.limit === 0 ? noRows() : pages.read(request, context));
+      const page = new PageJson(request, request.limit === 0 ? noRows() : pages.read(request, context), owners);
       if (request.limit === 0) {
         const total = request.total === 'none' ? { value: null } : await count();
         return await sendJson(reply, page.chunks(), () => ({ known: totalJson(total), find: async () => '' }));
@@ -58,14 +62,18 @@ function describeEvents(common: CommonDescription): OperationDescription {
   };
 
   const event = z
-    .object(
-      Object.fromEntries(
+    .object({
+      ...Object.fromEntries(
         EVENT_FIELDS.map(([field, { type, description }]) => {
           const schema = schemas[type];
           return [field, description === undefined ? schema : schema.meta({ description })];
         }),
       ),
-    )
+      [LINKED_USER]: z.string().nullable().optional().meta({
+        description:
+          'Only with `identity=linked`: the `userId`, or else the user whom the anonymous visitor belongs to.',
+      }),
+    })
     .meta({ id: 'Event' });
 
   const eventPage = z
@@ -136,10 +144,13 @@ class PageJson {
   last = true;
   readonly #request: EventsRequest;
   readonly #rows: RowBatches;
+  readonly #owners: OwnersOfVisitors | undefined;
 
-  constructor(request: EventsRequest, rows: RowBatches) {
+  /** @param owners default: the records do not say whose their visitors are */
+  constructor(request: EventsRequest, rows: RowBatches, owners?: OwnersOfVisitors) {
     this.#request = request;
     this.#rows = rows;
+    this.#owners = owners;
   }
 
   async *chunks(): AsyncGenerator<string, void, undefined> {
@@ -150,12 +161,15 @@ class PageJson {
     yield `{"limit":${limit},"offset":${offset},"results":[`;
     for await (const batch of batches) {
       let text = '';
-      for (const row of batch.map(asEventRow)) {
+      const events = batch.map(asEventRow);
+      const users = await this.#owners?.ofEvents(events);
+      for (const [index, row] of events.entries()) {
         if (this.count === limit) {
           this.last = false;
           break;
         }
-        text += this.count === 0 ? eventRecord(row) : `,${eventRecord(row)}`;
+        const record = eventRecord(row, users && { [LINKED_USER]: users[index] || null });
+        text += this.count === 0 ? record : `,${record}`;
         last = row;
         this.count += 1;
       }

@@ -1,11 +1,20 @@
 import { areFilled, FAST_PROPERTIES_MAX, fastColumn } from '@sluice/shared/clickhouse/fast-properties';
-import { BoundParameters, type FastSets, type Sql, type Tables } from '../../store/store.ts';
-import { eventPropertyCondition } from '../filters/filter-sql.ts';
+import { BoundParameters, type FastSets, type Sql, shownConditions, type Tables, where } from '../../store/store.ts';
+import { eventPropertyCondition, type TimeRange } from '../filters/filter-sql.ts';
 import { plainValueCondition, REPAIRED } from '../filters/property-condition.ts';
 import { acceptedJson, type PropertyFilter, toPositive } from '../filters/property-filter.ts';
 import { propertyValue, withoutNull } from '../filters/property-value.ts';
+import { withPersons } from '../owners/persons.ts';
 import { EVENT_COLUMNS } from './event-columns.ts';
-import type { EventSelection, SelectionDocument } from './event-selection.ts';
+import {
+  byUsers,
+  type EventSelection,
+  filterConditions,
+  ownersIn,
+  type SelectionDocument,
+  selectionConditions,
+  whereSelected,
+} from './event-selection.ts';
 
 // How statements read the properties of events. Of a fast property a row has the value in a column, where the row itself says so: its
 // `fast_set` is one that has this property in this column, and the column does not say that the text has to be read. So a statement reads
@@ -19,10 +28,28 @@ export function mayBeFast(name: string): boolean {
   return !name.includes('.') && name.isWellFormed() && !REPAIRED.test(name);
 }
 
+/** What to read FROM, and the WHERE behind it. */
+export interface SelectedEvents {
+  readonly from: Sql;
+  readonly where: Sql;
+}
+
+/** Conditions besides those of a selection. */
+export interface MoreConditions {
+  /** On events as they were sent. */
+  readonly onEvents?: readonly Sql[];
+  /** On all columns of the statement. */
+  readonly onPersons?: readonly Sql[];
+}
+
 /** What a statement reads of events. */
 export interface ReadEvents<Selection> {
-  /** What to read FROM. */
-  readonly from: Sql;
+  /**
+   * Returns the selected events of a range that are not hidden.
+   *
+   * @param hidden the condition that the events of pending deletions meet, if there are any
+   */
+  selected(range: TimeRange, hidden: Sql | undefined, more?: MoreConditions): SelectedEvents;
   /** The selection without the filters that the rows meet already. */
   readonly selection: Selection;
   /**
@@ -41,14 +68,55 @@ type EventFilter = PropertyFilter<SelectionDocument>;
  * Returns what to read of some events: fast properties from their columns, as far as rows have them, and all others from the text.
  *
  * @param names of the properties whose values the statement needs besides those of the filters
- * @param conditions filters on single events that are no filters of the selection, such as those of a funnel's steps; default: none
+ * @param needs.arePersons whether the statement needs the user of an event as a value, also that of its visitor
+ * @param needs.conditions filters on single events that are no filters of the selection, such as those of a funnel's steps; default: none
  */
-export function readEvents<Selection extends Pick<EventSelection, 'properties'>>(
+export function readEvents<Selection extends EventSelection>(
   tables: Tables,
   selection: Selection,
   names: readonly string[],
-  conditions: readonly EventFilter[] = [],
+  { arePersons, conditions = [] }: { readonly arePersons: boolean; readonly conditions?: readonly EventFilter[] },
 ): ReadEvents<Selection> {
+  const read = readColumns(tables, selection, names, conditions);
+  return {
+    selection: read.selection,
+    valueOf: read.valueOf,
+    holds: read.holds,
+    selected({ startMs, endMs }, hidden, { onEvents = [], onPersons = [] } = {}) {
+      const selected = { ...read.selection, startMs, endMs };
+      if (!(arePersons && tables.areLinked)) {
+        return { from: read.from, where: whereSelected(tables, selected, hidden, [...onEvents, ...onPersons]) };
+      }
+      const owners = ownersIn(tables, hidden);
+      const { ofUsers, others } = byUsers(selected);
+      const sent = where([
+        ...selectionConditions({ ...selected, ...others }, owners),
+        ...onEvents,
+        ...shownConditions(hidden),
+      ]);
+      return {
+        from: {
+          sql: withPersons(tables, `SELECT * FROM ${read.from.sql} ${sent.sql}`),
+          params: { ...read.from.params, ...sent.params },
+        },
+        where: where([...filterConditions(ofUsers, { ...owners, hasPersons: true }, 'u'), ...onPersons]),
+      };
+    },
+  };
+}
+
+/** What is read of events, and of what. */
+interface ReadColumns<Selection> extends Pick<ReadEvents<Selection>, 'selection' | 'valueOf' | 'holds'> {
+  /** What to read FROM. */
+  readonly from: Sql;
+}
+
+function readColumns<Selection extends Pick<EventSelection, 'properties'>>(
+  tables: Tables,
+  selection: Selection,
+  names: readonly string[],
+  conditions: readonly EventFilter[],
+): ReadColumns<Selection> {
   const columns = columnsOf(tables.fast);
   const values = [...new Set(names)].filter((name) => columns.has(name));
   const [fast, others] = partition(selection.properties, (filter) => isFast(filter, columns));

@@ -14,6 +14,7 @@ import { timestampParameter } from '../filters/parameter-schemas.ts';
 import { COMPARISON_SQL } from '../filters/property-condition.ts';
 import { type PropertyFilter, toPositive } from '../filters/property-filter.ts';
 import { propertyValue } from '../filters/property-value.ts';
+import { personCondition, type UserCondition } from './persons.ts';
 
 // Whose events: the user and the organization of an event, and what is known about them now.
 //
@@ -65,6 +66,8 @@ export interface OwnerSource {
   readonly hidden: Sql | undefined;
   /** The events that are read, where they are not all of a range without end. Default: they may be all. */
   readonly within?: EventsRead;
+  /** Whether `user_id` is the person of an event already. Default: it is what was sent. */
+  readonly hasPersons?: boolean;
 }
 
 /** Some events. */
@@ -100,6 +103,25 @@ export function ownerPropertyCondition(
       : `${candidates.searched(column)} GLOBAL IN (${owners})`,
     params: { ...condition.params, ...candidates.params },
   };
+}
+
+/** As {@link ownerPropertyCondition}, of the person of an event. */
+export function personPropertyCondition(source: OwnerSource, requested: PropertyFilter, prefix: string): Sql {
+  const { filter, negated } = toPositive(requested);
+  const { sql, params } = ofPersons(source, (from) => ownerPropertyCondition(from, 'user', filter, prefix));
+  return { sql: negated ? `NOT (${sql})` : sql, params };
+}
+
+/**
+ * Returns a condition on the persons of events.
+ *
+ * @param conditionOn returns it for users, who are read from a source
+ */
+export function ofPersons(source: OwnerSource, conditionOn: (source: OwnerSource) => UserCondition): Sql {
+  const { tables, hidden, hasPersons } = source;
+  if (!tables.areLinked || hasPersons) return conditionOn(source);
+  // The users of visitors are not among those that the events name.
+  return personCondition(tables, conditionOn({ tables, hidden }));
 }
 
 /** The owners that can match a filter, or of whom the values are wanted. */

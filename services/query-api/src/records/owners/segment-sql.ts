@@ -11,10 +11,12 @@ import {
   OWNERS,
   type Owner,
   type OwnerSource,
+  ofPersons,
   ownerPropertyCondition,
   ownerTimeCondition,
   type TimeCondition,
 } from './owners.ts';
+import { withPersons } from './persons.ts';
 import { type Behaviour, readSegments, type Segment, type SegmentFilter } from './segment.ts';
 
 // Who is in a segment. Each condition is a set of owners, as those of filters by owners are.
@@ -32,11 +34,14 @@ export function segmentCondition(
   source: OwnerSource,
   filter: SegmentFilter,
   prefix: string,
-  columnOf = (owner: Owner): string => OWNERS[owner].column,
+  columnOf?: (owner: Owner) => string,
 ): Sql {
-  const found = readSegments(filter).map((segment, index) =>
-    memberCondition(source, segment, `${prefix}_${index}`, columnOf(segment.of)),
-  );
+  const found = readSegments(filter).map((segment, index) => {
+    const name = `${prefix}_${index}`;
+    if (columnOf) return memberCondition(source, segment, name, columnOf(segment.of));
+    const ofEvents = (from: OwnerSource) => memberCondition(from, segment, name, OWNERS[segment.of].column);
+    return segment.of === 'user' ? ofPersons(source, ofEvents) : ofEvents(source);
+  });
   const sql = found.map((one) => `(${one.sql})`).join(' OR ');
   return {
     sql: filter.condition.operator === 'ne' ? `NOT (${sql})` : sql,
@@ -85,6 +90,7 @@ function actorsQuery(
 ): Sql {
   const parameters = new BoundParameters(prefix);
   const actor = OWNERS[owner].column;
+  const arePersons = owner === 'user' && tables.areLinked;
   const one = toldApartBy(actor);
   const nowMs = Date.now();
   const [start, end, count] = [`${prefix}_start`, `${prefix}_end`, `${prefix}_count`];
@@ -98,12 +104,16 @@ function actorsQuery(
           },
         ];
   const { sql, params } = where([
-    { sql: `event = ${parameters.text(did)} AND ${actor} != ''`, params: parameters.params },
+    { sql: `event = ${parameters.text(did)}`, params: parameters.params },
+    ...(arePersons ? [] : [{ sql: `${actor} != ''`, params: {} }]),
     ...within,
     ...shownConditions(hidden),
   ]);
+  const events = arePersons
+    ? `${withPersons(tables, `SELECT user_id, anonymous_id FROM ${tables.events} ${sql}`)} WHERE ${actor} != ''`
+    : `${tables.events} ${sql}`;
   return {
-    sql: `SELECT ${one} FROM ${tables.events} ${sql} GROUP BY ${one} HAVING count() >= {${count}:UInt32}`,
+    sql: `SELECT ${one} FROM ${events} GROUP BY ${one} HAVING count() >= {${count}:UInt32}`,
     params: { ...params, [count]: Math.max(times, 1) },
   };
 }

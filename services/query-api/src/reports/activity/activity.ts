@@ -10,9 +10,13 @@ import {
   identifierParameter,
   isoTime,
   noSuchEntity,
-  parseEntityRequest,
+  parseParameters,
+  querySchema,
   readEntityTimes,
+  refuseErrors,
+  selectionParameters,
   whereSelected,
+  withIdentity,
 } from '../../records/records.ts';
 import {
   DELETIONS_FRESH_MS,
@@ -34,8 +38,13 @@ export function registerActivities(app: FastifyInstance, { config, queryRunner }
     registerRead(app, {
       path: `${ENTITY_ROUTES[kind].path}/:id/activity`,
       describe: (common) => describeActivity(kind, common),
-      parse: parseEntityRequest,
-      async respond(id, context, reply) {
+      parse({ query, params: { id } }) {
+        const { values, errors } = parseParameters(PARAMETERS[kind], { fields: {}, documents: [] }, query);
+        refuseErrors(errors);
+        return { id, ...values };
+      },
+      async respond({ id, ...request }, given, reply) {
+        const context = await withIdentity(queryRunner, request, given);
         const options = { nowMs: Date.now(), timeoutMs: config.QUERY_TIMEOUT_MS };
         const activity = await readActivity(queryRunner, { kind, id }, options, context);
         if (!activity) throw noSuchEntity(kind);
@@ -62,6 +71,12 @@ export interface Activity {
   readonly firstSeenAt: string;
   readonly lastSeenAt: string;
 }
+
+/** An organization has no visitors of its own. */
+const PARAMETERS = {
+  user: { identity: selectionParameters.identity },
+  organization: {},
+} as const satisfies Record<EntityKind, object>;
 
 const FIELDS = { user: 'userId', organization: 'groupId' } as const satisfies Record<EntityKind, string>;
 
@@ -160,7 +175,7 @@ function describeActivity(kind: EntityKind, common: CommonDescription): Operatio
     operationId: `get${name}Activity`,
     summary: `What ${noun} did in the last ${ACTIVITY_DAYS} days`,
     tag,
-    requestParams: { path: z.object({ [idName]: identifierParameter }) },
+    requestParams: { path: z.object({ [idName]: identifierParameter }), query: querySchema(PARAMETERS[kind], {}) },
     responses: {
       200: {
         description: 'Its events by day and by name.',

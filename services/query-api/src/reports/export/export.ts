@@ -3,7 +3,7 @@ import type { OperationDescription } from '@sluice/shared/http/openapi';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { z } from 'zod';
 import type { CommonDescription } from '../../http/http.ts';
-import { filtersOfEvents, querySchema } from '../../records/records.ts';
+import { filtersOfEvents, querySchema, withIdentity } from '../../records/records.ts';
 import { type ExportQuery, type QuerySettings, type ReadDependencies, registerRead } from '../../store/store.ts';
 import {
   EXPORT_FORMATS,
@@ -39,7 +39,7 @@ export function registerExport(app: FastifyInstance, { queryRunner }: ReadDepend
     describe: describeExport,
     endless: true,
     parse: ({ query, headers }) => parseExportRequest(query, headers.accept),
-    async respond(request, context, reply) {
+    async respond(request, given, reply) {
       const format = formatOf(request.format);
       const send = async (bytes: AsyncIterable<Buffer> | Iterable<Buffer>) => {
         reply.type(format.mediaTypes[0] as string);
@@ -48,6 +48,7 @@ export function registerExport(app: FastifyInstance, { queryRunner }: ReadDepend
       };
       // Fastify would read the whole export, and send none of it.
       if (reply.request.method === 'HEAD') return await send([]);
+      const context = await withIdentity(queryRunner, request.selection, given);
       const blocks = await blockSettings(queryRunner, request, context);
       const query: ExportQuery = {
         hiding: (tables, hidden) => exportQuery(tables, request, hidden),

@@ -5,11 +5,10 @@ import {
   type ReadEvents,
   readEvents,
   TIME_MS_MAX,
-  whereSelected,
 } from '../../records/records.ts';
 import { BoundParameters, type Sql, type Tables } from '../../store/store.ts';
 import { eventsWithOwners, groupCondition, keyOfEvent, keyOrder, propertiesOfKeys } from '../group-key.ts';
-import { EVENT_PLACE, MS_BEFORE_1970, PLACE_TIME_SHIFT, personColumn } from '../people.ts';
+import { EVENT_PLACE, isAboutUsers, MS_BEFORE_1970, PLACE_TIME_SHIFT, personColumn } from '../people.ts';
 import type { ReportSelection } from '../report-selection.ts';
 import type { FunnelPeopleRequest, FunnelRequest } from './funnel-parameters.ts';
 
@@ -108,23 +107,24 @@ export function attemptsQuery(
 function personsQuery(tables: Tables, request: FunnelRequest, hidden: Sql | undefined, more: readonly Sql[]): Sql {
   const { steps, groupBy, withinMs } = request;
   const keys = groupBy ? [groupBy] : [];
-  const ofSteps = steps.flatMap(({ properties }) => properties);
-  const read = readEvents(tables, request.selection, propertiesOfKeys(keys), ofSteps);
-  const { selection } = read;
+  const { selection } = request;
+  const arePersons = isAboutUsers(request, keys);
+  const conditions = steps.flatMap(({ properties }) => properties);
+  const read = readEvents(tables, selection, propertiesOfKeys(keys), { arePersons, conditions });
   const person = personColumn(request);
-  const matched = matchedSteps(request, read, ownersIn(tables, hidden));
+  const matched = matchedSteps(request, read, { ...ownersIn(tables, hidden), hasPersons: arePersons });
   const parameters = new BoundParameters('g');
   // Of the events of other steps the key is not computed.
   const key = groupBy && `if(bitTest(matched, 0), ${keyOfEvent(groupBy, 0, read, parameters)}, '')`;
   // Who begins at the end of the range has the whole window.
   const endMs = Math.min(selection.endMs + withinMs, TIME_MS_MAX);
-  const selected = whereSelected(tables, { ...selection, endMs }, hidden, [
-    { sql: 'event IN {step_events:Array(String)}', params: { step_events: steps.map(({ event }) => event) } },
-    { sql: `${person} != ''`, params: {} },
-    { sql: 'matched != 0', params: {} },
-    ...more,
-  ]);
-  const events = eventsWithOwners(tables, read.from, keys);
+  const { from, where } = read.selected({ startMs: selection.startMs, endMs }, hidden, {
+    onEvents: [
+      { sql: 'event IN {step_events:Array(String)}', params: { step_events: steps.map(({ event }) => event) } },
+    ],
+    onPersons: [{ sql: `${person} != ''`, params: {} }, { sql: 'matched != 0', params: {} }, ...more],
+  });
+  const events = eventsWithOwners(tables, from, keys);
   return {
     sql: `    WITH
       ${matched.sql} AS matched,
@@ -134,10 +134,10 @@ function personsQuery(tables: Tables, request: FunnelRequest, hidden: Sql | unde
       ${key ? `groupArrayIf(position, bitTest(matched, 0)) AS firsts, groupArrayIf(${key}, bitTest(matched, 0)) AS keys,` : ''}
       arraySort(groupArray(position)) AS positions
     FROM ${events.sql}
-    ${selected.sql}
+    ${where.sql}
     GROUP BY ${person}
     HAVING max(bitTest(matched, 0)) = 1`,
-    params: { ...events.params, ...selected.params, ...matched.params, ...parameters.params },
+    params: { ...events.params, ...where.params, ...matched.params, ...parameters.params },
   };
 }
 

@@ -11,6 +11,7 @@ import {
   querySchema,
   SEGMENT_OPERATORS,
   SELECTION_DOCUMENTS,
+  withIdentity,
 } from '../../records/records.ts';
 import {
   type QueryRead,
@@ -47,7 +48,8 @@ export function funnelRead({ config, queryRunner }: ReadDependencies): QueryRead
     path: '/events/funnel',
     describe: describeFunnel,
     parse: parseFunnelRequest,
-    async respond(request, context, reply) {
+    async respond(request, given, reply) {
+      const context = await withIdentity(queryRunner, request.selection, given);
       const hiding = (tables: Tables, hidden: Sql | undefined) => funnelQuery(tables, request, hidden);
       const filters = [request.selection, ...request.steps].flatMap((one) => one.properties);
       const properties = propertiesRead({ properties: filters }, request.groupBy ? [request.groupBy] : []);
@@ -135,7 +137,8 @@ export function registerFunnelPeople(app: FastifyInstance, { config, queryRunner
     path: '/events/funnel/people',
     describe: describeFunnelPeople,
     parse: ({ query, workspace }) => parseFunnelPeopleRequest(query, workspace),
-    async respond(request, context, reply) {
+    async respond(request, given, reply) {
+      const context = await withIdentity(queryRunner, request.funnel.selection, given);
       const hiding = (tables: Tables, hidden: Sql | undefined) => funnelPeopleQuery(tables, request, hidden);
       const rows = await reportRows(queryRunner, { kind: 'funnel', hiding, settings, ...context });
       const recordOf = ([, startedMs, reachedMs]: FunnelPersonRow) => ({

@@ -131,7 +131,7 @@ function errorsOf({ values: { startDate, endDate }, errors }: ParsedMenu): reado
 
 function requestOf({ values, fields, properties }: ParsedMenu): MenuRequest {
   return {
-    selection: { fields, properties, startMs: values.startDate, endMs: values.endDate },
+    selection: { identity: values.identity, fields, properties, startMs: values.startDate, endMs: values.endDate },
     prefix: values.prefix ?? '',
     limit: values.limit ?? LIMIT_DEFAULT,
   };

@@ -2,7 +2,7 @@ import type { OperationDescription } from '@sluice/shared/http/openapi';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { type CommonDescription, NAME_DOTS_MAX, once, sendJson, timeSchema } from '../../http/http.ts';
-import { filtersOfEvents, isoTime, type ParameterShape, querySchema } from '../../records/records.ts';
+import { filtersOfEvents, isoTime, type ParameterShape, querySchema, withIdentity } from '../../records/records.ts';
 import {
   type QueryContext,
   type QueryRead,
@@ -51,13 +51,13 @@ export function registerMenus(app: FastifyInstance, deps: ReadDependencies): voi
     path: '/events/names',
     describe: describeNames,
     parse: parseNamesRequest,
-    ...respondWith((request, context) => reader.names(request, context)),
+    ...respondWith(deps, (request, context) => reader.names(request, context)),
   });
   registerQueryRead(app, {
     path: '/events/properties',
     describe: describeProperties,
     parse: parsePropertiesRequest,
-    ...respondWith((request: PropertiesRequest, context) => reader.properties(request, context)),
+    ...respondWith(deps, (request: PropertiesRequest, context) => reader.properties(request, context)),
   });
 }
 
@@ -68,7 +68,7 @@ export function valuesRead(deps: ReadDependencies): QueryRead<ValuesRequest> {
     path: '/events/values',
     describe: describeValues,
     parse: parseValuesRequest,
-    ...respondWith((request, context) => reader.values(request, context)),
+    ...respondWith(deps, (request, context) => reader.values(request, context)),
   };
 }
 
@@ -77,10 +77,14 @@ function readerOf({ config, queryRunner }: ReadDependencies): MenuReader {
 }
 
 function respondWith<Request extends MenuRequest>(
+  { queryRunner }: ReadDependencies,
   read: (request: Request, context: QueryContext) => Promise<Menu>,
 ): Pick<QueryRead<Request>, 'respond'> {
   return {
-    respond: async (request, context, reply) => await sendJson(reply, menuJson(request, await read(request, context))),
+    async respond(request, context, reply) {
+      const known = await withIdentity(queryRunner, request.selection, context);
+      return await sendJson(reply, menuJson(request, await read(request, known)));
+    },
   };
 }
 

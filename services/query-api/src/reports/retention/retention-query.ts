@@ -1,7 +1,7 @@
-import { EVENT_COLUMNS, type FieldFilter, fieldCondition, readEvents, whereSelected } from '../../records/records.ts';
+import { EVENT_COLUMNS, type FieldFilter, fieldCondition, readEvents } from '../../records/records.ts';
 import { BoundParameters, type Sql, type Tables } from '../../store/store.ts';
 import { eventsWithOwners, groupCondition, keyOfEvent, keyOrder, propertiesOfKeys } from '../group-key.ts';
-import { EVENT_PLACE, personColumn } from '../people.ts';
+import { EVENT_PLACE, isAboutUsers, personColumn } from '../people.ts';
 import type { RetentionPeopleRequest, RetentionRequest } from './retention-parameters.ts';
 
 const STARTS = '{starts:Array(Int64)}';
@@ -98,23 +98,21 @@ export function usersQuery(
   hidden: Sql | undefined,
   more: readonly Sql[] = [],
 ): Sql {
-  const { cohortFilters, returnFilters, starts, groupBy } = request;
+  const { selection, cohortFilters, returnFilters, starts, groupBy } = request;
   const person = personColumn(request);
   const parameters = new BoundParameters('g');
   const keys = groupBy ? [groupBy] : [];
-  const read = readEvents(tables, request.selection, propertiesOfKeys(keys));
-  const { selection } = read;
-  const events = eventsWithOwners(tables, read.from, keys);
+  const read = readEvents(tables, selection, propertiesOfKeys(keys), { arePersons: isAboutUsers(request, keys) });
   // Of all events that may be the first one, the first in the order of those of a funnel is.
   const key = groupBy ? `argMinIf(${keyOfEvent(groupBy, 0, read, parameters)}, ${EVENT_PLACE}, begins) AS key,` : '';
   const begins = nameCondition(cohortFilters, 'cohort_event');
   const returns = nameCondition(returnFilters, 'return_event');
   const params = { ...begins.params, ...returns.params };
-  const selected = whereSelected(tables, selection, hidden, [
-    { sql: `${person} != ''`, params: {} },
-    { sql: `(${begins.sql}) OR (${returns.sql})`, params },
-    ...more,
-  ]);
+  const { from, where } = read.selected(selection, hidden, {
+    onEvents: [{ sql: `(${begins.sql}) OR (${returns.sql})`, params }],
+    onPersons: [{ sql: `${person} != ''`, params: {} }, ...more],
+  });
+  const events = eventsWithOwners(tables, from, keys);
   return {
     sql: `    WITH
       ${INTERVAL} AS interval,
@@ -129,10 +127,10 @@ export function usersQuery(
       tupleElement(last_returns, 1) AS returns,
       tupleElement(last_returns, 2) AS returned_last
     FROM ${events.sql}
-    ${selected.sql}
+    ${where.sql}
     GROUP BY ${person}
     HAVING max(begins) = 1`,
-    params: { ...events.params, ...selected.params, ...parameters.params, starts },
+    params: { ...events.params, ...where.params, ...params, ...parameters.params, starts },
   };
 }
 

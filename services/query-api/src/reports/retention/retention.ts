@@ -4,7 +4,7 @@ import type { OperationDescription } from '@sluice/shared/http/openapi';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { type CommonDescription, once, reserve, sendJson, timeSchema } from '../../http/http.ts';
-import { documentFiltersOfEvents, fieldFilters, querySchema } from '../../records/records.ts';
+import { documentFiltersOfEvents, fieldFilters, querySchema, withIdentity } from '../../records/records.ts';
 import {
   type Query,
   type QueryRead,
@@ -44,7 +44,8 @@ export function retentionRead({ config, queryRunner }: ReadDependencies): QueryR
     describe: describeRetention,
     repeats: true,
     parse: parseRetentionRequest,
-    async respond(request, context, reply) {
+    async respond(request, given, reply) {
+      const context = await withIdentity(queryRunner, request.selection, given);
       const hiding = (tables: Tables, hidden: Sql | undefined) => retentionQuery(tables, request, hidden);
       const properties = propertiesRead(request.selection, request.groupBy ? [request.groupBy] : []);
       const query: Query = { kind: 'retention', hiding, settings, properties, ...context };
@@ -209,7 +210,8 @@ export function registerRetentionPeople(app: FastifyInstance, { config, queryRun
     path: '/events/retention/people',
     describe: describeRetentionPeople,
     parse: ({ query, workspace }) => parseRetentionPeopleRequest(query, workspace),
-    async respond(request, context, reply) {
+    async respond(request, given, reply) {
+      const context = await withIdentity(queryRunner, request.retention.selection, given);
       const hiding = (tables: Tables, hidden: Sql | undefined) => retentionPeopleQuery(tables, request, hidden);
       const rows = await reportRows(queryRunner, { kind: 'retention', hiding, settings, ...context });
       const recordOf = ([, startedMs]: RetentionUserRow) => ({ startedAt: new Date(startedMs).toISOString() });

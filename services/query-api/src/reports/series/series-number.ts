@@ -1,5 +1,6 @@
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
+import { withIdentity } from '../../records/records.ts';
 import { type QueryContext, type ReadDependencies, type RequestStore, untilStoreAnswers } from '../../store/store.ts';
 import { parseSeriesRequest } from './series-parameters.ts';
 import { SeriesReader, totalOf } from './series-reader.ts';
@@ -21,7 +22,9 @@ export function seriesNumber({ config, queryRunner }: ReadDependencies) {
   const reader = new SeriesReader(queryRunner, config);
   return async (query: QueryParameters, context: NumberContext): Promise<SeriesNumber> => {
     const request = parseSeriesRequest(query);
-    const { current, previous } = await untilStoreAnswers(context.store, () => reader.read(request, context));
+    const { current, previous } = await untilStoreAnswers(context.store, async () =>
+      reader.read(request, await withIdentity(queryRunner, request.selection, context)),
+    );
     if (!current.complete || previous?.complete === false) {
       throw new Problem('query_too_expensive', 'The number could not be computed within the time of a report.');
     }

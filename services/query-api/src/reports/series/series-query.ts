@@ -1,7 +1,9 @@
-import { EVENT_COLUMNS, numberOfJson, type ReadEvents, readEvents, whereSelected } from '../../records/records.ts';
+import { PERSON_SQL } from '@sluice/shared/rows/deleted-person';
+import { EVENT_COLUMNS, numberOfJson, type ReadEvents, readEvents } from '../../records/records.ts';
 import { BoundParameters, type Sql, type Tables } from '../../store/store.ts';
 import { eventsWithOwners, type GroupKey, keyOfEvent, keyOrder, propertiesOfKeys } from '../group-key.ts';
 import { type CountUnit, DAYS, HOURS, hourCountsQuery, isCountedByHour } from '../hour-counts.ts';
+import { isAboutUsers } from '../people.ts';
 import type { ReportSelection } from '../report-selection.ts';
 import { DISTINCT, type Measure, ranksGroups, type SeriesRange, type SeriesRequest } from './series-parameters.ts';
 
@@ -135,10 +137,9 @@ export function countsQuery(part: HidingPart): Sql {
 type PartEvents = ReadEvents<ReportSelection>;
 
 function eventsOf({ request: { selection, groupBy, measure }, tables }: HidingPart): PartEvents {
-  return readEvents(tables, selection, [
-    ...propertiesOfKeys(groupBy),
-    ...('property' in measure ? [measure.property] : []),
-  ]);
+  const names = [...propertiesOfKeys(groupBy), ...('property' in measure ? [measure.property] : [])];
+  const arePersons = measure.kind === 'users' || isAboutUsers({}, groupBy);
+  return readEvents(tables, selection, names, { arePersons });
 }
 
 /** The cells of a range: `bucket`, the keys, `events`, and `state`. */
@@ -151,29 +152,29 @@ function cellsQuery(
   byBucket = true,
 ): Sql {
   const { request, range, tables, hidden } = part;
-  const selection = { ...read.selection, startMs: range.startMs, endMs: range.endMs };
+  const { startMs, endMs } = range;
   const params = { buckets: range.buckets };
   const columns = (ms: string) => (byBucket ? { bucket: `roundDown(${ms}, {buckets:Array(Int64)})`, ...keys } : keys);
   if (isReadByHour(part)) {
     const names = Object.keys(columns(''));
     const units = areWhole(range, DAYS) ? [DAYS, HOURS] : [HOURS];
     const keysOf = (start: string) => columns(`toUnixTimestamp64Milli(${start})`);
-    const counts = hourCountsQuery(tables, selection, keysOf, hidden, units);
+    const counts = hourCountsQuery(tables, { ...read.selection, startMs, endMs }, keysOf, hidden, units);
     return {
       sql: `SELECT ${names.join(', ')}, \`sum(counted)\` AS events, events AS state FROM (\n${counts.sql}\n)`,
       params: { ...counts.params, ...parameters.params, ...params },
     };
   }
-  const events = eventsWithOwners(tables, read.from, request.groupBy);
-  const selected = whereSelected(tables, selection, hidden);
+  const { from, where } = read.selected({ startMs, endMs }, hidden);
+  const events = eventsWithOwners(tables, from, request.groupBy);
   const expressions = Object.entries(columns(EVENT_MS)).map(([name, sql]) => `${sql} AS ${name}`);
   return {
     sql: `SELECT
   ${[...expressions, 'count() AS events', `${state} AS state`].join(',\n  ')}
 FROM ${events.sql}
-${selected.sql}
+${where.sql}
 GROUP BY ${Object.keys(columns('')).join(', ')}`,
-    params: { ...events.params, ...selected.params, ...parameters.params, ...params },
+    params: { ...events.params, ...where.params, ...parameters.params, ...params },
   };
 }
 
@@ -258,7 +259,10 @@ function measureSql(
   approximate: boolean,
 ): MeasureSql {
   if (measure.kind === 'count') return { state: 'count()', merged: 'sum(state)' };
-  if (!('property' in measure)) return distinctSql(EVENT_COLUMNS[DISTINCT[measure.kind]].column, approximate);
+  if (!('property' in measure)) {
+    const isVisitor = measure.kind === 'users' && events.selection.identity === 'linked';
+    return distinctSql(isVisitor ? VISITORS : identifiersOf(EVENT_COLUMNS[DISTINCT[measure.kind]].column), approximate);
+  }
   const { kind, property } = measure;
   const number = numberOfJson(events.valueOf(property, parameters));
   switch (kind) {
@@ -275,9 +279,23 @@ function measureSql(
   }
 }
 
+/** What is counted once. */
+interface Identifiers {
+  readonly identifier: string;
+  /** Whether an event has one. */
+  readonly exists: string;
+}
+
+function identifiersOf(column: string): Identifiers {
+  return { identifier: column, exists: `${column} != ''` };
+}
+
+/** Users, and those visitors of whom it is not known whose they are. */
+const VISITORS: Identifiers = { identifier: PERSON_SQL, exists: `(user_id != '' OR anonymous_id != '')` };
+
 /** Hashes of 64 bits take the memory of a number. Among a million, two are the same once in 37 million times. */
-function distinctSql(column: string, approximate: boolean): MeasureSql {
-  const hashed = `sipHash64(${column}), ${column} != ''`;
+function distinctSql({ identifier, exists }: Identifiers, approximate: boolean): MeasureSql {
+  const hashed = `sipHash64(${identifier}), ${exists}`;
   if (!approximate) return { state: `uniqExactStateIf(${hashed})`, merged: 'uniqExactMerge(state)' };
   const [exact, estimate] = [`(${EXACT_DISTINCT_MAX + 1})`, '(17)'];
   const counted = `length(groupUniqArrayMerge${exact}(state.1))`;

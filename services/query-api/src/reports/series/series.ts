@@ -2,7 +2,7 @@ import { Turns } from '@sluice/shared/base/turns';
 import type { OperationDescription } from '@sluice/shared/http/openapi';
 import { z } from 'zod';
 import { type CommonDescription, once, sendJson, timeSchema } from '../../http/http.ts';
-import { filtersOfEvents, querySchema } from '../../records/records.ts';
+import { filtersOfEvents, querySchema, withIdentity } from '../../records/records.ts';
 import type { QueryRead, ReadDependencies } from '../../store/store.ts';
 import { countWithOrganization, type FoundNothing, foundNothingSchemas } from '../events-with-organization.ts';
 import { keyValue, nameOfKey } from '../group-key.ts';
@@ -18,7 +18,8 @@ export function seriesRead({ config, queryRunner }: ReadDependencies): QueryRead
     describe: describeSeries,
     repeats: true,
     parse: parseSeriesRequest,
-    async respond(request, context, reply) {
+    async respond(request, given, reply) {
+      const context = await withIdentity(queryRunner, request.selection, given);
       const result = await reader.read(request, context);
       const foundNothing = result.current.isEmpty
         ? await countWithOrganization(queryRunner, request.selection, { kind: 'series', ...context })

@@ -1,6 +1,9 @@
 import { ANONYMOUS_ID_SQL, IS_VISITOR_SQL, PERSON_SQL } from '@sluice/shared/rows/deleted-person';
+import type { QueryContext } from '../query.ts';
+import type { QueryRunner } from '../query-runner.ts';
 import type { Sql } from '../sql.ts';
-import type { Tables } from '../tables.ts';
+import type { Visibility } from '../stores.ts';
+import type { Deletion, Tables } from '../tables.ts';
 
 // A deleted user or visitor is hidden from the moment the deletion is stored, although their rows are erased later:
 //
@@ -15,31 +18,63 @@ import type { Tables } from '../tables.ts';
  * events, however many deletions are pending.
  */
 export function hiddenEvents(tables: Tables): Sql {
-  const visitors = `SELECT ${ANONYMOUS_ID_SQL} FROM ${tables.pendingDeletions} WHERE ${IS_VISITOR_SQL}`;
+  return hiddenByPersons(tables, tables.pendingDeletions);
+}
+
+/** The same where visitors belong to users: those of a deleted user are hidden with it, before they have a deletion of their own. */
+export function hiddenEventsOfPersons(tables: Tables): Sql {
+  const { pendingDeletions, deletedVisitors } = tables;
+  const all = [pendingDeletions, deletedVisitors].map((persons) => `SELECT user_id, version FROM ${persons}`);
+  return hiddenByPersons(tables, `(\n  ${all.join('\n  UNION ALL\n  ')}\n)`);
+}
+
+/** @param persons SQL of their `user_id` and `version` */
+function hiddenByPersons(tables: Tables, persons: string): Sql {
+  const visitors = `SELECT ${ANONYMOUS_ID_SQL} FROM ${persons} WHERE ${IS_VISITOR_SQL}`;
   return {
-    sql: `(user_id GLOBAL IN (${deletedSql(tables)}) OR user_id = '' AND anonymous_id GLOBAL IN (${visitors}))
-  AND ${deletedBefore(tables, PERSON_SQL, 'toUnixTimestamp64Micro(received_at)')}`,
+    sql: `(user_id GLOBAL IN (${deletedSql(persons)}) OR user_id = '' AND anonymous_id GLOBAL IN (${visitors}))
+  AND ${deletedBefore(persons, PERSON_SQL, 'toUnixTimestamp64Micro(received_at)')}`,
     params: tables.params,
   };
+}
+
+/** Reads the visitors of deleted users who have no deletion of their own yet, as deletions name them. */
+export async function readDeletedVisitors(
+  queryRunner: Pick<QueryRunner, 'all'>,
+  context: QueryContext,
+): Promise<readonly Deletion[]> {
+  const rows = await queryRunner.all({
+    ...{ kind: 'identities', urgent: true, ...context },
+    statement: ({ deletedVisitors }) => ({
+      sql: `SELECT user_id, max(version) FROM ${deletedVisitors} GROUP BY user_id`,
+      params: {},
+    }),
+  });
+  return rows.map(([user, version]): Deletion => ({ user: user as string, version: version as number }));
+}
+
+/** Returns what writes the condition for a workspace with pending deletions. */
+export async function hidingOf(workspace: string, hasLinks: Visibility['hasLinks']): Promise<typeof hiddenEvents> {
+  return (await hasLinks?.(workspace)) ? hiddenEventsOfPersons : hiddenEvents;
 }
 
 /** The same for dead letters, which name the user or the visitor as a deletion does, and have the version of their row. */
 export function hiddenDeadLetters(tables: Tables): Sql {
   return {
-    sql: `user_id GLOBAL IN (${deletedSql(tables)})
-  AND ${deletedBefore(tables, 'user_id', 'version')}`,
+    sql: `user_id GLOBAL IN (${deletedSql(tables.pendingDeletions)})
+  AND ${deletedBefore(tables.pendingDeletions, 'user_id', 'version')}`,
     params: tables.params,
   };
 }
 
-function deletedSql(tables: Tables): string {
-  return `SELECT user_id FROM ${tables.pendingDeletions} GROUP BY user_id`;
+function deletedSql(persons: string): string {
+  return `SELECT user_id FROM ${persons} GROUP BY user_id`;
 }
 
-function deletedBefore(tables: Tables, person: string, version: string): string {
+function deletedBefore(persons: string, person: string, version: string): string {
   const pending = `
 SELECT user_id, max(version) AS deleted_version
-FROM ${tables.pendingDeletions}
+FROM ${persons}
 GROUP BY user_id`;
   // ClickHouse evaluates equal scalars once.
   const arrays = `(SELECT (groupArray(user_id), groupArray(toInt64(deleted_version))) FROM (${pending}))`;

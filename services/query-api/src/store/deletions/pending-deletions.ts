@@ -1,9 +1,9 @@
 import { FreshPoll } from '../fresh-poll.ts';
 import type { QueryRunner } from '../query-runner.ts';
 import type { Sql } from '../sql.ts';
-import type { HiddenCondition } from '../stores.ts';
+import type { HiddenCondition, Visibility } from '../stores.ts';
 import type { Tables } from '../tables.ts';
-import { hiddenEvents } from './hidden-events.ts';
+import { hidingOf } from './hidden-events.ts';
 
 /** How old a poll may be, in milliseconds: a deletion has to be in force within a second. */
 const FRESH_MS = 500;
@@ -19,7 +19,10 @@ export class PendingDeletions {
   /** The workspaces with pending deletions; `undefined` when there are too many to remember. */
   readonly #workspaces: FreshPoll<ReadonlySet<string> | undefined>;
 
-  constructor(queryRunner: Pick<QueryRunner, 'all'>, now?: () => number) {
+  readonly #hasLinks: Visibility['hasLinks'];
+
+  constructor(queryRunner: Pick<QueryRunner, 'all'>, now?: () => number, hasLinks?: Visibility['hasLinks']) {
+    this.#hasLinks = hasLinks;
     const query = async (signal: AbortSignal) => {
       const rows = await queryRunner.all({
         kind: 'pending_deletions',
@@ -43,7 +46,8 @@ export class PendingDeletions {
 
   readonly hiddenCondition: HiddenCondition = async (workspace) => {
     const workspaces = await this.#workspaces.value();
-    return workspaces === undefined || workspaces.has(workspace) ? hiddenEvents : undefined;
+    const isDeleting = workspaces === undefined || workspaces.has(workspace);
+    return isDeleting ? await hidingOf(workspace, this.#hasLinks) : undefined;
   };
 }
 

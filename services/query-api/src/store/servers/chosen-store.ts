@@ -1,5 +1,5 @@
 import type { Login } from '@sluice/shared/clickhouse/connection';
-import { hiddenEvents } from '../deletions/hidden-events.ts';
+import { hidingOf } from '../deletions/hidden-events.ts';
 import { DeletionsUnknown } from '../read-failures.ts';
 import { queryStringOf, VALUE_CHARACTERS_MAX } from '../statement-request.ts';
 import type { Store } from '../stores.ts';
@@ -21,6 +21,7 @@ export interface ChosenStoreOptions {
   /** As in {@link Store.visibility}, from what is known of all servers. */
   readonly keptFrom: (workspace: string) => number | undefined;
   readonly fastSets: Store['visibility']['fastSets'];
+  readonly hasLinks: Store['visibility']['hasLinks'];
   /** By which a server reads others. */
   readonly login: Login;
   /** Aborts when any of the servers is given up. */
@@ -44,6 +45,7 @@ export function storeOf(servers: readonly PolledServer[], options: ChosenStoreOp
     givenUp: options.givenUp,
     visibility: {
       ...(options.fastSets && { fastSets: options.fastSets }),
+      ...(options.hasLinks && { hasLinks: options.hasLinks }),
       deletionsElsewhere: elsewhere,
       keptFrom: async (workspace) => {
         await Promise.all(servers.map((server) => server.state()));
@@ -52,9 +54,10 @@ export function storeOf(servers: readonly PolledServer[], options: ChosenStoreOp
       hiddenCondition: async (workspace) => {
         const states = await Promise.all(servers.map((server) => server.state()));
         const missing = elsewhere(workspace);
-        if (missing.length > 0) return (tables) => hiddenEvents(tables.withDeletions(missing));
         const isDeleting = states.some(({ deleting }) => deleting === undefined || deleting.has(workspace));
-        return isDeleting ? hiddenEvents : undefined;
+        if (missing.length === 0 && !isDeleting) return undefined;
+        const hidden = await hidingOf(workspace, options.hasLinks);
+        return missing.length === 0 ? hidden : (tables) => hidden(tables.withDeletions(missing));
       },
     },
   };

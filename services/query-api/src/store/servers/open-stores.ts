@@ -15,6 +15,7 @@ import type { ClickHouseReader } from '../clickhouse-reader.ts';
 import { PendingDeletions } from '../deletions/pending-deletions.ts';
 import { EventRetention } from '../expiry/event-retention.ts';
 import { KnownFastProperties } from '../fast/known-fast-properties.ts';
+import { LinkedWorkspaces } from '../links/linked-workspaces.ts';
 import type { QueryRunner } from '../query-runner.ts';
 import { OneStore, RequestStore, type StreamStores } from '../stores.ts';
 import { LOCAL_TABLES } from '../tables.ts';
@@ -61,11 +62,12 @@ export function openStores(source: Source, options: OpenStoresOptions): OpenStor
 }
 
 function openOne(reader: ClickHouseReader, { config, queryRunner }: OpenStoresOptions): OpenStores {
-  const pendingDeletions = new PendingDeletions(queryRunner);
+  const { hasLinks } = new LinkedWorkspaces(queryRunner);
+  const pendingDeletions = new PendingDeletions(queryRunner, undefined, hasLinks);
   const eventRetention = new EventRetention(queryRunner);
   const { hiddenCondition } = pendingDeletions;
   const { fastSets } = new KnownFastProperties(queryRunner);
-  const visibility = { hiddenCondition, keptFrom: eventRetention.keptFrom, fastSets };
+  const visibility = { hiddenCondition, keptFrom: eventRetention.keptFrom, fastSets, hasLinks };
   return {
     stores: new OneStore({ name: '', reader, tables: LOCAL_TABLES, visibility }),
     async start() {
@@ -96,6 +98,7 @@ function openServers(
   const givenUp = new GivenUpServers(registry);
   const onGivenUp = (name: string) => givenUp.note(name);
   const { fastSets } = new KnownFastProperties(queryRunner);
+  const { hasLinks } = new LinkedWorkspaces(queryRunner);
   const pool = new ServerPool({
     config,
     firstGroup: defaults.group,
@@ -105,6 +108,7 @@ function openServers(
     logger,
     onGivenUp,
     fastSets,
+    hasLinks,
   });
   const file = new FollowedFile({
     path,

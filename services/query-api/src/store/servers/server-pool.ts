@@ -38,6 +38,8 @@ export interface ServerPoolOptions {
   readonly logger: Logger;
   /** As in {@link Store.visibility}. */
   readonly fastSets?: Visibility['fastSets'];
+  /** As in {@link Store.visibility}. */
+  readonly hasLinks?: Visibility['hasLinks'];
 }
 
 /** Servers with the same range of partitions, in the order in which they are preferred. */
@@ -281,10 +283,10 @@ export class ServerPool implements StreamStores, Component {
   }
 
   #storeOf(chosen: readonly PolledServer[]): Store {
-    const { login, fastSets } = this.#options;
+    const { login, fastSets, hasLinks } = this.#options;
     const keptFrom = (workspace: string) => keptFromOf([...this.#servers, ...this.#retired.servers], workspace);
     const givenUp = this.#givenUp.of(chosen.map((server) => server.givenUp));
-    return storeOf(chosen, { recentDeletions: this.#recent, keptFrom, fastSets, login, givenUp });
+    return storeOf(chosen, { recentDeletions: this.#recent, keptFrom, fastSets, hasLinks, login, givenUp });
   }
 
   /**

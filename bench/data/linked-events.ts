@@ -1,0 +1,65 @@
+import type { BenchDatabase } from '../processes/database.ts';
+
+/** Over how many days the events are spread. */
+export const LINKED_DAYS = 90;
+
+/** Of the events of a person, the first ones are of the visitor alone. */
+const EVENTS_PER_PERSON = 3;
+
+/** Whose page is read. */
+export const LINKED_USER = 'user-4711';
+
+export interface LinkedWorkspace {
+  readonly workspace: string;
+  readonly events: number;
+  /** Whether the visitors are linked to their users. */
+  readonly areLinked: boolean;
+}
+
+/** Stores the events of persons who visit twice and then sign in, each with a visitor of its own. */
+export async function fillLinked(
+  { client }: BenchDatabase,
+  { workspace, events, areLinked }: LinkedWorkspace,
+): Promise<void> {
+  const persons = Math.ceil(events / EVENTS_PER_PERSON);
+  const query_params = { workspace, rows: events, persons, days: LINKED_DAYS, until: Date.now() };
+  await client.command({ query: FILL_EVENTS, query_params });
+  if (areLinked) await client.command({ query: FILL_LINKS, query_params });
+  for (const table of ['events', 'identity_links']) await client.command({ query: `OPTIMIZE TABLE ${table}` });
+}
+
+const VISITOR = 'toString(reinterpretAsUUID(sipHash128(person)))';
+
+const FILL_EVENTS = `
+INSERT INTO events (workspace_id, timestamp, uuid, event, user_id, group_id, anonymous_id, properties, context, received_at)
+WITH
+  number % {persons:UInt32} AS person,
+  intDiv(number, {persons:UInt32}) AS place,
+  fromUnixTimestamp64Milli(
+    {until:Int64} - toInt64((1 - (place + randCanonical(number)) / ${EVENTS_PER_PERSON}) * {days:UInt32} * 86400000), 'UTC'
+  ) AS at
+SELECT
+  {workspace:String},
+  at,
+  generateUUIDv7(),
+  ['page_viewed', 'search', 'signed_in'][place + 1],
+  if(place + 1 = ${EVENTS_PER_PERSON}, concat('user-', toString(person)), ''),
+  concat('org-', toString(person % 5000)),
+  ${VISITOR},
+  concat(
+    '{"url":"https://app.example.com/teams/', toString(person % 500), '/projects/', toString(rand(number) % 20000),
+    '?tab=activity&ref=email","title":"Quarterly planning · Team ', toString(person % 500), '","sessionId":"',
+    lower(hex(MD5(toString(person)))), '","plan":"business","seats":', toString(rand(number + 1) % 500),
+    ',"device":{"os":"Linux","browser":"Firefox ', toString(130 + person % 12), '.0","width":1920}}'
+  ),
+  '{"locale":"en-GB","library":{"name":"sluice-js","version":"1.4.2"}}',
+  at
+FROM numbers({rows:UInt64})
+`;
+
+const FILL_LINKS = `
+INSERT INTO identity_links (workspace_id, anonymous_id, user_id, version, said)
+WITH number AS person
+SELECT {workspace:String}, ${VISITOR}, concat('user-', toString(person)), 1700000000000000 + person, 0
+FROM numbers({persons:UInt32})
+`;

@@ -1,0 +1,300 @@
+import type { OperationDescription } from '@sluice/shared/http/openapi';
+import { type InputError, Problem } from '@sluice/shared/http/problem';
+import type { QueryParameters } from '@sluice/shared/http/query-string';
+import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
+import {
+  acceptJson,
+  BODY_CODES,
+  type CommonDescription,
+  encodeCursor,
+  forward,
+  jsonBody,
+  jsonResponse,
+  LIMIT_DEFAULT,
+  limitSchema,
+  nextCursorSchema,
+  once,
+  passOn,
+  readCursor,
+  timeSchema,
+} from '../../http/http.ts';
+import { type ReadDependencies, registerQueryRead, type Sql, type Tables } from '../../store/store.ts';
+import { isoTime } from '../entities/entity-record.ts';
+import { cursorParameter, limitParameter, querySchema, textParameter } from '../filters/parameter-schemas.ts';
+import { parseParameters, refuseErrors } from '../filters/parameters.ts';
+
+/** The largest body, in bytes. */
+export const IDENTITY_BODY_BYTES_MAX = 16 * 1_024;
+
+/**
+ * Registers the routes about whose anonymous visitors are. What somebody says is passed on to an ingest-api, since that alone writes
+ * to Kafka. A client that has gone does not end it.
+ */
+export function registerIdentities(app: FastifyInstance, { config, queryRunner }: ReadDependencies): void {
+  const { INGEST_URLS: [ingestUrl] = [] } = config;
+
+  registerQueryRead(app, {
+    path: '/identities',
+    describe: describeList,
+    parse: parseIdentities,
+    async respond({ of, limit, after, list }, context, reply) {
+      const rows = (await queryRunner.all({
+        ...{ kind: 'identities', ...context },
+        statement: (tables) => identitiesQuery(tables, of, after, limit + 1),
+      })) as unknown as readonly IdentityRow[];
+      const shown = rows.slice(0, limit);
+      const last = shown.at(-1);
+      return await reply.send({
+        limit,
+        results: shown.map(([anonymousId, userId, version, said]) => ({
+          ...{ anonymousId, userId, linkedAt: timeOf(version), by: said ? 'request' : 'event' },
+        })),
+        nextCursor: last && rows.length > limit ? encodeCursor(list, [last[0]]) : null,
+      });
+    },
+  });
+
+  registerQueryRead(app, {
+    path: '/identities/conflicts',
+    describe: describeConflicts,
+    parse: parseConflicts,
+    async respond({ limit, after, list }, context, reply) {
+      const rows = (await queryRunner.all({
+        ...{ kind: 'identities', pool: 'reports', ...context },
+        statement: (tables) => conflictsQuery(tables, after, limit + 1),
+      })) as unknown as readonly ConflictRow[];
+      const shown = rows.slice(0, limit);
+      const last = shown.at(-1);
+      return await reply.send({
+        limit,
+        results: shown.map(([anonymousId, userId, otherUserId, version]) => ({
+          ...{ anonymousId, userId, otherUserId, linkedAt: timeOf(version) },
+        })),
+        nextCursor: last && rows.length > limit ? encodeCursor(list, [last[0], last[2]]) : null,
+      });
+    },
+  });
+
+  acceptJson(app, IDENTITY_BODY_BYTES_MAX);
+  const options = { scope: 'delete', admission: { pool: 'forwarded', bytes: 0 } } as const;
+  const ofBody = { bodyLimit: IDENTITY_BODY_BYTES_MAX, config: { ...options, describe: describeSet } };
+  app.post('/identities', ofBody, async (request, reply) => {
+    const body = request.body as object | undefined;
+    const response = await forward(ingestOf(ingestUrl), request, {
+      method: 'POST',
+      path: '/v1/identities',
+      ...(body === undefined ? {} : { body }),
+    });
+    return await passOn(response, reply);
+  });
+  app.delete('/identities', { config: { ...options, describe: describeUnset } }, async (request, reply) => {
+    const [, query = ''] = request.url.split(/\?(.*)/s);
+    const response = await forward(ingestOf(ingestUrl), request, {
+      method: 'DELETE',
+      path: `/v1/identities?${query}`,
+    });
+    return await passOn(response, reply);
+  });
+}
+
+/** @throws {Problem} `deletions_not_available` */
+function ingestOf(ingestUrl: string | undefined): string {
+  if (ingestUrl !== undefined) return ingestUrl;
+  throw new Problem('deletions_not_available', 'query-api knows no ingest-api: send /v1/identities to that.');
+}
+
+function timeOf(versionUs: number): string {
+  return isoTime(Math.floor(versionUs / 1_000));
+}
+
+const pageParameters = { limit: limitParameter, cursor: cursorParameter('parameters') } as const;
+
+const identitiesParameters = {
+  userId: textParameter('The visitors of this user. It is required, or else `anonymousId`.'),
+  anonymousId: textParameter('This visitor, if it belongs to anybody.'),
+  ...pageParameters,
+} as const;
+
+const NO_FILTERS = { fields: {}, documents: [] };
+
+const ONE_OF_TWO: InputError = { path: 'userId', code: 'required', message: 'is required, or else anonymousId' };
+
+const visitorPlace = z.tuple([z.string()]);
+
+/**
+ * Parses the query of `GET /identities`.
+ *
+ * @throws {Problem} `invalid_request`, naming every error
+ */
+function parseIdentities(query: QueryParameters) {
+  const { values, errors } = parseParameters(identitiesParameters, NO_FILTERS, query);
+  const { userId, anonymousId, limit = LIMIT_DEFAULT, cursor } = values;
+  const found: InputError[] = [...errors];
+  if (query['userId'] === undefined && query['anonymousId'] === undefined) found.push(ONE_OF_TWO);
+  const of: IdentitiesOf = { userId, anonymousId };
+  const list = ['identities', of];
+  const [after = ''] = readCursor(cursor, { list, sortKey: visitorPlace, repeat: 'parameters' }, found) ?? [];
+  refuseErrors(found);
+  return { of, limit, after, list };
+}
+
+const conflictPlace = z.tuple([z.string(), z.string()]);
+
+/**
+ * Parses the query of `GET /identities/conflicts`.
+ *
+ * @throws {Problem} `invalid_request`, naming every error
+ */
+function parseConflicts(query: QueryParameters) {
+  const { values, errors } = parseParameters(pageParameters, NO_FILTERS, query);
+  const { limit = LIMIT_DEFAULT, cursor } = values;
+  const found: InputError[] = [...errors];
+  const list = ['identity-conflicts'];
+  const place = readCursor(cursor, { list, sortKey: conflictPlace, repeat: 'parameters' }, found);
+  refuseErrors(found);
+  const after: ConflictPlace = { anonymousId: place?.[0] ?? '', otherUserId: place?.[1] ?? '' };
+  return { limit, after, list };
+}
+
+/** Which visitors with an owner are listed: those of a user, one of them, or both. */
+interface IdentitiesOf {
+  readonly userId: string | undefined;
+  readonly anonymousId: string | undefined;
+}
+
+/** A visitor and its owner; when the fact was accepted that decides it, in microseconds since 1970, and whether somebody said it. */
+type IdentityRow = readonly [anonymousId: string, userId: string, version: number, said: 0 | 1];
+
+/** Returns the query for visitors with an owner after one in the order of their bytes. Its rows are {@link IdentityRow}s. */
+function identitiesQuery(tables: Tables, of: IdentitiesOf, after: string, rows: number): Sql {
+  const { userId: user, anonymousId: visitor } = of;
+  const ofUser = 'user_id = {user:String}';
+  const owners = tables.owners({
+    visitors: visitor === undefined ? AFTER_VISITOR : `${AFTER_VISITOR} AND anonymous_id = {visitor:String}`,
+    ...(user !== undefined && { linkedTo: ofUser }),
+  });
+  return {
+    sql: `SELECT anonymous_id, user_id, version, said
+FROM ${owners}
+${user === undefined ? '' : `WHERE ${ofUser}`}
+ORDER BY anonymous_id
+LIMIT {rows:UInt64}`,
+    params: { ...(user !== undefined && { user }), ...(visitor !== undefined && { visitor }), after, rows },
+  };
+}
+
+const AFTER_VISITOR = 'anonymous_id > {after:String}';
+
+/** A visitor, its owner, somebody else to whom it was linked, and when that was for the first time. */
+type ConflictRow = readonly [anonymousId: string, userId: string, otherUserId: string, version: number];
+
+/** Where a page of conflicts begins: after this visitor and this other user. */
+interface ConflictPlace {
+  readonly anonymousId: string;
+  readonly otherUserId: string;
+}
+
+/** Returns the query for links to others than the owners, in the order of visitors and of the others. Its rows are {@link ConflictRow}s. */
+function conflictsQuery(tables: Tables, after: ConflictPlace, rows: number): Sql {
+  return {
+    sql: `SELECT anonymous_id, user_id, other_user_id, version
+FROM ${tables.linkConflicts({ visitors: 'anonymous_id >= {after_visitor:String}' })}
+WHERE (anonymous_id, other_user_id) > ({after_visitor:String}, {after_user:String})
+ORDER BY anonymous_id, other_user_id
+LIMIT {rows:UInt64}`,
+    params: { after_visitor: after.anonymousId, after_user: after.otherUserId, rows },
+  };
+}
+
+const schemas = once(() => {
+  const anonymousId = z.string().meta({ description: 'The anonymous visitor.' });
+  const identity = z
+    .object({
+      ...{ anonymousId, userId: z.string().meta({ description: 'Whose it is.' }) },
+      linkedAt: timeSchema.meta({ description: 'When that was accepted which decides it.' }),
+      by: z.enum(['event', 'request']).meta({
+        description: '`event`: the first event or call that named both. `request`: `POST /identities`.',
+      }),
+    })
+    .meta({ id: 'Identity' });
+  const conflict = z
+    .object({
+      ...{ anonymousId, userId: z.string().meta({ description: 'Whose it is: the first whom it was linked to.' }) },
+      otherUserId: z.string().meta({ description: 'Somebody else whom an event or a call named with it.' }),
+      linkedAt: timeSchema.meta({ description: 'When that was accepted for the first time.' }),
+    })
+    .meta({ id: 'IdentityConflict' });
+  const page = (id: string, result: z.ZodType) =>
+    z.object({ limit: limitSchema, results: z.array(result), nextCursor: nextCursorSchema }).meta({ id });
+  const named = { anonymousId: z.string(), userId: z.string() };
+  return {
+    identities: page('IdentityPage', identity),
+    conflicts: page('IdentityConflictPage', conflict),
+    set: z.strictObject(named).meta({ id: 'NewIdentity' }),
+    accepted: z
+      .object({ status: z.literal('accepted'), anonymousId: z.string(), userId: z.string().optional() })
+      .meta({ id: 'AcceptedIdentity' }),
+  };
+});
+
+/** Describes `GET /identities`. */
+function describeList(common: CommonDescription): OperationDescription {
+  return {
+    ...common,
+    operationId: 'listIdentities',
+    summary: 'The anonymous visitors of a user, a page at a time',
+    description:
+      'Ordered by `anonymousId`. With `identity=linked`, lists and reports count the events of these visitors as those of the user.',
+    tag: 'users',
+    requestParams: { query: querySchema(identitiesParameters, {}) },
+    responses: { 200: jsonResponse('A page of visitors.', schemas().identities) },
+  };
+}
+
+/** Describes `GET /identities/conflicts`. */
+function describeConflicts(common: CommonDescription): OperationDescription {
+  return {
+    ...common,
+    operationId: 'listIdentityConflicts',
+    summary: 'Visitors that were linked to several users, a page at a time',
+    description:
+      'A visitor belongs to the first user that it was linked to. Each other one is here, until somebody says whose the visitor is by `POST` or `DELETE /identities`.',
+    tag: 'users',
+    requestParams: { query: querySchema(pageParameters, {}) },
+    responses: { 200: jsonResponse('A page of conflicts.', schemas().conflicts) },
+  };
+}
+
+const FORWARDED = {
+  tag: 'users',
+  scope: 'delete',
+  codes: ['event_log_unavailable', 'deletions_not_available'],
+} as const satisfies Partial<OperationDescription>;
+
+/** Describes `POST /identities`. */
+function describeSet(): OperationDescription {
+  return {
+    ...FORWARDED,
+    operationId: 'setIdentity',
+    summary: 'Say whose an anonymous visitor is',
+    description:
+      'It outranks what events say, and what was said before. Passed on to ingest-api, whose `POST /v1/identities` it is: for pages that reach query-api alone, such as the console.',
+    codes: [...FORWARDED.codes, 'invalid_request', ...BODY_CODES],
+    requestBody: jsonBody(schemas().set),
+    responses: { 202: jsonResponse('The event log has it.', schemas().accepted) },
+  };
+}
+
+/** Describes `DELETE /identities`. */
+function describeUnset(): OperationDescription {
+  return {
+    ...FORWARDED,
+    operationId: 'unsetIdentity',
+    summary: 'Say that an anonymous visitor is nobody’s',
+    description:
+      'It outranks what events say, and what was said before: reports count as if the visitor had never been linked. Passed on to ingest-api, whose `DELETE /v1/identities` it is.',
+    requestParams: { query: z.object({ anonymousId: z.string().meta({ description: 'The visitor.' }) }) },
+    responses: { 202: jsonResponse('The event log has it.', schemas().accepted) },
+  };
+}
