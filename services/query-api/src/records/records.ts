@@ -53,7 +53,6 @@ export { PageReader } from './events/events-page.ts';
 export { eventParameters, listKeyOf } from './events/events-parameters.ts';
 export { mayBeFast, type ReadEvents, readEvents } from './events/fast-events.ts';
 export { withIdentity } from './events/identity.ts';
-export { LINKED_USER } from './events/owners-of-visitors.ts';
 export { PageDensities } from './events/page-windows.ts';
 export { fieldCondition, type TimeRange } from './filters/filter-sql.ts';
 export { type FieldFilter, listOf, notEmpty } from './filters/operators.ts';
@@ -91,7 +90,6 @@ export {
   ownerValue,
   ownerValueColumn,
 } from './owners/owners.ts';
-export { besideOwners, PERSON } from './owners/persons.ts';
 export {
   type KnownSegments,
   namesSegments,

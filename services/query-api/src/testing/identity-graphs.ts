@@ -173,14 +173,10 @@ export async function expectIdentities(query: QueryService, workspace: string, g
   await expectReports(get, reference);
   await expectLinks(get, reference);
   const headers = { authorization: `Bearer ${workspace}` };
-  const { body } = await query.app.inject({ url: `/events/export?${RANGE}&identity=linked`, headers });
-  const records = body
-    .trimEnd()
-    .split('\n')
-    .slice(0, -1)
-    .map((line) => JSON.parse(line));
-  expect(new Map(records.map(({ uuid, userId, linkedUserId }) => [uuid, [userId, linkedUserId]]))).toEqual(
-    new Map(reference.shown.map((event) => [event.uuid, [event.userId || null, reference.personOf(event) || null]])),
+  const { body } = await query.app.inject({ url: `/events/export?${RANGE}&userId=ada&identity=linked`, headers });
+  const records = body.trimEnd().split('\n').slice(0, -1);
+  expect(uuidsOf(records.map((record) => JSON.parse(record)))).toEqual(
+    uuidsOf(reference.shown.filter((event) => reference.personOf(event) === 'ada')),
   );
 }
 

@@ -22,8 +22,7 @@ import { filtersOfEvents } from './event-selection.ts';
 import { PageReader } from './events-page.ts';
 import { type EventsRequest, eventParameters, parseEventsRequest } from './events-parameters.ts';
 import { EventCounter, type Total, totalOfPage } from './events-total.ts';
-import { withIdentity } from './identity.ts';
-import { LINKED_USER, OwnersOfVisitors } from './owners-of-visitors.ts';
+import { LINKED_USER, OwnersOfVisitors, withIdentity } from './identity.ts';
 import { PageDensities } from './page-windows.ts';
 
 /** Registers `GET /events`: a page of a workspace's events, and their total. */

@@ -1,4 +1,6 @@
 import type { QueryContext, QueryRunner } from '../../store/store.ts';
+import { groupsOf } from '../entities/candidates.ts';
+import { type EventRow, textOf } from './event-record.ts';
 import type { EventSelection } from './event-selection.ts';
 
 /** Returns the context of queries that see whose the events of visitors are, if a selection asks for it and any visitor is linked. */
@@ -9,4 +11,45 @@ export async function withIdentity<Context extends QueryContext>(
 ): Promise<Context> {
   const isLinked = identity === 'linked' && (await queryRunner.hasLinks(context));
   return isLinked ? { ...context, isLinked } : context;
+}
+
+/** The member of a record with the user of its person. */
+export const LINKED_USER = 'linkedUserId';
+
+/** Finds whose the visitors of a request's events are. */
+export class OwnersOfVisitors {
+  readonly #queryRunner: Pick<QueryRunner, 'all'>;
+  readonly #context: QueryContext;
+  /** By anonymous id; the empty text where a visitor is nobody's. */
+  readonly #known = new Map<string, string>();
+
+  constructor(queryRunner: Pick<QueryRunner, 'all'>, context: QueryContext) {
+    this.#queryRunner = queryRunner;
+    this.#context = context;
+  }
+
+  /** Returns the user of the person of each event, in their order; the empty text for nobody. */
+  async ofEvents(events: readonly EventRow[]): Promise<readonly string[]> {
+    const visitors = events
+      .filter((event) => textOf(event, 'userId') === '')
+      .map((event) => textOf(event, 'anonymousId'));
+    const open = new Set(visitors.filter((id) => id !== '' && !this.#known.has(id)));
+    if (this.#context.isLinked) await this.#find([...open]);
+    return events.map((event) => textOf(event, 'userId') || (this.#known.get(textOf(event, 'anonymousId')) ?? ''));
+  }
+
+  async #find(visitors: readonly string[]): Promise<void> {
+    for (const ids of groupsOf(visitors)) {
+      for (const id of ids) this.#known.set(id, '');
+      const rows = await this.#queryRunner.all({
+        // The page keeps its slot meanwhile.
+        ...{ kind: 'owners', urgent: true, ...this.#context },
+        statement: (tables) => ({
+          sql: `SELECT anonymous_id, user_id FROM ${tables.owners({ visitors: 'anonymous_id IN {ids:Array(String)}' })}`,
+          params: { ids },
+        }),
+      });
+      for (const [id, user] of rows) this.#known.set(id as string, user as string);
+    }
+  }
 }

@@ -42,20 +42,12 @@ export function matchesNobody({ operator, value }: Condition): boolean {
 
 /** Returns SQL of events in which `user_id` is the user of the visitor where there is no other. */
 export function withPersons(tables: Tables, events: string): string {
-  return `(
-  SELECT sent.* REPLACE (${PERSON} AS user_id)
-  FROM (${events}) AS sent
-  ${besideOwners(tables)}
-)`;
-}
-
-/** The user of the person of an event, in a SELECT that reads FROM events as `sent` and {@link besideOwners}; empty for nobody. */
-export const PERSON = "if(sent.user_id = '', owners.owner, sent.user_id)";
-
-/** Returns SQL that puts the user of its visitor beside each event of `sent`. It follows these in a FROM. */
-export function besideOwners(tables: Tables): string {
   // ClickHouse joins by a number of a fixed length for less than by a text.
   const key = (anonymousId: string) => `sipHash128(${anonymousId})`;
-  return `GLOBAL ANY LEFT JOIN (SELECT ${key('anonymous_id')} AS visitor, user_id AS owner FROM ${tables.owners()}) AS owners
-    ON owners.visitor = if(sent.user_id = '', ${key('sent.anonymous_id')}, toFixedString('', 16))`;
+  return `(
+  SELECT sent.* REPLACE (if(sent.user_id = '', owners.owner, sent.user_id) AS user_id)
+  FROM (${events}) AS sent
+  GLOBAL ANY LEFT JOIN (SELECT ${key('anonymous_id')} AS visitor, user_id AS owner FROM ${tables.owners()}) AS owners
+    ON owners.visitor = if(sent.user_id = '', ${key('sent.anonymous_id')}, toFixedString('', 16))
+)`;
 }

@@ -1,13 +1,10 @@
 import { Problem } from '@sluice/shared/http/problem';
 import {
   afterSortKey,
-  besideOwners,
   EVENT_FIELDS,
   type EventColumnType,
   isOwnerTime,
-  LINKED_USER,
   orderBy,
-  PERSON,
   whereSelected,
 } from '../../records/records.ts';
 import {
@@ -47,26 +44,9 @@ function isoTime(column: string): string {
   return `concat(replaceOne(substring(toString(${column}), 1, 23), ' ', 'T'), 'Z')`;
 }
 
-interface ExportedField {
-  readonly field: string;
-  readonly column: string;
-  readonly type: EventColumnType;
-}
-
-const FIELDS: readonly ExportedField[] = EVENT_FIELDS.map(([field, { column, type }]) => ({ field, column, type }));
-
-/** Returns the fields of an exported event. */
-function fieldsOf({ identity }: ExportRequest['selection'], { areLinked }: Tables): readonly ExportedField[] {
-  if (identity !== 'linked') return FIELDS;
-  return [...FIELDS, { field: LINKED_USER, column: areLinked ? PERSON : 'user_id', type: 'identifier' }];
-}
-
-function recordOf(fields: readonly ExportedField[]): string {
-  const members = fields.map(
-    ({ field, column, type }, index) => `'${index === 0 ? '' : ','}"${field}":', ${JSON_SQL[type](column)}`,
-  );
-  return `concat('{', ${members.join(', ')}, '}')`;
-}
+const RECORD = `concat('{', ${EVENT_FIELDS.map(
+  ([field, { column, type }], index) => `'${index === 0 ? '' : ','}"${field}":', ${JSON_SQL[type](column)}`,
+).join(', ')}, '}')`;
 
 /**
  * Returns the query for an export, with its FORMAT. ClickHouse writes the records: what query-api need not parse, it
@@ -82,15 +62,15 @@ export function exportQuery(
   const order = { field: 'timestamp', direction } as const;
   const afterLast = after ? [afterSortKey(order, { ...after, value: after.timestampMs })] : [];
   const { sql, params } = whereSelected(tables, selection, hidden, afterLast);
-  const fields = fieldsOf(selection, tables);
   const columns =
     format === 'ndjson'
-      ? recordOf(fields)
-      : fields.map(({ field, column, type }) => `${COLUMN_SQL[type](column, format)} AS \`${field}\``).join(', ');
+      ? RECORD
+      : EVENT_FIELDS.map(([field, { column, type }]) => `${COLUMN_SQL[type](column, format)} AS \`${field}\``).join(
+          ', ',
+        );
   return {
     sql: `SELECT ${columns}
-FROM ${tables.eventsByUuid} AS sent
-${tables.areLinked ? besideOwners(tables) : ''}
+FROM ${tables.eventsByUuid}
 ${sql}
 ${orderBy(order)}
 FORMAT ${formatOf(format).clickHouse}`,
