@@ -30,7 +30,9 @@ export function DeleteUser({ id, onDeleted }: DeleteUserProps) {
   return (
     <section class="danger" aria-labelledby="delete">
       <h2 id="delete">Delete this user</h2>
-      <p>Its properties and all its events are deleted, those of its visitors among them. Nobody can bring them back.</p>
+      <p>
+        Its properties and all its events are deleted, those of its visitors among them. Nobody can bring them back.
+      </p>
       {key.value === '' ? (
         <p>You use no key. Use one that has the scope delete as well, or run the command with one.</p>
       ) : (
