@@ -4,7 +4,7 @@ import type { BenchDatabase } from '../processes/database.ts';
 export const LINKED_DAYS = 90;
 
 /** Of the events of a person, the first ones are of the visitor alone. */
-const EVENTS_PER_PERSON = 3;
+export const EVENTS_PER_PERSON = 3;
 
 /** Whose page is read. */
 export const LINKED_USER = 'user-4711';
@@ -12,23 +12,25 @@ export const LINKED_USER = 'user-4711';
 export interface LinkedWorkspace {
   readonly workspace: string;
   readonly events: number;
-  /** Whether the visitors are linked to their users. */
-  readonly areLinked: boolean;
+  /** The first events of a person name a visitor, who is linked to the user or not, or the user as well. */
+  readonly firstEvents: 'linked' | 'of strangers' | 'of users';
 }
 
 /** Stores the events of persons who visit twice and then sign in, each with a visitor of its own. */
 export async function fillLinked(
   { client }: BenchDatabase,
-  { workspace, events, areLinked }: LinkedWorkspace,
+  { workspace, events, firstEvents }: LinkedWorkspace,
 ): Promise<void> {
   const persons = Math.ceil(events / EVENTS_PER_PERSON);
-  const query_params = { workspace, rows: events, persons, days: LINKED_DAYS, until: Date.now() };
+  const nameless = firstEvents === 'of users' ? 0 : EVENTS_PER_PERSON - 1;
+  const query_params = { workspace, rows: events, persons, nameless, days: LINKED_DAYS, until: Date.now() };
   await client.command({ query: FILL_EVENTS, query_params });
-  if (areLinked) await client.command({ query: FILL_LINKS, query_params });
+  if (firstEvents === 'linked') await client.command({ query: FILL_LINKS, query_params });
   for (const table of ['events', 'identity_links']) await client.command({ query: `OPTIMIZE TABLE ${table}` });
 }
 
-const VISITOR = 'toString(reinterpretAsUUID(sipHash128(person)))';
+/** The text first: a hash of a number depends on its type as well. */
+const VISITOR = 'toString(reinterpretAsUUID(sipHash128(toString(person))))';
 
 const FILL_EVENTS = `
 INSERT INTO events (workspace_id, timestamp, uuid, event, user_id, group_id, anonymous_id, properties, context, received_at)
@@ -43,7 +45,7 @@ SELECT
   at,
   generateUUIDv7(),
   ['page_viewed', 'search', 'signed_in'][place + 1],
-  if(place + 1 = ${EVENTS_PER_PERSON}, concat('user-', toString(person)), ''),
+  if(place >= {nameless:UInt8}, concat('user-', toString(person)), ''),
   concat('org-', toString(person % 5000)),
   ${VISITOR},
   concat(

@@ -37,7 +37,7 @@ export function registerEvents(app: FastifyInstance, { config, queryRunner }: Re
     parse: ({ query, workspace }) => parseEventsRequest(query, workspace),
     async respond(request, given, reply) {
       const context = await withIdentity(queryRunner, request, given);
-      const owners = request.identity === 'linked' ? new OwnersOfVisitors(queryRunner, context) : undefined;
+      const owners = request.identity === 'linked' ? new OwnersOfVisitors(queryRunner, context, request) : undefined;
       const count = () => counter.count(request, context);
       const page = new PageJson(request, request.limit === 0 ? noRows() : pages.read(request, context), owners);
       if (request.limit === 0) {

@@ -20,16 +20,21 @@ export const LINKED_USER = 'linkedUserId';
 export class OwnersOfVisitors {
   readonly #queryRunner: Pick<QueryRunner, 'all'>;
   readonly #context: QueryContext;
+  /** The user of the person of each of them, where the request asks for the events of one user. */
+  readonly #user: string | undefined;
   /** By anonymous id; the empty text where a visitor is nobody's. */
   readonly #known = new Map<string, string>();
 
-  constructor(queryRunner: Pick<QueryRunner, 'all'>, context: QueryContext) {
+  constructor(queryRunner: Pick<QueryRunner, 'all'>, context: QueryContext, selection: Pick<EventSelection, 'fields'>) {
     this.#queryRunner = queryRunner;
     this.#context = context;
+    this.#user = onlyUser(selection);
   }
 
   /** Returns the user of the person of each event, in their order; the empty text for nobody. */
   async ofEvents(events: readonly EventRow[]): Promise<readonly string[]> {
+    const user = this.#user;
+    if (user !== undefined) return events.map(() => user);
     const visitors = events
       .filter((event) => textOf(event, 'userId') === '')
       .map((event) => textOf(event, 'anonymousId'));
@@ -52,4 +57,12 @@ export class OwnersOfVisitors {
       for (const [id, user] of rows) this.#known.set(id as string, user as string);
     }
   }
+}
+
+/** Returns the user whose events alone a selection has, where it names one. */
+function onlyUser({ fields }: Pick<EventSelection, 'fields'>): string | undefined {
+  for (const { field, condition } of fields) {
+    if (field === 'userId' && condition.operator === 'eq') return condition.value;
+  }
+  return undefined;
 }
