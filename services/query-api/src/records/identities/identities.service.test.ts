@@ -234,5 +234,24 @@ test('the visitors of a deleted user are hidden with it, until they have deletio
   expect(await shown()).toEqual([false, true, true, true]);
   // The writer has sent the deletions of her visitors, and they are stored.
   await query.insert('identity_deletions', [{ ...user, settled_at: START_MS }]);
+  await until('that is known', async () => (await shown())[0] === true);
   expect(await shown()).toEqual([true, true, true, true]);
+});
+
+test('a deleted user has more visitors than a statement names: all of them are hidden', async () => {
+  const user = { workspace_id: OWN, user_id: 'ned', version: START_MS * 1_000 + 5 };
+  const names = Array.from({ length: 600 }, (_, index) => `of ned ${index}`);
+  await query.insert(
+    'identity_links',
+    names.map((anonymousId) => link(anonymousId, 'ned')),
+  );
+  const receivedAtUs = user.version;
+  await query.store(
+    OWN,
+    names.map((anonymousId) => anEvent({ anonymousId, receivedAtUs, event: 'of ned' })),
+  );
+  const count = async () => (await query.get('/events?event=of%20ned&limit=1', OWN)).body.total;
+  expect(await count()).toBe(600);
+  await query.insert('pending_deletions', [{ ...user, stored_at: 1 }]);
+  await until('the deletion is known', async () => (await count()) === 0);
 });

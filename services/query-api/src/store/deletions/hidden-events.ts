@@ -28,6 +28,24 @@ export function hiddenEventsOfPersons(tables: Tables): Sql {
   return hiddenByPersons(tables, `(\n  ${all.join('\n  UNION ALL\n  ')}\n)`);
 }
 
+/** The same, where it is known which visitors these are. */
+export function hiddenEventsAnd(visitors: readonly Deletion[]): typeof hiddenEvents {
+  return (tables) => {
+    const persons = `(
+  SELECT user_id, version FROM ${tables.pendingDeletions}
+  UNION ALL
+  SELECT visitor.1, visitor.2
+  FROM (SELECT arrayJoin(arrayZip({hidden_visitors:Array(String)}, {hidden_versions:Array(UInt64)})) AS visitor)
+)`;
+    const { sql, params } = hiddenByPersons(tables, persons);
+    const named = {
+      hidden_visitors: visitors.map(({ user }) => user),
+      hidden_versions: visitors.map(({ version }) => version),
+    };
+    return { sql, params: { ...params, ...named } };
+  };
+}
+
 /** @param persons SQL of their `user_id` and `version` */
 function hiddenByPersons(tables: Tables, persons: string): Sql {
   const visitors = `SELECT ${ANONYMOUS_ID_SQL} FROM ${persons} WHERE ${IS_VISITOR_SQL}`;
