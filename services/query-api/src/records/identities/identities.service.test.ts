@@ -240,7 +240,7 @@ test('the visitors of a deleted user are hidden with it, until they have deletio
 
 test('a deleted user has more visitors than a statement names: all of them are hidden', async () => {
   const user = { workspace_id: OWN, user_id: 'ned', version: START_MS * 1_000 + 5 };
-  const names = Array.from({ length: 600 }, (_, index) => `of ned ${index}`);
+  const names = Array.from({ length: 600 }, (_, index) => `${'of ned '.repeat(30)}${index}`);
   await query.insert(
     'identity_links',
     names.map((anonymousId) => link(anonymousId, 'ned')),

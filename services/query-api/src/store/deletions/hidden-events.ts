@@ -2,6 +2,7 @@ import { ANONYMOUS_ID_SQL, IS_VISITOR_SQL, PERSON_SQL } from '@sluice/shared/row
 import type { QueryContext } from '../query.ts';
 import type { QueryRunner } from '../query-runner.ts';
 import type { Sql } from '../sql.ts';
+import { queryStringOf, VALUE_CHARACTERS_MAX } from '../statement-request.ts';
 import type { Visibility } from '../stores.ts';
 import type { Deletion, Tables } from '../tables.ts';
 
@@ -26,24 +27,6 @@ export function hiddenEventsOfPersons(tables: Tables): Sql {
   const { pendingDeletions, deletedVisitors } = tables;
   const all = [pendingDeletions, deletedVisitors].map((persons) => `SELECT user_id, version FROM ${persons}`);
   return hiddenByPersons(tables, `(\n  ${all.join('\n  UNION ALL\n  ')}\n)`);
-}
-
-/** The same, where it is known which visitors these are. */
-export function hiddenEventsAnd(visitors: readonly Deletion[]): typeof hiddenEvents {
-  return (tables) => {
-    const persons = `(
-  SELECT user_id, version FROM ${tables.pendingDeletions}
-  UNION ALL
-  SELECT visitor.1, visitor.2
-  FROM (SELECT arrayJoin(arrayZip({hidden_visitors:Array(String)}, {hidden_versions:Array(UInt64)})) AS visitor)
-)`;
-    const { sql, params } = hiddenByPersons(tables, persons);
-    const named = {
-      hidden_visitors: visitors.map(({ user }) => user),
-      hidden_versions: visitors.map(({ version }) => version),
-    };
-    return { sql, params: { ...params, ...named } };
-  };
 }
 
 /** @param persons SQL of their `user_id` and `version` */
@@ -106,4 +89,15 @@ GROUP BY user_id`;
  */
 export function shownConditions(hidden: Sql | undefined): readonly Sql[] {
   return hidden ? [{ ...hidden, sql: `NOT (${hidden.sql})` }] : [];
+}
+
+/** What a deletion takes at least, in characters: its version. */
+const DELETION_CHARACTERS_MIN = 16;
+
+/** Whether ClickHouse takes deletions as parameters of a statement. */
+export function canBeNamed(deletions: readonly Deletion[]): boolean {
+  if (deletions.length > VALUE_CHARACTERS_MAX / DELETION_CHARACTERS_MIN) return false;
+  const params = { users: deletions.map(({ user }) => user), versions: deletions.map(({ version }) => version) };
+  const values = Object.entries(params).map(([name, value]) => queryStringOf({}, { [name]: value }));
+  return values.every(({ length }) => length <= VALUE_CHARACTERS_MAX);
 }

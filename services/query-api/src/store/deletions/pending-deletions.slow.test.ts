@@ -246,6 +246,42 @@ test('the background polls once at a time while ClickHouse hangs, and not withou
   await pending.stop();
 });
 
+test('while the visitors of deleted users are slow to find, reads wait for one look together, and a failed one is tried again', async () => {
+  const { polls: looks, runner } = controlledRunner();
+  let now = 0;
+  const all = async ({ kind }: { readonly kind: string }) =>
+    kind === 'pending_deletions' ? [['a']] : await runner.all();
+  const pending = new PendingDeletions(
+    { all },
+    () => now,
+    async () => true,
+  );
+  const early = [1, 2, 3].map(() => pending.hiddenCondition('a'));
+  await eventually(() => looks).toHaveLength(1);
+  now = 2_000;
+  const late = pending.hiddenCondition('a');
+  await wait(50);
+  expect(looks).toHaveLength(1);
+  // It began too long ago.
+  looks[0]?.resolve([]);
+  await eventually(() => looks).toHaveLength(2);
+  looks[1]?.resolve([['\uffffvisitor', 5]] as unknown as [string][]);
+  for (const request of [...early, late]) {
+    const params = (await request)?.(LOCAL_TABLES).params;
+    expect(params).toMatchObject({ workspace_deleted_users: ['\uffffvisitor'], workspace_deleted_versions: [5] });
+  }
+  now = 3_000;
+  const failing = pending.hiddenCondition('a');
+  await eventually(() => looks).toHaveLength(3);
+  const failure = new Error('unavailable');
+  looks[2]?.reject(failure);
+  await expect(failing).rejects.toBe(failure);
+  const next = pending.hiddenCondition('a');
+  await eventually(() => looks).toHaveLength(4);
+  looks[3]?.resolve([]);
+  expect(await next).toBeDefined();
+});
+
 test('with more workspaces than a process remembers, every one looks up its deletions', async () => {
   const names = (count: number) => Array.from({ length: count }, (_, index) => [`workspace ${index}`]);
   const known = new PendingDeletions({ all: async () => names(10_000) });

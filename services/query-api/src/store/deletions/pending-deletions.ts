@@ -1,9 +1,10 @@
+import { LRUCache } from 'lru-cache';
 import { FreshPoll } from '../fresh-poll.ts';
 import type { QueryRunner } from '../query-runner.ts';
 import type { Sql } from '../sql.ts';
 import type { HiddenCondition, Visibility } from '../stores.ts';
 import type { Deletion, Tables } from '../tables.ts';
-import { hiddenEvents, hiddenEventsAnd, hiddenEventsOfPersons, readDeletedVisitors } from './hidden-events.ts';
+import { canBeNamed, hiddenEvents, hiddenEventsOfPersons, readDeletedVisitors } from './hidden-events.ts';
 
 /** How old a poll may be, in milliseconds: a deletion has to be in force within a second. */
 const FRESH_MS = 500;
@@ -14,8 +15,8 @@ const FRESH_MS = 500;
  */
 const WORKSPACES_MAX = 10_000;
 
-/** How many visitors of deleted users a statement names. With more, each statement finds them by itself, which takes it a tenth of a second. */
-const VISITORS_MAX = 500;
+/** Of how many workspaces it is known which visitors belong to their deleted users. */
+const POLLED_MAX = 1_000;
 
 /** Knows which workspaces have pending deletions, from polls of one small table for all workspaces. */
 export class PendingDeletions {
@@ -25,8 +26,8 @@ export class PendingDeletions {
   readonly #queryRunner: Pick<QueryRunner, 'all'>;
   readonly #now: () => number;
   readonly #hasLinks: Visibility['hasLinks'];
-  /** The visitors of deleted users of each workspace, and when they were asked for. */
-  readonly #visitors = new Map<string, { readonly askedAt: number; readonly found: Promise<readonly Deletion[]> }>();
+  /** Of each workspace that was asked for, the visitors of deleted users who have no deletion of their own yet. */
+  readonly #visitors = new LRUCache<string, FreshPoll<readonly Deletion[]>>({ max: POLLED_MAX });
 
   constructor(queryRunner: Pick<QueryRunner, 'all'>, now = () => performance.now(), hasLinks?: Visibility['hasLinks']) {
     this.#queryRunner = queryRunner;
@@ -50,7 +51,7 @@ export class PendingDeletions {
   }
 
   async stop(): Promise<void> {
-    await this.#workspaces.stop();
+    await Promise.all([this.#workspaces, ...this.#visitors.values()].map((poll) => poll.stop()));
   }
 
   readonly hiddenCondition: HiddenCondition = async (workspace) => {
@@ -58,24 +59,18 @@ export class PendingDeletions {
     const isDeleting = workspaces === undefined || workspaces.has(workspace);
     if (!isDeleting) return undefined;
     if (!(await this.#hasLinks?.(workspace))) return hiddenEvents;
-    const visitors = await this.#visitorsOf(workspace);
+    const visitors = await this.#visitorsOf(workspace).value();
     if (visitors.length === 0) return hiddenEvents;
-    return visitors.length > VISITORS_MAX ? hiddenEventsOfPersons : hiddenEventsAnd(visitors);
+    // Where they are too many, each statement finds them by itself, which takes it a tenth of a second.
+    return canBeNamed(visitors) ? (tables) => hiddenEvents(tables.withDeletions(visitors)) : hiddenEventsOfPersons;
   };
 
-  /** Returns the visitors of deleted users who have no deletion of their own yet, as they were half a second ago at most. */
-  async #visitorsOf(workspace: string): Promise<readonly Deletion[]> {
-    const now = this.#now();
-    for (const [name, { askedAt }] of this.#visitors) {
-      if (now - askedAt < FRESH_MS) break;
-      this.#visitors.delete(name);
-    }
-    const known = this.#visitors.get(workspace);
-    if (known) return await known.found;
-    const found = readDeletedVisitors(this.#queryRunner, { workspace });
-    this.#visitors.set(workspace, { askedAt: now, found });
-    found.catch(() => this.#visitors.delete(workspace));
-    return await found;
+  /** It polls when it is asked: all reads of half a second wait for the same one, and no more than one runs at a time. */
+  #visitorsOf(workspace: string): FreshPoll<readonly Deletion[]> {
+    const query = (signal: AbortSignal) => readDeletedVisitors(this.#queryRunner, { workspace, signal });
+    const poll = this.#visitors.get(workspace) ?? new FreshPoll(query, { freshMs: FRESH_MS, now: this.#now });
+    this.#visitors.set(workspace, poll);
+    return poll;
   }
 }
 

@@ -1,7 +1,6 @@
 import type { Login } from '@sluice/shared/clickhouse/connection';
-import { hidingOf } from '../deletions/hidden-events.ts';
+import { canBeNamed, hidingOf } from '../deletions/hidden-events.ts';
 import { DeletionsUnknown } from '../read-failures.ts';
-import { queryStringOf, VALUE_CHARACTERS_MAX } from '../statement-request.ts';
 import type { Store } from '../stores.ts';
 import { type Deletion, LOCAL_TABLES, type Tables, tablesOfServers } from '../tables.ts';
 import type { PolledServer } from './polled-server.ts';
@@ -91,15 +90,4 @@ function missingDeletions(recent: RecentDeletions, servers: readonly PolledServe
   const missing = recent.missingAt(names, workspace);
   if (canBeNamed(missing)) return missing;
   throw new DeletionsUnknown(`${names.join(', ')} lack ${missing.length} deletions that other servers have`);
-}
-
-/** What a deletion takes at least, in characters: its version. */
-const DELETION_CHARACTERS_MIN = 16;
-
-/** Whether ClickHouse takes deletions as parameters of a statement. */
-function canBeNamed(deletions: readonly Deletion[]): boolean {
-  if (deletions.length > VALUE_CHARACTERS_MAX / DELETION_CHARACTERS_MIN) return false;
-  const params = { users: deletions.map(({ user }) => user), versions: deletions.map(({ version }) => version) };
-  const values = Object.entries(params).map(([name, value]) => queryStringOf({}, { [name]: value }));
-  return values.every(({ length }) => length <= VALUE_CHARACTERS_MAX);
 }
