@@ -1,8 +1,7 @@
 -- Whose the database is, and which epoch of its writers is the newest.
 --
 -- A writer takes over at one server, and stores there alone. Its statements name that server, and another one refuses them, as it may get them behind
--- a load balancer. A sub-select is looked up before anything else, also where there are no rows. Without a name, any server will do. Host and port are
--- part of the name, since a disk that was copied has the UUID of the other one.
+-- a load balancer: statements.ts says what AT_OWN_SERVER stands for.
 
 -- name: record-group
 -- Records the consumer group of the database if none is recorded yet.
@@ -32,7 +31,7 @@ LIMIT 1
 -- The newest row first, each with the server that answers.
 SELECT
   toString(id) AS id,
-  concat(serverUUID(), ' ', hostName(), ':', tcpPort()) AS answering,
+  ANSWERING_SERVER AS answering,
   server, group_id AS groupId, partitions, state, detail
 FROM database_identity
 ORDER BY recorded_at DESC, id
@@ -42,7 +41,7 @@ ORDER BY recorded_at DESC, id
 SELECT incarnation, generation, groupUniqArray(leader_id) AS leaderIds
 FROM writer_epochs
 WHERE group_id = {group:String}
-  AND (SELECT throwIf({server:String} NOT IN ('', concat(serverUUID(), ' ', hostName(), ':', tcpPort())), 'another server answers')) = 0
+  AND AT_OWN_SERVER
 GROUP BY incarnation, generation
 ORDER BY incarnation DESC, generation DESC
 LIMIT 1
@@ -50,17 +49,17 @@ LIMIT 1
 -- name: record-epoch
 INSERT INTO writer_epochs (group_id, incarnation, generation, leader_id)
 SELECT {group:String}, {incarnation:UInt32}, {generation:UInt32}, {leaderId:String}
-WHERE (SELECT throwIf({server:String} NOT IN ('', concat(serverUUID(), ' ', hostName(), ':', tcpPort())), 'another server answers')) = 0
+WHERE AT_OWN_SERVER
 
 -- name: end-older-statements
 -- Ends every statement of this group's writers that belongs to another epoch. Statements carry their epoch in the query
 -- id. SYNC: returns when they have ended.
 KILL QUERY
-WHERE (SELECT throwIf({server:String} NOT IN ('', concat(serverUUID(), ' ', hostName(), ':', tcpPort())), 'another server answers')) = 0
+WHERE AT_OWN_SERVER
   AND startsWith(query_id, {groupPrefix:String})
   AND NOT startsWith(query_id, {epochPrefix:String})
 SYNC
 
 -- name: close-session
 -- Sent with the parameter that closes the session when the statement has ended.
-SELECT throwIf({server:String} NOT IN ('', concat(serverUUID(), ' ', hostName(), ':', tcpPort())), 'another server answers')
+SELECT AT_OWN_SERVER

@@ -7,7 +7,7 @@ SELECT
   NULL AS reason, NULL AS detail, NULL AS firstOffset, NULL AS lastOffset, NULL AS haltedAt
 FROM writer_positions FINAL
 WHERE group_id = {group:String}
-  AND (SELECT throwIf({server:String} NOT IN ('', concat(serverUUID(), ' ', hostName(), ':', tcpPort())), 'another server answers')) = 0
+  AND AT_OWN_SERVER
 UNION ALL
 SELECT
   topic, partition,
@@ -39,7 +39,7 @@ FROM (
 LEFT JOIN (
   SELECT topic, partition, next_offset, stored_at FROM writer_positions FINAL WHERE group_id = {group:String}
 ) AS stored USING (topic, partition)
-WHERE (SELECT throwIf({server:String} NOT IN ('', concat(serverUUID(), ' ', hostName(), ':', tcpPort())), 'another server answers')) = 0
+WHERE AT_OWN_SERVER
   AND throwIf(
     (SELECT max((incarnation, generation)) FROM writer_epochs WHERE group_id = {group:String})
       > ({incarnation:UInt32}, {generation:UInt32}),
@@ -92,7 +92,7 @@ SELECT
   greatest(now64(6), max(state_at) + toIntervalMicrosecond(1))
 FROM writer_halts
 WHERE group_id = {group:String} AND topic = {topic:String} AND partition = {partition:UInt32}
-  AND (SELECT throwIf({server:String} NOT IN ('', concat(serverUUID(), ' ', hostName(), ':', tcpPort())), 'another server answers')) = 0
+  AND AT_OWN_SERVER
 HAVING throwIf(
     {incarnation:UInt32} > 0
       AND (SELECT max((incarnation, generation)) FROM writer_epochs WHERE group_id = {group:String})

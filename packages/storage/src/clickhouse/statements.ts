@@ -2,6 +2,15 @@ import { readFileSync } from 'node:fs';
 
 const fileOf = (name: string) => new URL(`./${name}.sql`, import.meta.url);
 
+/** The name of the server that answers. Host and port are part of it, since a disk that was copied has the UUID of the other one. */
+const ANSWERING_SERVER = "concat(serverUUID(), ' ', hostName(), ':', tcpPort())";
+
+/**
+ * The condition that the server answers which a statement names; without a name, any will do. A sub-select is looked up before anything else, also
+ * where there are no rows.
+ */
+const AT_OWN_SERVER = `(SELECT throwIf({server:String} NOT IN ('', ${ANSWERING_SERVER}), 'another server answers')) = 0`;
+
 /** The statements on ownership, on positions, retention and removals, by their names. */
 export const STATEMENTS = {
   ...readStatements(fileOf('ownership'), [
@@ -41,7 +50,8 @@ export interface Statement {
 }
 
 /**
- * Reads a file of statements, each of which begins with a line `-- name: …`. What comes before the first one is a comment.
+ * Reads a file of statements, each of which begins with a line `-- name: …`. What comes before the first one is a comment. The words
+ * AT_OWN_SERVER and ANSWERING_SERVER in them stand for what writers compare.
  *
  * @param names those in the file, in its order
  * @throws when the file has other ones
@@ -50,7 +60,10 @@ export function readStatements<Name extends string>(
   file: URL,
   names: readonly Name[],
 ): Readonly<Record<Name, Statement>> {
-  const [, ...parts] = readFileSync(file, 'utf8').split(/^-- name: (.+)\n/m);
+  const [, ...parts] = readFileSync(file, 'utf8')
+    .replaceAll('AT_OWN_SERVER', AT_OWN_SERVER)
+    .replaceAll('ANSWERING_SERVER', ANSWERING_SERVER)
+    .split(/^-- name: (.+)\n/m);
   const found = parts.flatMap((name, index) => (index % 2 ? [] : [{ name, sql: (parts[index + 1] ?? '').trim() }]));
   if (found.map(({ name }) => name).join() !== names.join())
     throw new Error(`${file} has other statements than ${names}`);

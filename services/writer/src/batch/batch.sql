@@ -44,7 +44,7 @@ SELECT
     WHERE row_set != 0
   ) AS fast
 FROM staged_events
-WHERE (SELECT throwIf({server:String} NOT IN ('', concat(serverUUID(), ' ', hostName(), ':', tcpPort())), 'another server answers')) = 0
+WHERE AT_OWN_SERVER
 
 -- name: inspect-changes
 -- What the next statements have to know of the staged changes: how many there are of each kind, and whether one of their
@@ -65,7 +65,7 @@ SELECT
   deletions > 0 OR last_deletion > 0 AS were_deleted,
   deletions > 0 OR last_deletion >= min(staged_changes.version) AS may_be_deleted
 FROM staged_changes
-WHERE (SELECT throwIf({server:String} NOT IN ('', concat(serverUUID(), ' ', hostName(), ':', tcpPort())), 'another server answers')) = 0
+WHERE AT_OWN_SERVER
 
 -- name: find-deletions
 -- The deletions of the users and visitors in the batch, stored ones and those of the batch itself. A deletion that another
@@ -259,5 +259,5 @@ SETTINGS max_threads = 1
 INSERT INTO dead_letters (id, kind, format, topic, partition, offset, line, reason, row)
 SELECT id, kind, format, topic, partition, offset, line, reason, base64Decode(row)
 FROM input('id String, kind String, format String, topic String, partition UInt32, offset Int64, line UInt32, reason String, row String')
-WHERE (SELECT throwIf({server:String} NOT IN ('', concat(serverUUID(), ' ', hostName(), ':', tcpPort())), 'another server answers')) = 0
+WHERE AT_OWN_SERVER
 FORMAT JSONEachRow
