@@ -11,7 +11,7 @@ import {
   type UserOrganizationPage,
 } from '../base/base.ts';
 import { Leaf } from '../events/events.ts';
-import { EntityLink, EntityName, LoadState, Scrollable, Time, useLoad } from '../parts/parts.ts';
+import { EntityLink, EntityName, LoadState, PageButtons, Scrollable, Time, useLoad, usePages } from '../parts/parts.ts';
 import { DeleteUser } from './delete-user.tsx';
 import { EntityActivity } from './entity-activity.tsx';
 import { apiPathOf, ENTITY_KINDS, type EntityPath, type EntityProps, personParams } from './entity-kinds.ts';
@@ -166,22 +166,15 @@ function EntityProperties({ properties, setAt }: EntityPropertiesProps) {
   );
 }
 
-const LIMIT = 12;
-
 /** The organizations of a user, or the users of an organization, a page at a time. */
 function EntityMembers(entity: EntityProps) {
   const { members, membersTitle } = ENTITY_KINDS[entity.path];
-  /** The cursors of the pages up to this one. */
-  const [cursors, setCursors] = useState<readonly string[]>([]);
-  const query = new URLSearchParams({
-    limit: String(LIMIT),
-    ...(cursors.length > 0 && { cursor: cursors.at(-1) ?? '' }),
-  });
-  const loaded = useLoad(query.toString(), (signal) =>
-    getJson<UserOrganizationPage | OrganizationUserPage>(`${apiPathOf(entity)}/${members}?${query}`, signal),
+  const pages = usePages();
+  const loaded = useLoad(pages.params.toString(), (signal) =>
+    getJson<UserOrganizationPage | OrganizationUserPage>(`${apiPathOf(entity)}/${members}?${pages.params}`, signal),
   );
-  const { data, isLoading } = loaded;
-  const next = data?.nextCursor ?? null;
+  const { data } = loaded;
+  const number = pages.cursors.length + 1;
   return (
     <section aria-labelledby="members">
       <h2 id="members">{membersTitle}</h2>
@@ -196,25 +189,8 @@ function EntityMembers(entity: EntityProps) {
           </li>
         ))}
       </ul>
-      <LoadState loaded={loaded} status={(cursors.length > 0 || next !== null) && `Page ${cursors.length + 1}.`} />
-      {(cursors.length > 0 || next !== null) && (
-        <div class="bar">
-          <button
-            type="button"
-            disabled={cursors.length === 0 || isLoading}
-            onClick={() => setCursors(cursors.slice(0, -1))}
-          >
-            Previous {members}
-          </button>
-          <button
-            type="button"
-            disabled={next === null || isLoading}
-            onClick={() => setCursors([...cursors, next ?? ''])}
-          >
-            Next {members}
-          </button>
-        </div>
-      )}
+      <LoadState loaded={loaded} status={(number > 1 || !!data?.nextCursor) && `Page ${number}.`} />
+      <PageButtons pages={pages} loaded={loaded} noun={members} />
     </section>
   );
 }

@@ -1,8 +1,16 @@
 import { useState } from 'preact/hooks';
 import { getJson, type IdentityPage, request } from '../base/base.ts';
-import { ConfirmButton, LoadState, Problem, RowList, Time, useAction, useLoad } from '../parts/parts.ts';
-
-const LIMIT = 12;
+import {
+  ConfirmButton,
+  LoadState,
+  PageButtons,
+  Problem,
+  RowList,
+  Time,
+  useAction,
+  useLoad,
+  usePages,
+} from '../parts/parts.ts';
 
 /** How a visitor became this user, as the table says it. */
 const BY = { event: 'an event', request: 'somebody' } as const;
@@ -10,17 +18,12 @@ const BY = { event: 'an event', request: 'somebody' } as const;
 /** The anonymous visitors who turned out to be a user, each of which can be taken back. */
 export function Identities({ id }: { readonly id: string }) {
   const actions = useAction();
-  /** The cursors of the pages up to this one. */
-  const [cursors, setCursors] = useState<readonly string[]>([]);
+  const pages = usePages();
   /** Those that were taken back here: it takes a moment until it is stored. */
   const [undone, setUndone] = useState<ReadonlySet<string>>(new Set());
-  const query = new URLSearchParams({
-    ...{ userId: id, limit: String(LIMIT) },
-    ...(cursors.length > 0 && { cursor: cursors.at(-1) ?? '' }),
-  });
+  const query = new URLSearchParams([['userId', id], ...pages.params]);
   const loaded = useLoad(query.toString(), (signal) => getJson<IdentityPage>(`identities?${query}`, signal));
-  const { data, isLoading } = loaded;
-  const next = data?.nextCursor ?? null;
+  const { data } = loaded;
   const shown = data?.results.filter(({ anonymousId }) => !undone.has(anonymousId)) ?? [];
   const undo = (anonymousId: string) =>
     actions.act(async () => {
@@ -77,24 +80,7 @@ export function Identities({ id }: { readonly id: string }) {
       <p role="status">{actions.outcome}</p>
       {actions.failure && <Problem error={actions.failure} />}
       <LoadState loaded={loaded} />
-      {(cursors.length > 0 || next !== null) && (
-        <div class="bar">
-          <button
-            type="button"
-            disabled={cursors.length === 0 || isLoading}
-            onClick={() => setCursors(cursors.slice(0, -1))}
-          >
-            Previous visitors
-          </button>
-          <button
-            type="button"
-            disabled={next === null || isLoading}
-            onClick={() => setCursors([...cursors, next ?? ''])}
-          >
-            Next visitors
-          </button>
-        </div>
-      )}
+      <PageButtons pages={pages} loaded={loaded} noun="visitors" />
     </section>
   );
 }

@@ -8,7 +8,7 @@ export { Icon } from './icon.tsx';
 export { LoadState, useLoad } from './load.tsx';
 export { NameForm } from './name-form.tsx';
 export { forgetNames, nameOfEntity } from './names.ts';
-export { PageLinks } from './page-links.tsx';
+export { PageButtons, PageLinks, usePages } from './page-links.tsx';
 export { ErrorBoundary, Problem } from './problem.tsx';
 export { DocumentTable, isForSomebodyElse, RowList, startOfRow } from './row-list.tsx';
 export { type Actions, useAction } from './use-action.ts';
