@@ -48,6 +48,31 @@ export async function forward(
   });
 }
 
+/**
+ * Responds as an ingest-api does to what a key with the scope `delete` asks for.
+ *
+ * @param ingestUrls addresses of ingest-apis, each of which can do it
+ * @param what is to be sent to one of them where query-api knows none
+ * @throws {Problem} `deletions_not_available` then; otherwise as {@link forward} does
+ */
+export async function passDeletionOn(
+  [ingestUrl]: readonly string[],
+  { request, reply }: { readonly request: FastifyRequest; readonly reply: FastifyReply },
+  what: string,
+  forwarded: Forwarded,
+): Promise<FastifyReply> {
+  if (ingestUrl === undefined) {
+    throw new Problem('deletions_not_available', `query-api knows no ingest-api: send ${what} to that.`);
+  }
+  return await passOn(await forward(ingestUrl, request, forwarded), reply);
+}
+
+/** Returns the query of a request as it was sent, with its question mark. */
+export function queryAsSent({ url }: Pick<FastifyRequest, 'url'>): string {
+  const start = url.indexOf('?');
+  return start < 0 ? '' : url.slice(start);
+}
+
 /** Responds as ingest-api did. */
 export async function passOn(response: Response, reply: FastifyReply): Promise<FastifyReply> {
   for (const name of PASSED_ON) {

@@ -4,7 +4,7 @@
 export { compressResponses } from './compression.ts';
 export { encodeCursor, hashOf, parseToken, readCursor, tokenOf } from './cursor.ts';
 export * from './describe.ts';
-export { type Forwarded, forward, passOn } from './forward.ts';
+export { type Forwarded, forward, passDeletionOn, passOn, queryAsSent } from './forward.ts';
 export { type JsonTail, sendJson } from './json-response.ts';
 export * from './limits.ts';
 export { overloaded, RETRY_AFTER_SECONDS } from './overloaded.ts';

@@ -1,8 +1,7 @@
 import type { OperationDescription } from '@sluice/shared/http/openapi';
-import { Problem } from '@sluice/shared/http/problem';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { forward, passOn } from '../../http/http.ts';
+import { passDeletionOn, queryAsSent } from '../../http/http.ts';
 
 /**
  * Registers `DELETE /users`: passes a deletion on to an ingest-api, since ingest-api alone writes to Kafka. A client that
@@ -11,15 +10,10 @@ import { forward, passOn } from '../../http/http.ts';
  * @param ingestUrls addresses of ingest-apis, each of which can do it; without one the response is `501`
  */
 export function registerDeleteUser(app: FastifyInstance, ingestUrls: readonly string[] = []): void {
-  const [ingestUrl] = ingestUrls;
   const admission = { pool: 'forwarded', bytes: 0 } as const;
   app.delete('/users', { config: { scope: 'delete', admission, describe } }, async (request, reply) => {
-    if (ingestUrl === undefined) {
-      throw new Problem('deletions_not_available', 'query-api knows no ingest-api: send DELETE /v1/users to that.');
-    }
-    const [, query = ''] = request.url.split(/\?(.*)/s);
-    const response = await forward(ingestUrl, request, { method: 'DELETE', path: `/v1/users?${query}` });
-    return await passOn(response, reply);
+    const path = `/v1/users${queryAsSent(request)}`;
+    return await passDeletionOn(ingestUrls, { request, reply }, 'DELETE /v1/users', { method: 'DELETE', path });
   });
 }
 

@@ -1,21 +1,22 @@
 import type { OperationDescription } from '@sluice/shared/http/openapi';
-import { type InputError, Problem } from '@sluice/shared/http/problem';
+import type { InputError } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import {
   acceptJson,
   BODY_CODES,
   type CommonDescription,
   encodeCursor,
-  forward,
+  type Forwarded,
   jsonBody,
   jsonResponse,
   LIMIT_DEFAULT,
   limitSchema,
   nextCursorSchema,
   once,
-  passOn,
+  passDeletionOn,
+  queryAsSent,
   readCursor,
   timeSchema,
 } from '../../http/http.ts';
@@ -32,7 +33,7 @@ export const IDENTITY_BODY_BYTES_MAX = 16 * 1_024;
  * to Kafka. A client that has gone does not end it.
  */
 export function registerIdentities(app: FastifyInstance, { config, queryRunner }: ReadDependencies): void {
-  const { INGEST_URLS: [ingestUrl] = [] } = config;
+  const { INGEST_URLS = [] } = config;
 
   registerQueryRead(app, {
     path: '/identities',
@@ -43,15 +44,10 @@ export function registerIdentities(app: FastifyInstance, { config, queryRunner }
         ...{ kind: 'identities', ...context },
         statement: (tables) => identitiesQuery(tables, of, after, limit + 1),
       })) as unknown as readonly IdentityRow[];
-      const shown = rows.slice(0, limit);
-      const last = shown.at(-1);
-      return await reply.send({
-        limit,
-        results: shown.map(([anonymousId, userId, version, said]) => ({
-          ...{ anonymousId, userId, linkedAt: timeOf(version), by: said ? 'request' : 'event' },
-        })),
-        nextCursor: last && rows.length > limit ? encodeCursor(list, [last[0]]) : null,
+      const recordOf = ([anonymousId, userId, version, said]: IdentityRow) => ({
+        ...{ anonymousId, userId, linkedAt: timeOf(version), by: said ? 'request' : 'event' },
       });
+      return await reply.send(pageOf(rows, limit, recordOf, ([visitor]) => encodeCursor(list, [visitor])));
     },
   });
 
@@ -64,44 +60,39 @@ export function registerIdentities(app: FastifyInstance, { config, queryRunner }
         ...{ kind: 'identities', pool: 'reports', ...context },
         statement: (tables) => conflictsQuery(tables, after, limit + 1),
       })) as unknown as readonly ConflictRow[];
-      const shown = rows.slice(0, limit);
-      const last = shown.at(-1);
-      return await reply.send({
-        limit,
-        results: shown.map(([anonymousId, userId, otherUserId, version]) => ({
-          ...{ anonymousId, userId, otherUserId, linkedAt: timeOf(version) },
-        })),
-        nextCursor: last && rows.length > limit ? encodeCursor(list, [last[0], last[2]]) : null,
+      const recordOf = ([anonymousId, userId, otherUserId, version]: ConflictRow) => ({
+        ...{ anonymousId, userId, otherUserId, linkedAt: timeOf(version) },
       });
+      return await reply.send(
+        pageOf(rows, limit, recordOf, ([visitor, , other]) => encodeCursor(list, [visitor, other])),
+      );
     },
   });
 
   acceptJson(app, IDENTITY_BODY_BYTES_MAX);
   const options = { scope: 'delete', admission: { pool: 'forwarded', bytes: 0 } } as const;
   const ofBody = { bodyLimit: IDENTITY_BODY_BYTES_MAX, config: { ...options, describe: describeSet } };
+  const passOn = async (request: FastifyRequest, reply: FastifyReply, forwarded: Forwarded) =>
+    await passDeletionOn(INGEST_URLS, { request, reply }, '/v1/identities', forwarded);
   app.post('/identities', ofBody, async (request, reply) => {
     const body = request.body as object | undefined;
-    const response = await forward(ingestOf(ingestUrl), request, {
-      method: 'POST',
-      path: '/v1/identities',
-      ...(body === undefined ? {} : { body }),
-    });
-    return await passOn(response, reply);
+    return await passOn(request, reply, { method: 'POST', path: '/v1/identities', ...(body && { body }) });
   });
   app.delete('/identities', { config: { ...options, describe: describeUnset } }, async (request, reply) => {
-    const [, query = ''] = request.url.split(/\?(.*)/s);
-    const response = await forward(ingestOf(ingestUrl), request, {
-      method: 'DELETE',
-      path: `/v1/identities?${query}`,
-    });
-    return await passOn(response, reply);
+    return await passOn(request, reply, { method: 'DELETE', path: `/v1/identities${queryAsSent(request)}` });
   });
 }
 
-/** @throws {Problem} `deletions_not_available` */
-function ingestOf(ingestUrl: string | undefined): string {
-  if (ingestUrl !== undefined) return ingestUrl;
-  throw new Problem('deletions_not_available', 'query-api knows no ingest-api: send /v1/identities to that.');
+/** Returns a page of rows, of which there is one more than the page has where another page follows. */
+function pageOf<Row>(
+  rows: readonly Row[],
+  limit: number,
+  recordOf: (row: Row) => object,
+  cursorAfter: (last: Row) => string,
+) {
+  const shown = rows.slice(0, limit);
+  const last = shown.at(-1);
+  return { limit, results: shown.map(recordOf), nextCursor: last && rows.length > limit ? cursorAfter(last) : null };
 }
 
 function timeOf(versionUs: number): string {

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { QueryRunner } from '../query-runner.ts';
 import type { Sql } from '../sql.ts';
 import type { FastSet, FastSets, Tables } from '../tables.ts';
@@ -8,7 +9,7 @@ import type { FastSet, FastSets, Tables } from '../tables.ts';
  */
 const FRESH_MS = 10_000;
 
-/** How many workspaces are known at most. Those that were read first are forgotten first. */
+/** How many workspaces are known at most. */
 const WORKSPACES_MAX = 1_000;
 
 /** How many sets of a workspace are known, the newest. Rows of older ones are read as text. */
@@ -22,7 +23,7 @@ interface Known {
 /** Knows what workspaces have declared as fast. */
 export class KnownFastProperties {
   readonly #queryRunner: Pick<QueryRunner, 'all'>;
-  readonly #known = new Map<string, Known>();
+  readonly #known = new LRUCache<string, Known>({ max: WORKSPACES_MAX });
   readonly #reads = new Map<string, Promise<FastSets>>();
 
   constructor(queryRunner: Pick<QueryRunner, 'all'>) {
@@ -50,12 +51,7 @@ export class KnownFastProperties {
     } catch {
       // Without it all is read as text, or as it was known before.
     }
-    this.#known.delete(workspace);
     this.#known.set(workspace, { readAt: performance.now(), sets });
-    for (const oldest of this.#known.keys()) {
-      if (this.#known.size <= WORKSPACES_MAX) break;
-      this.#known.delete(oldest);
-    }
     this.#reads.delete(workspace);
     return sets;
   }
