@@ -106,7 +106,8 @@ const BYTE_UNITS = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte'];
 /** Bytes in the unit that leaves one to three digits before the point. */
 export function formatBytes(bytes: number): string {
   const power = Math.min(Math.max(0, Math.floor(Math.log10(bytes) / 3)), BYTE_UNITS.length - 1);
-  return inUnit(bytes / 1_000 ** power, BYTE_UNITS[power] ?? 'byte', 'short');
+  // The short form of many bytes is that of one: "59 byte".
+  return inUnit(bytes / 1_000 ** power, BYTE_UNITS[power] ?? 'byte', power === 0 ? 'long' : 'short');
 }
 
 function inUnit(value: number, unit: string, unitDisplay: 'long' | 'short'): string {
