@@ -190,6 +190,9 @@ export function stallStatement({ servers }: World, { manner }: Choice, request?:
 /** How long it takes until a writer is started again that was killed with a statement on its way, in milliseconds. */
 const RESTART_MS = 300;
 
+/** For how long a statement that comes late makes no progress at most, in milliseconds. */
+const STALL_MS = 3_000;
+
 /** A writer is killed or frozen with a statement on its way, which arrives later and takes long. */
 export function sendLate(world: World, { target, manner }: Choice, request?: Request) {
   const writer = world.writers.find(({ name }) => name === request?.process?.name);
@@ -197,17 +200,20 @@ export function sendLate(world: World, { target, manner }: Choice, request?: Req
   const { network, time } = world;
   const { clickhouse } = writer.server;
   network.hold(request, true);
-  const isKilled = target < 0.5;
+  const isKilled = target < 0.7;
+  // Each writer that joins the group makes all of them take over, which ends what is late.
+  const isAway = target < 0.5;
   if (isKilled) {
     writer.kill();
-    time.after(RESTART_MS, () => writer.start());
+    if (!isAway) time.after(RESTART_MS, () => writer.start());
   } else writer.freeze();
   const end = () => {
     network.watches.next({ what: request.what, moment: 'arrived' }, () => {
-      clickhouse.stallsNextMs = 3_000 * manner;
+      clickhouse.stallsNextMs = STALL_MS * manner;
     });
     network.release(request);
-    writer.thaw();
+    if (isAway) time.after(STALL_MS, () => writer.start());
+    else writer.thaw();
   };
   return { name: `${writer.name} is ${isKilled ? 'killed' : 'frozen'} with ${request.what} on its way`, end };
 }
