@@ -5,6 +5,7 @@ import type { QueryConfig } from '../config.ts';
 import { RETRY_AFTER_SECONDS, reserve } from '../http/http.ts';
 import type { QueryKind, QueryMetrics, QueryOutcome, QueryPool } from '../metrics.ts';
 import type { ReadRequest, Row, RowBatches } from './clickhouse-reader.ts';
+import { DefaultIdentities } from './links/default-identities.ts';
 import type { ExportQuery, Query, QueryContext, QueryOptions } from './query.ts';
 import { isOutOfBytes, isOutOfMemory, isOutOfTime, isTimeout, outcomeOf, queryProblem } from './query-error.ts';
 import {
@@ -65,6 +66,8 @@ export class QueryRunner {
   readonly #stopping = new AbortController();
   readonly #givenUp: GivenUpStatements;
   readonly #noteRead: NoteRead | undefined;
+  /** What requests see that do not say whether they ask for persons. */
+  readonly identities = new DefaultIdentities(this);
 
   /**
    * @param logger is told of statements that go on after they were given up; default: nobody is
@@ -413,7 +416,8 @@ async function statementOf(query: Query, { tables, visibility }: Store): Promise
     readableTables(query.workspace, tables, visibility),
     'hiding' in query ? visibility.hiddenCondition(query.workspace) : undefined,
   ]);
-  const readable = query.isLinked ? shown.withLinks() : shown;
+  const asked = query.arePersons ? shown.withPersons() : shown;
+  const readable = query.isLinked ? asked.withLinks() : asked;
   const { sql, params } = 'statement' in query ? query.statement(readable) : query.hiding(readable, hidden?.(readable));
   return { sql, params: { ...params, ...readable.params }, fast: readable.fast };
 }

@@ -36,6 +36,8 @@ export interface Tables {
   eventsInParts(parts: readonly EventsPart[]): string;
   /** What is known of the fast properties of the workspace. */
   readonly fast: FastSets;
+  /** Whether a request asks for persons, in place of what was sent: then visitors of nobody are persons as well. */
+  readonly arePersons: boolean;
   /** Whether statements see whose the events of anonymous visitors are. */
   readonly areLinked: boolean;
   /** What links visitors to users, as it is stored. */
@@ -75,6 +77,8 @@ export interface Tables {
   readonly auditedHoursOfAllWorkspaces: string;
   /** The lists of fast properties that the workspace of a parameter has had, on each server. */
   fastPropertiesOf(parameter: string): string;
+  /** What reads of the workspace of a parameter see that do not say it, as it was set on each server. */
+  identitySettingsOf(parameter: string): string;
   /** To learn which workspaces have pending deletions. */
   readonly pendingDeletionsOfAllWorkspaces: string;
   /** For how many days events are kept: the newest setting of each workspace. */
@@ -105,6 +109,8 @@ export interface Tables {
   keptFrom(ms: number): Tables;
   /** Returns the same tables, of which it is known what columns of the workspace's events have. */
   withFast(fast: FastSets): Tables;
+  /** Returns the same tables for a request that asks for persons. */
+  withPersons(): Tables;
   /** Returns the same tables, of which statements see whose the events of anonymous visitors are. */
   withLinks(): Tables;
   /** Returns the same tables with deletions that another server has, and this one perhaps not yet. */
@@ -236,11 +242,13 @@ interface TableOptions {
   /** By which keyword the workspace of a row is compared. Default: `WHERE`. */
   readonly where?: 'WHERE' | 'PREWHERE';
   readonly fast?: FastSets;
+  readonly arePersons?: boolean;
   readonly areLinked?: boolean;
 }
 
 function createTables(source: Source, options: TableOptions): Tables {
-  const { params, workspace = 'workspace', where = 'WHERE', fast = [], areLinked = false } = options;
+  const { params, workspace = 'workspace', where = 'WHERE', fast = [] } = options;
+  const { arePersons = false, areLinked = false } = options;
   const changed = (changes: Partial<TableOptions>) => createTables(source, { ...options, ...changes });
   const deleted = { users: `${workspace}_deleted_users`, versions: `${workspace}_deleted_versions` };
   const ofWorkspace =
@@ -268,6 +276,7 @@ function createTables(source: Source, options: TableOptions): Tables {
     eventsInParts: (parts) => source((database) => parts.map((part) => partOf(part)(database)).join('\nUNION ALL\n')),
     fast,
     eventsByUuid: source(kept(), EVENTS_SHARDING_KEY),
+    arePersons,
     areLinked,
     ...linkTables(source, ofWorkspace, (read) => deletions('pending_deletions', read)),
     eventSizes: source(kept('*, properties.size + context.size + traits.size AS json_bytes')),
@@ -291,6 +300,10 @@ function createTables(source: Source, options: TableOptions): Tables {
       source(
         (database) => `SELECT * FROM ${database}console_fast_properties WHERE workspace_id = {${parameter}:String}`,
       ),
+    identitySettingsOf: (parameter) =>
+      source(
+        (database) => `SELECT * FROM ${database}console_identity_settings WHERE workspace_id = {${parameter}:String}`,
+      ),
     pendingDeletionsOfAllWorkspaces: 'pending_deletions',
     retentionOfAllWorkspaces: 'retention FINAL',
     eventsOfAllWorkspaces: source(selectEventsWithBlocks),
@@ -300,6 +313,7 @@ function createTables(source: Source, options: TableOptions): Tables {
     comparingWorkspaceFirst: () => changed({ where: 'PREWHERE' }),
     keptFrom: (ms) => changed({ params: { ...params, [KEPT_FROM]: ms } }),
     withFast: (known) => changed({ fast: known }),
+    withPersons: () => changed({ arePersons: true }),
     withLinks: () => changed({ areLinked: true }),
     withDeletions: (given) => changed({ params: { ...params, ...deletionParams(given, deleted) } }),
   };

@@ -3,14 +3,17 @@ import { groupsOf } from '../entities/candidates.ts';
 import { type EventRow, textOf } from './event-record.ts';
 import type { EventSelection } from './event-selection.ts';
 
-/** Returns the context of queries that see whose the events of visitors are, if a selection asks for it and any visitor is linked. */
+/**
+ * Returns the context of queries that see persons, if a selection asks for them, or its workspace has set that: `arePersons`, and `isLinked` if
+ * any visitor is linked.
+ */
 export async function withIdentity<Context extends QueryContext>(
-  queryRunner: Pick<QueryRunner, 'hasLinks'>,
+  queryRunner: Pick<QueryRunner, 'hasLinks' | 'identities'>,
   { identity }: Pick<EventSelection, 'identity'>,
   context: Context,
 ): Promise<Context> {
-  const isLinked = identity === 'linked' && (await queryRunner.hasLinks(context));
-  return isLinked ? { ...context, isLinked } : context;
+  const seen = identity ?? (await queryRunner.identities.of(context.workspace));
+  return seen === 'raw' ? context : { ...context, arePersons: true, isLinked: await queryRunner.hasLinks(context) };
 }
 
 /** The member of a record with the user of its person. */
