@@ -1,5 +1,6 @@
 import { createApiDocument, type OpenApiDocument, type PathDescriptions } from '@sluice/shared/http/openapi';
 import { OPERATIONAL_PATHS, OPERATIONAL_TAG } from '@sluice/shared/http/operational-paths';
+import { type Nobody, nobodyOf } from '@sluice/submissions/reading/nobody';
 import {
   deletionParameters,
   idempotencyKey,
@@ -26,7 +27,12 @@ export function ingestDocument(config: IngestConfig, schemas: SubmissionSchemas)
       { name: 'users', description: 'Deleting users, and whose anonymous visitors are' },
       OPERATIONAL_TAG,
     ],
-    paths: { ...paths(schemas), ...CALL_PATH_DESCRIPTIONS, ...POSTHOG_PATH_DESCRIPTIONS, ...OPERATIONAL_PATHS },
+    paths: {
+      ...paths(schemas, nobodyOf(config)),
+      ...CALL_PATH_DESCRIPTIONS,
+      ...POSTHOG_PATH_DESCRIPTIONS,
+      ...OPERATIONAL_PATHS,
+    },
   });
 }
 
@@ -111,7 +117,7 @@ const SUBMISSION = {
   codes: ['malformed_json', ...BODY_CODES, ...LOG_CODES],
 } as const;
 
-function paths({ userGroup, user }: SubmissionSchemas): PathDescriptions {
+function paths({ userGroup, user }: SubmissionSchemas, nobody: Nobody): PathDescriptions {
   return {
     '/v1/public/userGroups': {
       post: {
@@ -130,7 +136,7 @@ function paths({ userGroup, user }: SubmissionSchemas): PathDescriptions {
       },
     },
     '/v1/users': { delete: DELETE_USER },
-    '/v1/identities': { post: SAY_IDENTITY, delete: TAKE_IDENTITY_BACK },
+    '/v1/identities': { post: sayIdentity(nobody), delete: TAKE_IDENTITY_BACK },
   };
 }
 
@@ -175,35 +181,37 @@ const DELETE_USER = {
   codes: [...BODY_CODES, ...LOG_CODES],
 } as const;
 
-const SAY_IDENTITY = {
-  operationId: 'linkVisitor',
-  summary: 'Say whose an anonymous visitor is',
-  description:
-    'The events of the visitor that have no user are those of the user from now on, where reports link them. It outranks what events say, and the last that is said counts. Nothing that is stored changes.',
-  tag: 'users',
-  scope: 'delete',
-  requestBody: {
-    required: true,
-    content: {
-      'application/json': {
-        schema: identityBody,
-        examples: { visitor: { summary: 'A visitor', value: { anonymousId: 'a7f3', userId: 'jane' } } },
-      },
-    },
-  },
-  responses: {
-    202: {
-      description: 'The event log has it.',
+/** @param nobody whom it refuses */
+const sayIdentity = (nobody: Nobody) =>
+  ({
+    operationId: 'linkVisitor',
+    summary: 'Say whose an anonymous visitor is',
+    description:
+      'The events of the visitor that have no user are those of the user from now on, where reports link them. It outranks what events say, and the last that is said counts. Nothing that is stored changes.',
+    tag: 'users',
+    scope: 'delete',
+    requestBody: {
+      required: true,
       content: {
         'application/json': {
-          schema: acceptedIdentity,
-          example: { status: 'accepted', anonymousId: 'a7f3', userId: 'jane' },
+          schema: identityBody(nobody),
+          examples: { visitor: { summary: 'A visitor', value: { anonymousId: 'a7f3', userId: 'jane' } } },
         },
       },
     },
-  },
-  codes: ['malformed_json', ...BODY_CODES, ...LOG_CODES],
-} as const;
+    responses: {
+      202: {
+        description: 'The event log has it.',
+        content: {
+          'application/json': {
+            schema: acceptedIdentity,
+            example: { status: 'accepted', anonymousId: 'a7f3', userId: 'jane' },
+          },
+        },
+      },
+    },
+    codes: ['malformed_json', ...BODY_CODES, ...LOG_CODES],
+  }) as const;
 
 const TAKE_IDENTITY_BACK = {
   operationId: 'unlinkVisitor',

@@ -1,7 +1,8 @@
 import { parseJson } from '@sluice/shared/http/json-body';
 import { invalidRequest, Problem, parseBody } from '@sluice/shared/http/problem';
+import type { Nobody } from '@sluice/submissions/reading/nobody';
 import { identityFields } from '@sluice/submissions/reading/submission';
-import { type Link, meansNobody, saidRow } from '@sluice/submissions/rows/link-row';
+import { type Link, saidRow } from '@sluice/submissions/rows/link-row';
 import { RowCollector } from '@sluice/submissions/rows/partition-rows';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -11,16 +12,18 @@ import { publishRows } from './publish-rows.ts';
 import { given, plusErrors } from './query-parameters.ts';
 import type { VersionClock } from './version-clock.ts';
 
-const somebody = (text: string) => !meansNobody(text);
-const NOBODY = 'means nobody: clients send it in place of an identifier';
+const MEANS_NOBODY = 'means nobody: clients send it in place of an identifier';
 
-/** The body of a request that says whose a visitor is. */
-export const identityBody = z
-  .strictObject({
-    anonymousId: identityFields.anonymousId.refine(somebody, NOBODY),
-    userId: identityFields.userId.refine(somebody, NOBODY),
-  })
-  .meta({ id: 'Identity' });
+/** Returns the schema of the body of a request that says whose a visitor is. */
+export function identityBody(nobody: Nobody) {
+  const somebody = (text: string) => !nobody.isNamedBy(text);
+  return z
+    .strictObject({
+      anonymousId: identityFields.anonymousId.refine(somebody, MEANS_NOBODY),
+      userId: identityFields.userId.refine(somebody, MEANS_NOBODY),
+    })
+    .meta({ id: 'Identity' });
+}
 
 const visitorQuery = z.strictObject({ anonymousId: given.pipe(identityFields.anonymousId) });
 
@@ -31,6 +34,8 @@ export interface IdentitiesOptions {
   readonly admission: Admission;
   readonly publisher: RowPublisher;
   readonly versions: VersionClock;
+  /** Whoever is nobody's visitor, and no visitor's user. */
+  readonly nobody: Nobody;
   /** The number of partitions of each topic. */
   readonly partitionCount: number;
 }
@@ -41,8 +46,9 @@ export interface IdentitiesOptions {
  */
 export function registerIdentities(app: FastifyInstance, options: IdentitiesOptions): void {
   const onRequest = options.admission.admit('delete');
+  const schema = identityBody(options.nobody);
   app.post('/v1/identities', { onRequest }, async (request, reply) => {
-    const { anonymousId, userId } = parseBody(identityBody, bodyOf(request));
+    const { anonymousId, userId } = parseBody(schema, bodyOf(request));
     await publishSaid(request, { anonymousId, userId }, options);
     return await reply.code(202).send({ status: 'accepted', anonymousId, userId });
   });
