@@ -22,8 +22,10 @@ import {
 } from '../../http/http.ts';
 import { type ReadDependencies, registerQueryRead, type Sql, type Tables } from '../../store/store.ts';
 import { isoTime } from '../entities/entity-record.ts';
+import { withIdentity } from '../events/identity.ts';
 import { cursorParameter, limitParameter, querySchema, textParameter } from '../filters/parameter-schemas.ts';
 import { parseParameters, refuseErrors } from '../filters/parameters.ts';
+import { visitorsOfPerson } from '../owners/persons.ts';
 
 /** The largest body, in bytes. */
 export const IDENTITY_BODY_BYTES_MAX = 16 * 1_024;
@@ -40,8 +42,9 @@ export function registerIdentities(app: FastifyInstance, { config, queryRunner }
     describe: describeList,
     parse: parseIdentities,
     async respond({ of, limit, after, list }, context, reply) {
+      const known = await withIdentity(queryRunner, { identity: 'linked' }, context);
       const rows = (await queryRunner.all({
-        ...{ kind: 'identities', ...context },
+        ...{ kind: 'identities', ...known },
         statement: (tables) => identitiesQuery(tables, of, after, limit + 1),
       })) as unknown as readonly IdentityRow[];
       const recordOf = ([anonymousId, userId, version, said]: IdentityRow) => ({
@@ -160,15 +163,11 @@ type IdentityRow = readonly [anonymousId: string, userId: string, version: numbe
 /** Returns the query for visitors with an owner after one in the order of their bytes. Its rows are {@link IdentityRow}s. */
 function identitiesQuery(tables: Tables, of: IdentitiesOf, after: string, rows: number): Sql {
   const { userId: user, anonymousId: visitor } = of;
-  const ofUser = 'user_id = {user:String}';
-  const owners = tables.owners({
-    visitors: visitor === undefined ? AFTER_VISITOR : `${AFTER_VISITOR} AND anonymous_id = {visitor:String}`,
-    ...(user !== undefined && { linkedTo: ofUser }),
-  });
+  const visitors = visitor === undefined ? AFTER_VISITOR : `${AFTER_VISITOR} AND anonymous_id = {visitor:String}`;
+  const owners = user === undefined ? tables.owners({ visitors }) : visitorsOfPerson(tables, '{user:String}', visitors);
   return {
     sql: `SELECT anonymous_id, user_id, version, said
 FROM ${owners}
-${user === undefined ? '' : `WHERE ${ofUser}`}
 ORDER BY anonymous_id
 LIMIT {rows:UInt64}`,
     params: { ...(user !== undefined && { user }), ...(visitor !== undefined && { visitor }), after, rows },
