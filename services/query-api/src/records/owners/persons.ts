@@ -1,4 +1,4 @@
-import type { Sql, Tables, Visitors } from '../../store/store.ts';
+import type { QueryContext, QueryRunner, Sql, Tables, Visitors } from '../../store/store.ts';
 import type { Condition } from '../filters/operators.ts';
 
 // Whose an event is: its user's, or else that of the user whom its visitor belongs to; and where that user became another one, that one's.
@@ -86,4 +86,22 @@ export function withPersons(tables: Tables, events: string): string {
   GLOBAL ANY LEFT JOIN (SELECT ${key('anonymous_id')} AS visitor, user_id AS owner FROM ${tables.owners()}) AS owners
     ON owners.visitor = if(sent.user_id = '', ${key('sent.anonymous_id')}, toFixedString('', 16))
 )`;
+}
+
+/** Reads whom a user became; `undefined`: it became nobody else. */
+export async function readPerson(
+  queryRunner: Pick<QueryRunner, 'all' | 'identities'>,
+  user: string,
+  context: QueryContext,
+): Promise<string | undefined> {
+  const { areMerged } = await queryRunner.identities(context);
+  if (!areMerged) return undefined;
+  const [row] = await queryRunner.all({
+    ...{ kind: 'owners', urgent: true, ...context },
+    statement: (tables) => ({
+      sql: `SELECT person FROM ${tables.merges} WHERE merged = {user:String}`,
+      params: { user },
+    }),
+  });
+  return row?.[0] as string | undefined;
 }
