@@ -1,3 +1,5 @@
+import { isMergeKey } from '@sluice/shared/rows/merged-user';
+
 /** What clients send in place of an identifier, in lower case, unless an operator says otherwise. Whoever is named so is no one person. */
 export const NOBODY: readonly string[] = [
   ...['null', 'undefined', 'none', 'nil', 'nan', 'n/a', 'true', 'false', '[object object]'],
@@ -19,7 +21,9 @@ export class Nobody {
     this.#lengthMax = Math.max(0, ...[...this.#names].map(({ length }) => length));
   }
 
+  /** Says it also of what would name a merged user in place of a visitor. */
   isNamedBy(id: string): boolean {
+    if (isMergeKey(id)) return true;
     const trimmed = id.trim();
     if (trimmed === '' || ZEROS.test(trimmed)) return true;
     return trimmed.length <= this.#lengthMax && this.#names.has(trimmed.toLowerCase());

@@ -19,6 +19,8 @@ test.each([
     'guest',
   ],
   ...['[object Object]', 'NaN', 'true', 'not_authenticated', 'distinct_id', '-1'],
+  // It would say that jane became somebody else.
+  '\uffffjane',
 ])('"%s" means nobody', (id) => {
   expect([link(id, 'jane'), link('a7f3', id)].map((one) => namesNobody(one, nobody))).toEqual([true, true]);
 });

@@ -1,5 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto';
 import type { ChangeRow } from '@sluice/shared/rows';
+import { mergeKeyOf } from '@sluice/shared/rows/merged-user';
 import type { Nobody } from '../reading/nobody.ts';
 import type { Acceptance } from './acceptance.ts';
 import { outgoingChange } from './change-row.ts';
@@ -38,6 +39,14 @@ export function saidRow(
   acceptance: Pick<Acceptance, 'workspace' | 'version'>,
 ): OutgoingRow {
   return outgoingChange(visitorRow('say', anonymousId, userId, acceptance));
+}
+
+/** Creates the row of what somebody says: whom a user became, or without `into`, that it is itself. */
+export function mergeRow(
+  { userId, into }: { readonly userId: string; readonly into?: string },
+  acceptance: Pick<Acceptance, 'workspace' | 'version'>,
+): OutgoingRow {
+  return outgoingChange(visitorRow('say', mergeKeyOf(userId), into, acceptance));
 }
 
 function visitorRow(

@@ -42,14 +42,14 @@ export function registerIdentitySettings(
   const path = '/identities/settings';
   app.get<Parts>(path, described(options, DESCRIBE.get), async ({ query, workspace }) => {
     refuseParameters(query);
-    return { identity: await (settings ?? queryRunner.identities).of(workspace) };
+    return { identity: await (settings ?? queryRunner.defaultIdentities).of(workspace) };
   });
   app.put<Parts>(path, described(ofAdmin, DESCRIBE.put), async ({ query, body, workspace }) => {
     refuseParameters(query);
     if (!settings) throw new Problem('views_not_available', 'Nothing can be stored; the operator can change that.');
     const { identity } = parseBody(schema(), body);
     await settings.put(workspace, identity);
-    queryRunner.identities.note(workspace, identity);
+    queryRunner.defaultIdentities.note(workspace, identity);
     return { identity };
   });
 }
