@@ -31,7 +31,8 @@ export interface paths {
         /**
          * Events as they become visible
          * @description Server-sent events, until the client leaves or the service stops. Each message is an event of `GET /events` as JSON, with
-         *     its stream position as `id`. All filters have to match; there are no dates. The stream follows the order of storage: an event
+         *     its stream position as `id`. All filters have to match; there are no dates. Where it sees persons, an event is of whom its visitor
+         *     belonged to when it was sent: what is linked later is not sent again. The stream follows the order of storage: an event
          *     with an old timestamp that is stored now is sent now. A client that connects again with the last `id`, in the header
          *     `Last-Event-ID` or as `after`, gets each later event once, also after restarts. Without it the stream begins now.
          *
@@ -873,6 +874,22 @@ export interface components {
             anonymousId: string;
             userId: string;
         };
+        NewMerge: {
+            userId: string;
+            into: string;
+        };
+        /**
+         * @example {
+         *       "identity": "linked"
+         *     }
+         */
+        IdentitySettings: {
+            /**
+             * @description `linked`: reads see persons. `raw`: they see what was sent. It holds for reads whose `identity` is left out.
+             * @enum {string}
+             */
+            identity: "raw" | "linked";
+        };
         EventPage: {
             /** @description The limit that was applied. */
             limit: number;
@@ -918,7 +935,7 @@ export interface components {
              * @description In UTC, with milliseconds.
              */
             receivedAt: string;
-            /** @description Only with `identity=linked`: the `userId`, or else the user whom the anonymous visitor belongs to. */
+            /** @description Only where `identity` is `linked`: the `userId`, or else the user whom the anonymous visitor belongs to. */
             linkedUserId?: string | null;
         };
         EventSeries: {
@@ -2258,6 +2275,8 @@ export interface components {
             propertiesSetAt?: {
                 [key: string]: string;
             };
+            /** @description Whom this user became, as `POST /identities/merge` said: with `identity=linked`, what it did is what that one did. Only of one record. */
+            mergedInto?: string;
         };
         /** @description With the identifier that the request has. */
         AcceptedDeletion: {
@@ -2343,7 +2362,7 @@ export interface components {
         Identity: {
             /** @description The anonymous visitor. */
             anonymousId: string;
-            /** @description Whose it is. */
+            /** @description Whose it is, also where that user became another one. */
             userId: string;
             /**
              * Format: date-time
@@ -2381,6 +2400,31 @@ export interface components {
              * @description When that was accepted for the first time.
              */
             linkedAt: string;
+        };
+        MergePage: {
+            /** @description The limit that was applied. */
+            limit: number;
+            results: components["schemas"]["Merge"][];
+            /** @description Where the next page begins; `null` at the end. */
+            nextCursor: string | null;
+        };
+        Merge: {
+            userId: string;
+            /** @description Whom it became. */
+            into: string;
+            /**
+             * Format: date-time
+             * @description When that was accepted.
+             */
+            mergedAt: string;
+            /** @description Whether reads follow it. They do not while `into` became somebody else itself. */
+            counts: boolean;
+        };
+        AcceptedMerge: {
+            /** @constant */
+            status: "accepted";
+            userId: string;
+            into?: string;
         };
         NamingOutput: {
             /**
@@ -2482,6 +2526,18 @@ export interface components {
             /** @description Names of properties of events. */
             properties: string[];
         };
+        /**
+         * @example {
+         *       "identity": "linked"
+         *     }
+         */
+        IdentitySettingsOutput: {
+            /**
+             * @description `linked`: reads see persons. `raw`: they see what was sent. It holds for reads whose `identity` is left out.
+             * @enum {string}
+             */
+            identity: "raw" | "linked";
+        };
     };
     responses: never;
     parameters: never;
@@ -2510,7 +2566,7 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
-                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. Default: what `GET /identities/settings` says. */
                 identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
@@ -2681,6 +2737,8 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. Default: what `GET /identities/settings` says. */
+                identity?: "raw" | "linked";
                 /** @description The `id` of the last event that was received: the stream goes on after it. The header `Last-Event-ID`, which browsers send when they connect again, counts more. */
                 after?: string;
                 /**
@@ -2820,7 +2878,7 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
-                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. Default: what `GET /identities/settings` says. */
                 identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
@@ -3005,7 +3063,7 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
-                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. Default: what `GET /identities/settings` says. */
                 identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate: string;
@@ -3175,7 +3233,7 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
-                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. Default: what `GET /identities/settings` says. */
                 identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate: string;
@@ -3351,7 +3409,7 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
-                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. Default: what `GET /identities/settings` says. */
                 identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate: string;
@@ -3529,7 +3587,7 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
-                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. Default: what `GET /identities/settings` says. */
                 identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate: string;
@@ -3702,7 +3760,7 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
-                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. Default: what `GET /identities/settings` says. */
                 identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
@@ -3854,7 +3912,7 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
-                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. Default: what `GET /identities/settings` says. */
                 identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
@@ -4012,7 +4070,7 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
-                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. Default: what `GET /identities/settings` says. */
                 identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
@@ -4146,7 +4204,7 @@ export interface operations {
     getUserActivity: {
         parameters: {
             query?: {
-                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. Default: what `GET /identities/settings` says. */
                 identity?: "raw" | "linked";
             };
             header?: never;
@@ -4759,7 +4817,7 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
-                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. Default: what `GET /identities/settings` says. */
                 identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;

@@ -121,7 +121,7 @@ test.each([
   ['GET /events', '/events?limit=1&properties.plan=pro'],
   ['GET /events', '/events?limit=1&userId[in]=u,v&context.plan[exists]=false'],
   ['GET /events', '/events?total=capped'],
-  ['GET /events', '/events?limit=1&identity=linked'],
+  ['GET /events', '/events?limit=1&identity=raw'],
   ['GET /users', '/users?limit=1&properties.plan=pro'],
   ['GET /users/{foreignId}', '/users/jane'],
   ['GET /users/{foreignId}', '/users/jane?propertyTimes=true'],
@@ -141,7 +141,8 @@ test.each([
   const record = 'results' in body ? body.results[0] : body;
   const absent = [
     ...(url.includes('propertyTimes') ? [] : ['propertiesSetAt']),
-    ...(url.includes('identity=linked') ? [] : ['linkedUserId']),
+    ...(url.includes('identity=raw') ? ['linkedUserId'] : []),
+    'mergedInto',
   ];
   expect(Object.keys(record)).toEqual(fieldsOf(schema).filter((field) => !absent.includes(field)));
   const optional = url.includes('total=capped') ? [] : ['totalIsLowerBound'];
@@ -158,6 +159,7 @@ test.each([
   ['GET /users/{foreignId}/activity', '/users/jane/activity?identity=linked'],
   ['GET /identities', '/identities?userId=jane'],
   ['GET /identities/conflicts', '/identities/conflicts'],
+  ['GET /identities/merges', '/identities/merges?into=jane'],
   ['GET /organizations/{foreignUserGroupId}/activity', '/organizations/jane/activity'],
   ['GET /overview', '/overview?timeZone=Europe/Berlin'],
   ['GET /events/series', '/events/series?startDate=2026-02-27&endDate=2026-03-02'],
@@ -233,10 +235,12 @@ const refusedOfWebhooks = (list: string): Refused => ({
 const REFUSED_METHODS: Refused = {
   '/segments/{name}': ['GET', 'POST', 'GET, HEAD, PUT, DELETE'],
   '/names/properties': ['GET', 'POST', 'GET, HEAD, PUT'],
+  '/identities/settings': ['GET', 'POST', 'GET, HEAD, PUT'],
   '/properties/fast': ['GET', 'POST', 'GET, HEAD, PUT'],
   '/queries': ['POST', 'GET', 'POST'],
   '/users': ['GET', 'PUT', 'GET, HEAD, DELETE'],
   '/identities': ['GET', 'PUT', 'GET, HEAD, POST, DELETE'],
+  '/identities/merge': ['POST', 'GET', 'POST, DELETE'],
   '/keys': ['GET', 'PUT', 'GET, HEAD, POST'],
   '/keys/{id}': ['DELETE', 'GET', 'DELETE'],
   '/dead-letters/{id}/replay': ['POST', 'GET', 'POST'],

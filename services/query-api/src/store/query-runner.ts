@@ -5,6 +5,7 @@ import type { QueryConfig } from '../config.ts';
 import { RETRY_AFTER_SECONDS, reserve } from '../http/http.ts';
 import type { QueryKind, QueryMetrics, QueryOutcome, QueryPool } from '../metrics.ts';
 import type { ReadRequest, Row, RowBatches } from './clickhouse-reader.ts';
+import { DefaultIdentities } from './links/default-identities.ts';
 import type { ExportQuery, Query, QueryContext, QueryOptions } from './query.ts';
 import { isOutOfBytes, isOutOfMemory, isOutOfTime, isTimeout, outcomeOf, queryProblem } from './query-error.ts';
 import {
@@ -20,7 +21,7 @@ import { ClickHouseException, ConnectionFailure } from './read-failures.ts';
 import { PACE_MS, ReadingPace } from './reading-pace.ts';
 import type { Sql } from './sql.ts';
 import { GivenUpStatements, StatementSlot } from './statement-slot.ts';
-import { RequestStore, type Store, type Stores, type Visibility } from './stores.ts';
+import { type Identities, NO_IDENTITIES, RequestStore, type Store, type Stores, type Visibility } from './stores.ts';
 import type { FastSets, Tables } from './tables.ts';
 import type { TimeBudget } from './time-budget.ts';
 
@@ -65,6 +66,8 @@ export class QueryRunner {
   readonly #stopping = new AbortController();
   readonly #givenUp: GivenUpStatements;
   readonly #noteRead: NoteRead | undefined;
+  /** What requests see that do not say whether they ask for persons. */
+  readonly defaultIdentities = new DefaultIdentities(this);
 
   /**
    * @param logger is told of statements that go on after they were given up; default: nobody is
@@ -112,7 +115,7 @@ export class QueryRunner {
   }
 
   /**
-   * Returns the bytes of an export, whose SQL ends with a FORMAT, as they arrive; otherwise as `rows`. It holds its slot
+   * Returns the bytes of an export, whose statements end with a FORMAT, as they arrive; otherwise as `rows`. It holds its slot
    * until it ends or its signal aborts, or until another workspace wants the slot while its reader is slow: then it ends
    * as `store_unavailable`.
    */
@@ -120,10 +123,10 @@ export class QueryRunner {
     return measured(this.#metrics, query, this.#bytesInSlot(query));
   }
 
-  /** Whether any visitor of the workspace was ever linked to a user. @throws {Problem} `store_unavailable`, `overloaded` */
-  async hasLinks({ workspace, store }: QueryContext): Promise<boolean> {
+  /** Returns what a workspace has of links and merges. @throws {Problem} `store_unavailable`, `overloaded` */
+  async identities({ workspace, store }: QueryContext): Promise<Identities> {
     const { visibility } = await this.#storeOf({ workspace, store }).current();
-    return (await visibility.hasLinks?.(workspace)) ?? false;
+    return (await visibility.identities?.(workspace)) ?? NO_IDENTITIES;
   }
 
   /**
@@ -218,8 +221,11 @@ export class QueryRunner {
     try {
       reserve(memory, EXPORT_BYTES);
       const store = await this.#storeOf(query).current();
-      const request = requestOf({ ...query, ...(await statementOf(query, store)) }, store.tables, signal, {});
-      yield* pace.watch(store.reader.readBytes({ ...request, watch: slot.watch(store.givenUp) }));
+      for await (const statement of query.statements()) {
+        const written = await statementOf({ ...query, ...statement }, store);
+        const request = requestOf({ ...query, ...written }, store.tables, signal, {});
+        yield* pace.watch(store.reader.readBytes({ ...request, watch: slot.watch(store.givenUp) }));
+      }
     } finally {
       clearInterval(checking);
       memory?.release();
@@ -413,18 +419,23 @@ async function statementOf(query: Query, { tables, visibility }: Store): Promise
     readableTables(query.workspace, tables, visibility),
     'hiding' in query ? visibility.hiddenCondition(query.workspace) : undefined,
   ]);
-  const readable = query.isLinked ? shown.withLinks() : shown;
+  const asked = query.arePersons ? shown.withPersons() : shown;
+  const readable = query.isLinked ? asked.withLinks({ areMerged: query.isMerged ?? false }) : asked;
   const { sql, params } = 'statement' in query ? query.statement(readable) : query.hiding(readable, hidden?.(readable));
-  return { sql, params: { ...params, ...readable.params }, fast: readable.fast };
+  return { sql, params: { ...readable.params, ...params }, fast: readable.fast };
 }
 
 /** A query of all workspaces names none. */
 async function readableTables(workspace: string, tables: Tables, visibility: Visibility): Promise<Tables> {
   if (workspace === '') return tables;
-  const [keptFromMs, fast = []] = await Promise.all([visibility.keptFrom(workspace), visibility.fastSets?.(workspace)]);
+  const [keptFromMs, merged = [], fast = []] = await Promise.all([
+    visibility.keptFrom(workspace),
+    visibility.mergedDeletions?.(workspace),
+    visibility.fastSets?.(workspace),
+  ]);
   const kept = keptFromMs === undefined ? tables : tables.keptFrom(keptFromMs);
-  const elsewhere = visibility.deletionsElsewhere?.(workspace) ?? [];
-  const shown = elsewhere.length === 0 ? kept : kept.withDeletions(elsewhere);
+  const more = [...(visibility.deletionsElsewhere?.(workspace) ?? []), ...merged];
+  const shown = more.length === 0 ? kept : kept.withDeletions(more);
   return fast.length === 0 ? shown : shown.withFast(fast);
 }
 

@@ -19,8 +19,12 @@ export interface QueryContext {
   readonly store?: RequestStore | undefined;
   /** Ends the query, in ClickHouse too. */
   readonly signal?: AbortSignal | undefined;
+  /** Whether the request asks for persons: {@link Tables.arePersons}. Default: false. */
+  readonly arePersons?: boolean;
   /** Whether its statements see whose the events of anonymous visitors are: {@link Tables.areLinked}. Default: false. */
   readonly isLinked?: boolean;
+  /** Whether they see besides which users became others: {@link Tables.areMerged}. Default: false. */
+  readonly isMerged?: boolean;
   /** Where the request reserves what it holds. Default: nothing is reserved. */
   readonly memory?: Reservation | undefined;
 }
@@ -75,4 +79,9 @@ export interface QueryOptions extends QueryContext {
 }
 
 /** A query for everything that it finds: it has no time limit, and runs until its client leaves. */
-export type ExportQuery = Query & { readonly pool: 'exports'; readonly signal: AbortSignal };
+export interface ExportQuery extends QueryOptions {
+  readonly pool: 'exports';
+  readonly signal: AbortSignal;
+  /** Returns its statements, whose bytes follow each other: it keeps its slot until the last one has ended. */
+  readonly statements: () => AsyncIterable<HidingStatement> | Iterable<HidingStatement>;
+}

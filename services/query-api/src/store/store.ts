@@ -8,7 +8,8 @@ export {
   type Row,
   type RowBatches,
 } from './clickhouse-reader.ts';
-export { hiddenDeadLetters, readDeletedVisitors, shownConditions } from './deletions/hidden-events.ts';
+export { readDeletedWithUsers } from './deletions/deleted-with-users.ts';
+export { hiddenDeadLetters, shownConditions } from './deletions/hidden-events.ts';
 export {
   DELETIONS_FRESH_MS,
   deletedUsers,
@@ -25,6 +26,7 @@ export {
   timesTogetherSinceDeletionQuery,
 } from './deletions/returned-users.ts';
 export { FAST_SETS_MAX } from './fast/known-fast-properties.ts';
+export { IDENTITIES, IDENTITY_DEFAULT, type Identity } from './links/default-identities.ts';
 export {
   asUnavailable,
   changeStored,
@@ -70,13 +72,22 @@ export { openStores, type Source } from './servers/open-stores.ts';
 export { BoundParameters, type Sql, type SqlValue, where } from './sql.ts';
 export { queryStringOf, refuseTooLong, VALUE_CHARACTERS_MAX } from './statement-request.ts';
 export type { StatementWatch } from './statement-slot.ts';
-export { RequestStore, type Store, type Stores, type StreamStores, type Visibility } from './stores.ts';
+export {
+  type Identities,
+  NO_IDENTITIES,
+  RequestStore,
+  type Store,
+  type Stores,
+  type StreamStores,
+  type Visibility,
+} from './stores.ts';
 export {
   type Deletion,
   type FastSet,
   type FastSets,
   keptSince,
   LOCAL_TABLES,
+  newestDeletions,
   type Tables,
   type Visitors,
 } from './tables.ts';

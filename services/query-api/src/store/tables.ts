@@ -1,8 +1,10 @@
 import {
   conflictsSql,
   deletedVisitorsSql,
+  mergesSql,
   type OwnersOptions,
   ownersSql,
+  saidMergesSql,
   unsettledSql,
 } from '@sluice/shared/clickhouse/identities';
 import { eventHashSql } from '@sluice/shared/rows/row-hashes';
@@ -36,8 +38,12 @@ export interface Tables {
   eventsInParts(parts: readonly EventsPart[]): string;
   /** What is known of the fast properties of the workspace. */
   readonly fast: FastSets;
+  /** Whether a request asks for persons, in place of what was sent: then visitors of nobody are persons as well. */
+  readonly arePersons: boolean;
   /** Whether statements see whose the events of anonymous visitors are. */
   readonly areLinked: boolean;
+  /** Whether they see besides which users became others. */
+  readonly areMerged: boolean;
   /** What links visitors to users, as it is stored. */
   readonly identityLinks: string;
   /**
@@ -52,9 +58,13 @@ export interface Tables {
    * @param among which visitors are looked at. Default: all
    */
   linkConflicts(among?: Visitors): string;
+  /** What was said last of merged users: `merged`, `person`, whom each became, and `merged_version`. */
+  readonly saidMerges: string;
+  /** The `merged` and the `person` of those of {@link saidMerges} that count: nobody merged the person into somebody else. */
+  readonly merges: string;
   /**
-   * The visitors of deleted users who have no deletion of their own yet, as deletions name them: `user_id`, and the `version` of the
-   * user's deletion.
+   * The visitors of deleted users, and those merged into these, who have no deletion of their own yet, as deletions name them: `user_id`, and
+   * the `version` of the user's deletion.
    */
   readonly deletedVisitors: string;
   /** The events with `json_bytes`. ClickHouse keeps the sizes of texts apart from the texts, and reads them alone. */
@@ -75,6 +85,8 @@ export interface Tables {
   readonly auditedHoursOfAllWorkspaces: string;
   /** The lists of fast properties that the workspace of a parameter has had, on each server. */
   fastPropertiesOf(parameter: string): string;
+  /** What reads of the workspace of a parameter see that do not say it, as it was set on each server. */
+  identitySettingsOf(parameter: string): string;
   /** To learn which workspaces have pending deletions. */
   readonly pendingDeletionsOfAllWorkspaces: string;
   /** For how many days events are kept: the newest setting of each workspace. */
@@ -105,9 +117,11 @@ export interface Tables {
   keptFrom(ms: number): Tables;
   /** Returns the same tables, of which it is known what columns of the workspace's events have. */
   withFast(fast: FastSets): Tables;
-  /** Returns the same tables, of which statements see whose the events of anonymous visitors are. */
-  withLinks(): Tables;
-  /** Returns the same tables with deletions that another server has, and this one perhaps not yet. */
+  /** Returns the same tables for a request that asks for persons. */
+  withPersons(): Tables;
+  /** Returns the same tables, of which statements see whose the events of anonymous visitors are, and which users became others. */
+  withLinks(known: { readonly areMerged: boolean }): Tables;
+  /** Returns the same tables with further deletions: those that another server has, and this one perhaps not yet, or that follow from others. */
   withDeletions(deletions: readonly Deletion[]): Tables;
 }
 
@@ -229,6 +243,21 @@ function deletionParams(deletions: readonly Deletion[], { users, versions }: Del
   return { [users]: deletions.map(({ user }) => user), [versions]: deletions.map(({ version }) => version) };
 }
 
+function givenDeletions(params: Sql['params'], { users, versions }: DeletionParameters): readonly Deletion[] {
+  const versionOf = (index: number) => (params[versions] as readonly number[])[index] ?? 0;
+  return ((params[users] ?? []) as readonly string[]).map((user, index) => ({ user, version: versionOf(index) }));
+}
+
+/** Returns the last deletion of each. */
+export function newestDeletions(deletions: Iterable<Deletion>): readonly Deletion[] {
+  const newest = new Map<string, Deletion>();
+  for (const deletion of deletions) {
+    const known = newest.get(deletion.user);
+    if (!known || known.version < deletion.version) newest.set(deletion.user, deletion);
+  }
+  return [...newest.values()];
+}
+
 interface TableOptions {
   readonly params: Sql['params'];
   /** The parameter of the workspace. Default: `workspace`. */
@@ -236,11 +265,14 @@ interface TableOptions {
   /** By which keyword the workspace of a row is compared. Default: `WHERE`. */
   readonly where?: 'WHERE' | 'PREWHERE';
   readonly fast?: FastSets;
+  readonly arePersons?: boolean;
   readonly areLinked?: boolean;
+  readonly areMerged?: boolean;
 }
 
 function createTables(source: Source, options: TableOptions): Tables {
-  const { params, workspace = 'workspace', where = 'WHERE', fast = [], areLinked = false } = options;
+  const { params, workspace = 'workspace', where = 'WHERE', fast = [] } = options;
+  const { arePersons = false, areLinked = false, areMerged = false } = options;
   const changed = (changes: Partial<TableOptions>) => createTables(source, { ...options, ...changes });
   const deleted = { users: `${workspace}_deleted_users`, versions: `${workspace}_deleted_versions` };
   const ofWorkspace =
@@ -268,7 +300,9 @@ function createTables(source: Source, options: TableOptions): Tables {
     eventsInParts: (parts) => source((database) => parts.map((part) => partOf(part)(database)).join('\nUNION ALL\n')),
     fast,
     eventsByUuid: source(kept(), EVENTS_SHARDING_KEY),
+    arePersons,
     areLinked,
+    areMerged,
     ...linkTables(source, ofWorkspace, (read) => deletions('pending_deletions', read)),
     eventSizes: source(kept('*, properties.size + context.size + traits.size AS json_bytes')),
     entities: source(ofWorkspace('entities')),
@@ -291,6 +325,10 @@ function createTables(source: Source, options: TableOptions): Tables {
       source(
         (database) => `SELECT * FROM ${database}console_fast_properties WHERE workspace_id = {${parameter}:String}`,
       ),
+    identitySettingsOf: (parameter) =>
+      source(
+        (database) => `SELECT * FROM ${database}console_identity_settings WHERE workspace_id = {${parameter}:String}`,
+      ),
     pendingDeletionsOfAllWorkspaces: 'pending_deletions',
     retentionOfAllWorkspaces: 'retention FINAL',
     eventsOfAllWorkspaces: source(selectEventsWithBlocks),
@@ -300,8 +338,12 @@ function createTables(source: Source, options: TableOptions): Tables {
     comparingWorkspaceFirst: () => changed({ where: 'PREWHERE' }),
     keptFrom: (ms) => changed({ params: { ...params, [KEPT_FROM]: ms } }),
     withFast: (known) => changed({ fast: known }),
-    withLinks: () => changed({ areLinked: true }),
-    withDeletions: (given) => changed({ params: { ...params, ...deletionParams(given, deleted) } }),
+    withPersons: () => changed({ arePersons: true }),
+    withLinks: (known) => changed({ areLinked: true, ...known }),
+    withDeletions(more) {
+      const given = newestDeletions([...givenDeletions(params, deleted), ...more]);
+      return changed({ params: { ...params, ...deletionParams(given, deleted) } });
+    },
   };
 }
 
@@ -315,7 +357,7 @@ function linkTables(
   source: Source,
   ofWorkspace: (table: string, columns?: string, more?: string) => Select,
   pendingIn: (read: Source) => string,
-): Pick<Tables, 'identityLinks' | 'owners' | 'linkConflicts' | 'deletedVisitors'> {
+): Pick<Tables, 'identityLinks' | 'owners' | 'linkConflicts' | 'saidMerges' | 'merges' | 'deletedVisitors'> {
   const onEach = (select: (rowsOf: (stored: Select) => string, pending: string) => string) =>
     source((database) => {
       const here: Source = (stored) => `(${stored(database)})`;
@@ -334,10 +376,13 @@ function linkTables(
     const ofUsers = `user_id IN (SELECT user_id FROM (${unsettled}))`;
     return deletedVisitorsSql({ links: rowsOf(ofWorkspace('identity_links')), deletions, unsettled, ofUsers });
   });
+  const saidMerges = ofVisitors(saidMergesSql);
   return {
     identityLinks: source(ofWorkspace('identity_links')),
     owners: (among) => ofVisitors(ownersSql, among),
     linkConflicts: (among) => ofVisitors(conflictsSql, among),
+    saidMerges,
+    merges: `(${mergesSql(saidMerges)})`,
     deletedVisitors: ofDeletedUsers,
   };
 }

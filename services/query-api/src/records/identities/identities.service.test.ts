@@ -144,7 +144,7 @@ describe('a person who visits on two devices and buys on a third', () => {
     );
     const activity = async (parameters: string) =>
       (await get(`/users/jane/activity${parameters}`)) as unknown as { events: unknown[] };
-    expect((await activity('')).events).toEqual([{ event: 'lately', count: 1 }]);
+    expect((await activity('?identity=raw')).events).toEqual([{ event: 'lately', count: 1 }]);
     expect((await activity('?identity=linked')).events).toEqual([{ event: 'lately', count: 2 }]);
   });
 
@@ -181,7 +181,7 @@ test.each([
   ['/identities', 'userId'],
   ['/identities?userId=jane&colour=1', 'colour'],
   ['/identities/conflicts?cursor=x', 'cursor'],
-  ['/events/stream?identity=linked', 'identity'],
+  ['/events/stream?identity=both', 'identity'],
   ['/organizations/acme/activity?identity=linked', 'identity'],
 ])('%s is refused because of %s', async (path, parameter) => {
   const { status, body } = await query.get(path, OWN);
