@@ -14,8 +14,8 @@ const OWNER = `if(
 /** Tables of one workspace, as a FROM names them. */
 export interface OwnersOptions {
   readonly links: string;
-  /** The pending deletions. Facts that older deletions hide are erased. */
-  readonly pending: string;
+  /** The pending deletions; undefined: there are none. Facts that older deletions hide are erased. */
+  readonly pending: string | undefined;
   /** Chooses visitors, by `anonymous_id` alone: without all of its facts a visitor would get another owner. Default: all. */
   readonly where?: string;
 }
@@ -29,10 +29,10 @@ export function ownersSql({ links, pending, where = '1' }: OwnersOptions): strin
   return `
 SELECT anonymous_id, user_id, version, said
 FROM (
-  ${countedDeletions(pending)}
+  ${pending === undefined ? '' : countedDeletions(pending)}
   SELECT anonymous_id, user_id, version, said
   FROM ${links}
-  WHERE (${where}) AND ${COUNTS}
+  WHERE (${where})${pending === undefined ? '' : ` AND ${COUNTS}`}
   ORDER BY anonymous_id, ${DECIDING_FIRST}
   LIMIT 1 BY anonymous_id
 )
@@ -47,7 +47,7 @@ const DECIDING_FIRST =
  * Returns a SELECT of the links to somebody else than the owner, where nobody has said whose the visitor is: `anonymous_id`, `user_id`, which
  * is the owner, `other_user_id`, and `version`, which is that of the first of these links.
  */
-export function conflictsSql({ links, pending, where = '1' }: OwnersOptions): string {
+export function conflictsSql({ links, pending, where = '1' }: OwnersOptions & { readonly pending: string }): string {
   return `
 SELECT anonymous_id, owner AS user_id, other_user_id, version
 FROM (

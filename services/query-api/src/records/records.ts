@@ -90,6 +90,7 @@ export {
   ownerValue,
   ownerValueColumn,
 } from './owners/owners.ts';
+export type { PersonsRead } from './owners/persons.ts';
 export {
   type KnownSegments,
   namesSegments,

@@ -413,7 +413,8 @@ async function statementOf(query: Query, { tables, visibility }: Store): Promise
     readableTables(query.workspace, tables, visibility),
     'hiding' in query ? visibility.hiddenCondition(query.workspace) : undefined,
   ]);
-  const readable = query.isLinked ? shown.withLinks() : shown;
+  const isDeletionPending = !('hiding' in query) || hidden !== undefined;
+  const readable = query.isLinked ? shown.withLinks(isDeletionPending) : shown;
   const { sql, params } = 'statement' in query ? query.statement(readable) : query.hiding(readable, hidden?.(readable));
   return { sql, params: { ...params, ...readable.params }, fast: readable.fast };
 }

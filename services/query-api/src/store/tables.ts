@@ -105,8 +105,12 @@ export interface Tables {
   keptFrom(ms: number): Tables;
   /** Returns the same tables, of which it is known what columns of the workspace's events have. */
   withFast(fast: FastSets): Tables;
-  /** Returns the same tables, of which statements see whose the events of anonymous visitors are. */
-  withLinks(): Tables;
+  /**
+   * Returns the same tables, of which statements see whose the events of anonymous visitors are.
+   *
+   * @param isDeletionPending whether a deletion of the workspace may be pending
+   */
+  withLinks(isDeletionPending: boolean): Tables;
   /** Returns the same tables with deletions that another server has, and this one perhaps not yet. */
   withDeletions(deletions: readonly Deletion[]): Tables;
 }
@@ -237,10 +241,19 @@ interface TableOptions {
   readonly where?: 'WHERE' | 'PREWHERE';
   readonly fast?: FastSets;
   readonly areLinked?: boolean;
+  /** Default: true. */
+  readonly isDeletionPending?: boolean;
 }
 
 function createTables(source: Source, options: TableOptions): Tables {
-  const { params, workspace = 'workspace', where = 'WHERE', fast = [], areLinked = false } = options;
+  const {
+    params,
+    workspace = 'workspace',
+    where = 'WHERE',
+    fast = [],
+    areLinked = false,
+    isDeletionPending = true,
+  } = options;
   const changed = (changes: Partial<TableOptions>) => createTables(source, { ...options, ...changes });
   const deleted = { users: `${workspace}_deleted_users`, versions: `${workspace}_deleted_versions` };
   const ofWorkspace =
@@ -269,7 +282,7 @@ function createTables(source: Source, options: TableOptions): Tables {
     fast,
     eventsByUuid: source(kept(), EVENTS_SHARDING_KEY),
     areLinked,
-    ...linkTables(source, ofWorkspace, (read) => deletions('pending_deletions', read)),
+    ...linkTables(source, ofWorkspace, (read) => deletions('pending_deletions', read), isDeletionPending),
     eventSizes: source(kept('*, properties.size + context.size + traits.size AS json_bytes')),
     entities: source(ofWorkspace('entities')),
     entityProperties: source(ofWorkspace('entity_properties')),
@@ -300,7 +313,7 @@ function createTables(source: Source, options: TableOptions): Tables {
     comparingWorkspaceFirst: () => changed({ where: 'PREWHERE' }),
     keptFrom: (ms) => changed({ params: { ...params, [KEPT_FROM]: ms } }),
     withFast: (known) => changed({ fast: known }),
-    withLinks: () => changed({ areLinked: true }),
+    withLinks: (isPending) => changed({ areLinked: true, isDeletionPending: isPending }),
     withDeletions: (given) => changed({ params: { ...params, ...deletionParams(given, deleted) } }),
   };
 }
@@ -310,18 +323,21 @@ function createTables(source: Source, options: TableOptions): Tables {
  *
  * @param ofWorkspace returns the rows of the workspace in a table, with certain columns and conditions
  * @param pendingIn returns the pending deletions from a source
+ * @param isDeletionPending whether there may be any
  */
 function linkTables(
   source: Source,
   ofWorkspace: (table: string, columns?: string, more?: string) => Select,
   pendingIn: (read: Source) => string,
+  isDeletionPending: boolean,
 ): Pick<Tables, 'identityLinks' | 'owners' | 'linkConflicts' | 'deletedVisitors'> {
   const onEach = (select: (rowsOf: (stored: Select) => string, pending: string) => string) =>
     source((database) => {
       const here: Source = (stored) => `(${stored(database)})`;
       return select(here, pendingIn(here));
     });
-  const ofVisitors = (select: (options: OwnersOptions) => string, { visitors, linkedTo }: Visitors = {}) =>
+  type LinksOfVisitors = OwnersOptions & { readonly pending: string };
+  const ofVisitors = (select: (options: LinksOfVisitors) => string, { visitors, linkedTo }: Visitors = {}) =>
     onEach((rowsOf, pending) => {
       const linked = rowsOf(ofWorkspace('identity_links', 'anonymous_id', ` AND (${linkedTo})`));
       const among = [...(visitors ? [visitors] : []), ...(linkedTo ? [`anonymous_id IN ${linked}`] : [])];
@@ -336,7 +352,8 @@ function linkTables(
   });
   return {
     identityLinks: source(ofWorkspace('identity_links')),
-    owners: (among) => ofVisitors(ownersSql, among),
+    owners: (among) =>
+      ofVisitors(({ links, pending }) => ownersSql({ links, pending: isDeletionPending ? pending : undefined }), among),
     linkConflicts: (among) => ofVisitors(conflictsSql, among),
     deletedVisitors: ofDeletedUsers,
   };
