@@ -20,7 +20,7 @@ interface Form {
 const SUBMISSIONS = { path: '/v1/public/userGroups', status: 202, hasNumbers: true };
 
 export const FORMS: Readonly<Record<LoadForm, Form>> = {
-  submissions: { ...SUBMISSIONS, bodyOf: submissionBody },
+  submissions: { ...SUBMISSIONS, bodyOf: (first, last) => submissionBody(first, last) },
   'of no visitor': { ...SUBMISSIONS, bodyOf: (first, last) => submissionBody(first, last, () => 'anonymous') },
   'of new visitors': { ...SUBMISSIONS, bodyOf: (first, last) => submissionBody(first, last, (event) => `v${event}`) },
   calls: { path: '/v1/batch', status: 200, bodyOf: callsBody, hasNumbers: false },

@@ -4,6 +4,7 @@ import {
   deletionParameters,
   idempotencyKey,
   identityFields,
+  mergeFields,
   type SubmissionSchemas,
 } from '@sluice/submissions/reading/submission';
 import { JSON_VALUES_MAX } from '@sluice/submissions/reading/submission-limits';
@@ -11,7 +12,7 @@ import { z } from 'zod';
 import { type IngestConfig, rowBytesMax } from './config.ts';
 import { CONTENT_ENCODINGS } from './http/body-reader.ts';
 import { CALL_PATH_DESCRIPTIONS } from './routes/calls-openapi.ts';
-import { identityBody } from './routes/identities.ts';
+import { identityBody, mergeBody } from './routes/identities.ts';
 import { POSTHOG_PATH_DESCRIPTIONS } from './routes/posthog/posthog-openapi.ts';
 
 /** Creates the OpenAPI document of ingest-api: its routes, with the limits that are in force. */
@@ -66,6 +67,10 @@ const acceptedDeletion = z
 const acceptedIdentity = z
   .object({ status: z.literal('accepted'), anonymousId: z.string(), userId: z.string().optional() })
   .meta({ id: 'AcceptedIdentity', description: 'With the identifiers that the request has.' });
+
+const acceptedMerge = z
+  .object({ status: z.literal('accepted'), userId: z.string(), into: z.string().optional() })
+  .meta({ id: 'AcceptedMerge', description: 'With the identifiers that the request has.' });
 
 const events = [
   {
@@ -131,6 +136,7 @@ function paths({ userGroup, user }: SubmissionSchemas): PathDescriptions {
     },
     '/v1/users': { delete: DELETE_USER },
     '/v1/identities': { post: SAY_IDENTITY, delete: TAKE_IDENTITY_BACK },
+    '/v1/identities/merge': { post: MERGE_USER, delete: TAKE_MERGE_BACK },
   };
 }
 
@@ -218,6 +224,54 @@ const TAKE_IDENTITY_BACK = {
       description: 'The event log has it.',
       content: {
         'application/json': { schema: acceptedIdentity, example: { status: 'accepted', anonymousId: 'a7f3' } },
+      },
+    },
+  },
+  codes: [...BODY_CODES, ...LOG_CODES],
+} as const;
+
+const MERGE_USER = {
+  operationId: 'mergeUser',
+  summary: 'Say that a user became another one',
+  description:
+    'What the first one did is what the second one did from now on, where reports link them. Nothing that is stored changes. While `into` became somebody else itself, it does not count: `POST /identities/merge` of query-api looks, and refuses that. Deleting `into` deletes who became it.',
+  tag: 'users',
+  scope: 'admin',
+  requestBody: {
+    required: true,
+    content: {
+      'application/json': {
+        schema: mergeBody,
+        examples: { users: { summary: 'Two users', value: { userId: 'jane@old.example', into: 'jane' } } },
+      },
+    },
+  },
+  responses: {
+    202: {
+      description: 'The event log has it.',
+      content: {
+        'application/json': {
+          schema: acceptedMerge,
+          example: { status: 'accepted', userId: 'jane@old.example', into: 'jane' },
+        },
+      },
+    },
+  },
+  codes: ['malformed_json', ...BODY_CODES, ...LOG_CODES],
+} as const;
+
+const TAKE_MERGE_BACK = {
+  operationId: 'unmergeUser',
+  summary: 'Say that a user did not become another one',
+  description: 'Reports are as they were before the merge.',
+  tag: 'users',
+  scope: 'admin',
+  requestParams: { query: z.object({ userId: mergeFields.userId }) },
+  responses: {
+    202: {
+      description: 'The event log has it.',
+      content: {
+        'application/json': { schema: acceptedMerge, example: { status: 'accepted', userId: 'jane@old.example' } },
       },
     },
   },

@@ -142,6 +142,7 @@ test.each([
   const absent = [
     ...(url.includes('propertyTimes') ? [] : ['propertiesSetAt']),
     ...(url.includes('identity=linked') ? [] : ['linkedUserId']),
+    'mergedInto',
   ];
   expect(Object.keys(record)).toEqual(fieldsOf(schema).filter((field) => !absent.includes(field)));
   const optional = url.includes('total=capped') ? [] : ['totalIsLowerBound'];
@@ -158,6 +159,7 @@ test.each([
   ['GET /users/{foreignId}/activity', '/users/jane/activity?identity=linked'],
   ['GET /identities', '/identities?userId=jane'],
   ['GET /identities/conflicts', '/identities/conflicts'],
+  ['GET /identities/merges', '/identities/merges?into=jane'],
   ['GET /organizations/{foreignUserGroupId}/activity', '/organizations/jane/activity'],
   ['GET /overview', '/overview?timeZone=Europe/Berlin'],
   ['GET /events/series', '/events/series?startDate=2026-02-27&endDate=2026-03-02'],
@@ -237,6 +239,7 @@ const REFUSED_METHODS: Refused = {
   '/queries': ['POST', 'GET', 'POST'],
   '/users': ['GET', 'PUT', 'GET, HEAD, DELETE'],
   '/identities': ['GET', 'PUT', 'GET, HEAD, POST, DELETE'],
+  '/identities/merge': ['POST', 'GET', 'POST, DELETE'],
   '/keys': ['GET', 'PUT', 'GET, HEAD, POST'],
   '/keys/{id}': ['DELETE', 'GET', 'DELETE'],
   '/dead-letters/{id}/replay': ['POST', 'GET', 'POST'],

@@ -63,7 +63,7 @@ import {
   VIEW_SQL_CHARACTERS_MAX,
   VIEWS_MAX,
 } from '@sluice/query-api/manage/views/view';
-import { IDENTITY_BODY_BYTES_MAX } from '@sluice/query-api/records/identities/identities';
+import { IDENTITY_BODY_BYTES_MAX } from '@sluice/query-api/records/identities/identity-page';
 import {
   SAMPLE_CHARACTERS_MAX,
   SAMPLE_EVENTS_MAX,

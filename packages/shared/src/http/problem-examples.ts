@@ -72,6 +72,10 @@ const MEANINGS: Readonly<Record<ProblemCode, Meaning>> = {
     summary: 'Views or webhooks name the segment; `errors` says which',
     detail: 'Saved views or webhooks name the segment; change them first.',
   },
+  merge_chain: {
+    summary: 'One of the two users became somebody else, or somebody became it; `detail` says what to do',
+    detail: 'The user "jane" became "jane.doe": merge into that one.',
+  },
   internal: {
     summary: 'The service failed',
     detail: 'The service failed; its log has the cause under this request id.',

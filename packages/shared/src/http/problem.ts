@@ -12,6 +12,7 @@ export const PROBLEMS = {
   method_not_allowed: 405,
   not_replayable: 409,
   segment_in_use: 409,
+  merge_chain: 409,
   workspace_not_empty: 409,
   body_too_slow: 408,
   position_lost: 410,

@@ -90,6 +90,12 @@ export const identityFields = {
   userId: identifier('The user; an unknown one is accepted as well.'),
 } as const;
 
+/** Which of two users becomes the other one. */
+export const mergeFields = {
+  userId: identifier('The user that becomes the other one; an unknown one is accepted as well.'),
+  into: identifier('The user that it becomes.'),
+} as const;
+
 const uuid = z
   .uuid('must be a UUID')
   .transform((value) => value.toLowerCase())

@@ -15,6 +15,8 @@ test.each([
     'guest',
   ],
   ...['[object Object]', 'NaN', 'true', 'not_authenticated', 'distinct_id', '-1'],
+  // It would say that jane became somebody else.
+  '\uffffjane',
 ])('"%s" means nobody', (id) => {
   expect(meansNobody(id)).toBe(true);
   expect(linkOf(id, 'jane')).toBeUndefined();

@@ -1,5 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto';
 import type { ChangeRow } from '@sluice/shared/rows';
+import { isMergeKey, mergeKeyOf } from '@sluice/shared/rows/merged-user';
 import type { Acceptance } from './acceptance.ts';
 import { outgoingChange } from './change-row.ts';
 import type { OutgoingRow } from './partition-rows.ts';
@@ -17,8 +18,9 @@ const LENGTH_MAX = Math.max(...NOBODY.map(({ length }) => length));
 /** Zeros, and UUIDs of zeros. */
 const ZEROS = /^[0-]+$/;
 
-/** Whether an identifier means nobody: also what is left empty. */
+/** Whether an identifier means nobody: also what is left empty, and what would name a merged user in place of a visitor. */
 export function meansNobody(id: string): boolean {
+  if (isMergeKey(id)) return true;
   const trimmed = id.trim();
   if (trimmed === '' || ZEROS.test(trimmed)) return true;
   return trimmed.length <= LENGTH_MAX && NAMES_OF_NOBODY.has(trimmed.toLowerCase());
@@ -53,6 +55,14 @@ export function saidRow(
   acceptance: Pick<Acceptance, 'workspace' | 'version'>,
 ): OutgoingRow {
   return outgoingChange(visitorRow('say', anonymousId, userId, acceptance));
+}
+
+/** Creates the row of what somebody says: whom a user became, or without `into`, that it is itself. */
+export function mergeRow(
+  { userId, into }: { readonly userId: string; readonly into?: string },
+  acceptance: Pick<Acceptance, 'workspace' | 'version'>,
+): OutgoingRow {
+  return outgoingChange(visitorRow('say', mergeKeyOf(userId), into, acceptance));
 }
 
 function visitorRow(

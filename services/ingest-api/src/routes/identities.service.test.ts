@@ -17,11 +17,11 @@ async function factsOf(count: number, ...visitors: string[]) {
   return found.filter(({ id }) => visitors.includes(String(id)));
 }
 
-async function remove(query: string) {
+async function remove(query: string, { path = '/v1/identities', key = 'all' } = {}) {
   return await ingest.app.inject({
     method: 'DELETE',
-    url: `/v1/identities${query}`,
-    headers: { authorization: 'Bearer all' },
+    url: `${path}${query}`,
+    headers: { authorization: `Bearer ${key}` },
   });
 }
 
@@ -73,4 +73,51 @@ test('an error names what is wrong, and a body that is too large is not read', a
   expect((await say({ anonymousId: 'a', userId: 'jane' }, 'ingest-only')).statusCode).toBe(403);
   expect(errorsOf(await remove('?anonymousId=a+b'))).toEqual(['anonymousId']);
   expect(errorsOf(await remove('?anonymousId=a&anonymousId=b'))).toEqual(['anonymousId']);
+});
+
+const MERGE = '/v1/identities/merge';
+
+test('somebody says whom a user became, and takes it back: facts in one partition, which no visitor has', async () => {
+  const merged = await post(ingest.app, { userId: 'old jane', into: 'jane' }, { path: MERGE });
+  expect([merged.statusCode, merged.json()]).toEqual([202, { status: 'accepted', userId: 'old jane', into: 'jane' }]);
+  const takenBack = await remove('?userId=old%20jane', { path: MERGE });
+  expect([takenBack.statusCode, takenBack.json()]).toEqual([202, { status: 'accepted', userId: 'old jane' }]);
+  const facts = (await factsOf(8, '\uffffold jane')).toSorted((a, b) => Number(a['version']) - Number(b['version']));
+  expect(facts).toMatchObject([
+    { operation: 'say', kind: 'visitor', user_id: 'jane', workspace_id: 'test' },
+    { operation: 'say', kind: 'visitor' },
+  ]);
+  expect(facts[1]).not.toHaveProperty('user_id');
+  expect(new Set(facts.map(({ partition }) => partition)).size).toBe(1);
+});
+
+test('a merge is of two different users, and takes the scope admin', async () => {
+  const merge = (body: unknown, key = 'all') => post(ingest.app, body, { path: MERGE, key });
+  expect(errorsOf(await merge({ userId: 'a' }))).toEqual(['into']);
+  expect(errorsOf(await merge({ userId: 'a', into: 'a' }))).toEqual(['into']);
+  expect(errorsOf(await merge({ userId: 'null', into: 'guest' }))).toEqual(['userId', 'into']);
+  expect(errorsOf(await merge({ userId: '\uffffa', into: '\uffffb' }))).toEqual(['userId', 'into']);
+  expect(errorsOf(await remove('?userId=a+b', { path: MERGE }))).toEqual(['userId']);
+  expect(errorsOf(await remove('', { path: MERGE }))).toEqual(['userId']);
+  expect((await merge({ userId: 'a', into: 'b' }, 'deleter')).statusCode).toBe(403);
+  expect((await remove('?userId=a', { path: MERGE, key: 'deleter' })).statusCode).toBe(403);
+});
+
+test('nothing that names a visitor can say whom a user became, or take that back', async () => {
+  const visitor = '\uffffvictim';
+  const events = [{ event: 'e', anonymousId: visitor }];
+  expect((await post(ingest.app, { foreignId: 'thief', events }, { path: '/v1/public/users' })).statusCode).toBe(202);
+  const calls = [
+    { type: 'identify', userId: 'thief', anonymousId: visitor },
+    { type: 'alias', userId: 'thief', previousId: visitor },
+  ];
+  expect((await post(ingest.app, { batch: calls }, { path: '/v1/batch' })).statusCode).toBe(200);
+  const said = await post(ingest.app, { anonymousId: visitor, userId: 'thief' }, { path: '/v1/identities' });
+  expect(errorsOf(said)).toEqual(['anonymousId']);
+  expect(errorsOf(await remove(`?anonymousId=${encodeURIComponent(visitor)}`))).toEqual(['anonymousId']);
+  // The facts of this one come after all others.
+  expect((await post(ingest.app, { anonymousId: 'last', userId: 'jane' }, { path: '/v1/identities' })).statusCode).toBe(
+    202,
+  );
+  expect(await factsOf(9, visitor)).toEqual([]);
 });

@@ -1,8 +1,9 @@
 import { parseJson } from '@sluice/shared/http/json-body';
 import { invalidRequest, Problem, parseBody } from '@sluice/shared/http/problem';
-import { identityFields } from '@sluice/submissions/reading/submission';
-import { type Link, meansNobody, saidRow } from '@sluice/submissions/rows/link-row';
-import { RowCollector } from '@sluice/submissions/rows/partition-rows';
+import { isMergeKey } from '@sluice/shared/rows/merged-user';
+import { identityFields, mergeFields } from '@sluice/submissions/reading/submission';
+import { meansNobody, mergeRow, saidRow } from '@sluice/submissions/rows/link-row';
+import { type OutgoingRow, RowCollector } from '@sluice/submissions/rows/partition-rows';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Admission } from '../http/admission.ts';
@@ -22,7 +23,20 @@ export const identityBody = z
   })
   .meta({ id: 'Identity' });
 
-const visitorQuery = z.strictObject({ anonymousId: given.pipe(identityFields.anonymousId) });
+const visitorQuery = z.strictObject({
+  anonymousId: given.pipe(identityFields.anonymousId.refine((id) => !isMergeKey(id), 'is no visitor')),
+});
+
+/** The body of a request that says whom a user became. */
+export const mergeBody = z
+  .strictObject({
+    userId: mergeFields.userId.refine(somebody, NOBODY),
+    into: mergeFields.into.refine(somebody, NOBODY),
+  })
+  .refine(({ userId, into }) => userId !== into, { path: ['into'], message: 'must be another user than userId' })
+  .meta({ id: 'Merge' });
+
+const mergedQuery = z.strictObject({ userId: given.pipe(mergeFields.userId) });
 
 /** More than two identifiers take, however they are escaped. */
 const BODY_BYTES_MAX = 16 * 1_024;
@@ -37,32 +51,53 @@ export interface IdentitiesOptions {
 
 /**
  * `POST /v1/identities` says whose an anonymous visitor is, `DELETE /v1/identities?anonymousId=…` that it is nobody's. Both respond 202
- * once Kafka has that, and outrank what events say. A visitor or user who does not exist is no error.
+ * once Kafka has that, and outrank what events say. A visitor or user who does not exist is no error. `POST /v1/identities/merge` and `DELETE
+ * /v1/identities/merge?userId=…` are the same for what a user became.
  */
 export function registerIdentities(app: FastifyInstance, options: IdentitiesOptions): void {
   const onRequest = options.admission.admit('delete');
   app.post('/v1/identities', { onRequest }, async (request, reply) => {
     const { anonymousId, userId } = parseBody(identityBody, bodyOf(request));
-    await publishSaid(request, { anonymousId, userId }, options);
+    await publish(request, saidRow({ anonymousId, userId }, acceptanceOf(request, options)), options);
     return await reply.code(202).send({ status: 'accepted', anonymousId, userId });
   });
   app.delete('/v1/identities', { onRequest }, async (request, reply) => {
-    const query = visitorQuery.safeParse(request.query);
-    const issues = [...(query.error?.issues ?? []), ...plusErrors(request.url)];
-    if (!query.success || issues.length > 0) throw invalidRequest(issues);
-    const { anonymousId } = query.data;
-    await publishSaid(request, { anonymousId }, options);
+    const { anonymousId } = parseQuery(visitorQuery, request);
+    await publish(request, saidRow({ anonymousId }, acceptanceOf(request, options)), options);
     return await reply.code(202).send({ status: 'accepted', anonymousId });
+  });
+  const ofAdmin = options.admission.admit('admin');
+  app.post('/v1/identities/merge', { onRequest: ofAdmin }, async (request, reply) => {
+    const { userId, into } = parseBody(mergeBody, bodyOf(request));
+    await publish(request, mergeRow({ userId, into }, acceptanceOf(request, options)), options);
+    return await reply.code(202).send({ status: 'accepted', userId, into });
+  });
+  app.delete('/v1/identities/merge', { onRequest: ofAdmin }, async (request, reply) => {
+    const { userId } = parseQuery(mergedQuery, request);
+    await publish(request, mergeRow({ userId }, acceptanceOf(request, options)), options);
+    return await reply.code(202).send({ status: 'accepted', userId });
   });
 }
 
-async function publishSaid(
+/** @throws {Problem} `invalid_request` */
+function parseQuery<Output>(schema: z.ZodType<Output>, { query, url }: FastifyRequest): Output {
+  const result = schema.safeParse(query);
+  const issues = [...(result.error?.issues ?? []), ...plusErrors(url)];
+  if (!result.success || issues.length > 0) throw invalidRequest(issues);
+  return result.data;
+}
+
+function acceptanceOf({ apiKey: { workspace } }: FastifyRequest, { versions }: IdentitiesOptions) {
+  return { workspace, version: versions.next() };
+}
+
+async function publish(
   request: FastifyRequest,
-  said: Pick<Link, 'anonymousId'> & Partial<Link>,
-  { admission, publisher, versions, partitionCount }: IdentitiesOptions,
+  row: OutgoingRow,
+  { admission, publisher, partitionCount }: IdentitiesOptions,
 ): Promise<void> {
   const collector = new RowCollector(partitionCount, admission.rowMemory(request));
-  collector.add(saidRow(said, { workspace: request.apiKey.workspace, version: versions.next() }));
+  collector.add(row);
   await publishRows(publisher, request, collector.finish());
 }
 

@@ -46,7 +46,8 @@ export async function startIngest(
     const key: KeyEntry = { id, hash: hashKey(id), workspace: 'test', scopes: ['ingest', 'delete'], ...entry };
     await writeKeysFile(keysFile, [...others, key]);
   };
-  await setKey('all', { scopes: ['ingest', 'query', 'delete'] });
+  await setKey('all', { scopes: ['ingest', 'query', 'delete', 'admin'] });
+  await setKey('deleter', { scopes: ['ingest', 'delete'] });
   await setKey('ingest-only', { scopes: ['ingest'] });
   await setKey('query-only', { scopes: ['query'] });
   const config = loadConfig(configSchema, {

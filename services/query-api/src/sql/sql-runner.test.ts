@@ -80,7 +80,7 @@ test('pending deletions, retention, and deletions of other servers are named', a
       hiddenCondition: async () => hiddenEvents,
       keptFrom: async () => 1_767_225_600_000,
       deletionsElsewhere: () => [{ user: 'jäne\r\n', version: 7 }],
-      hasLinks: async () => true,
+      identities: async () => ({ areLinked: true, areMerged: false }),
     },
     async () => [
       { user: '\uffffv', version: 9 },

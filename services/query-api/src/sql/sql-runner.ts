@@ -11,12 +11,13 @@ import {
   type Deletion,
   DeletionsUnknown,
   measured,
+  newestDeletions,
   type QueryRunner,
   type QuerySettings,
   type ReadRequest,
   type RequestContext,
   type RequestStore,
-  readDeletedVisitors,
+  readDeletedWithUsers,
   type StatementWatch,
   type Store,
   timeLimit,
@@ -112,7 +113,12 @@ export class SqlRunner {
     await refuseUnlessAllowed(reader, sql, { ...explained, sql: `${EXPLAIN_SYNTAX}${sql}`, queryId: `${id}/ast` });
     // Decided when the statement has its slot: a deletion may be stored while it waits.
     const headers = await shownRows(workspace, store.visibility, async () =>
-      readDeletedVisitors(this.#options.queryRunner, { workspace, signal, store: requested }),
+      readDeletedWithUsers(
+        this.#options.queryRunner,
+        workspace,
+        { signal, store: requested },
+        store.visibility.deletionsElsewhere?.(workspace),
+      ),
     );
     const resolved = { sql: `${EXPLAIN_RESOLVED}${sql}`, queryId: `${id}/tree`, headers };
     await refuseUnlessResolved(reader, { ...explained, ...resolved }, sqlDatabaseOf(this.#options.config));
@@ -231,34 +237,25 @@ export function syntaxTree(graph: readonly string[]): string[] | undefined {
 /**
  * Returns the headers by which the row policies of `deploy/clickhouse/sql/accounts.xml` know which rows a statement may read.
  *
- * @param deletedVisitors reads the visitors of deleted users who have no deletion of their own yet
+ * @param deletedWithUsers reads who is deleted with deleted users and has no deletion of its own yet
  * @throws {DeletionsUnknown} when there are more deletions than a header may have that this server does not have itself
  * @throws {Problem} `store_unavailable`, `overloaded` when it is not known what is deleted, or for how long events are kept
  */
 export async function shownRows(
   workspace: string,
-  { hiddenCondition, keptFrom, deletionsElsewhere, hasLinks }: Visibility,
-  deletedVisitors: () => Promise<readonly Deletion[]>,
+  { hiddenCondition, keptFrom, deletionsElsewhere, identities }: Visibility,
+  deletedWithUsers: () => Promise<readonly Deletion[]>,
 ): Promise<Readonly<Record<string, string>>> {
   const [hidden, keptFromMs] = await Promise.all([hiddenCondition(workspace), keptFrom(workspace)]);
-  const visitors = hidden && (await hasLinks?.(workspace)) ? await deletedVisitors() : [];
-  const elsewhere = newestOf([...(deletionsElsewhere?.(workspace) ?? []), ...visitors]);
+  const visitors = hidden && (await identities?.(workspace))?.areLinked ? await deletedWithUsers() : [];
+  // The row policies look for one of each.
+  const elsewhere = newestDeletions([...(deletionsElsewhere?.(workspace) ?? []), ...visitors]);
   return {
     'x-sluice-workspace': workspace,
     'x-sluice-deletions': hidden ? 'some' : 'none',
     'x-sluice-kept-from': keptFromMs === undefined ? 'all' : String(keptFromMs),
     ...(elsewhere.length > 0 && { 'x-sluice-deleted-users': deletedUsers(elsewhere) }),
   };
-}
-
-/** Returns the last deletion of each: the row policies look for one. */
-function newestOf(deletions: readonly Deletion[]): readonly Deletion[] {
-  const newest = new Map<string, Deletion>();
-  for (const deletion of deletions) {
-    const known = newest.get(deletion.user);
-    if (!known || known.version < deletion.version) newest.set(deletion.user, deletion);
-  }
-  return [...newest.values()];
 }
 
 /** @throws {DeletionsUnknown} when ClickHouse would refuse the header for its length: that is over in some seconds */

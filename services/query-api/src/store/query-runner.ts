@@ -20,7 +20,7 @@ import { ClickHouseException, ConnectionFailure } from './read-failures.ts';
 import { PACE_MS, ReadingPace } from './reading-pace.ts';
 import type { Sql } from './sql.ts';
 import { GivenUpStatements, StatementSlot } from './statement-slot.ts';
-import { RequestStore, type Store, type Stores, type Visibility } from './stores.ts';
+import { type Identities, NO_IDENTITIES, RequestStore, type Store, type Stores, type Visibility } from './stores.ts';
 import type { FastSets, Tables } from './tables.ts';
 import type { TimeBudget } from './time-budget.ts';
 
@@ -120,10 +120,10 @@ export class QueryRunner {
     return measured(this.#metrics, query, this.#bytesInSlot(query));
   }
 
-  /** Whether any visitor of the workspace was ever linked to a user. @throws {Problem} `store_unavailable`, `overloaded` */
-  async hasLinks({ workspace, store }: QueryContext): Promise<boolean> {
+  /** Returns what a workspace has of links and merges. @throws {Problem} `store_unavailable`, `overloaded` */
+  async identities({ workspace, store }: QueryContext): Promise<Identities> {
     const { visibility } = await this.#storeOf({ workspace, store }).current();
-    return (await visibility.hasLinks?.(workspace)) ?? false;
+    return (await visibility.identities?.(workspace)) ?? NO_IDENTITIES;
   }
 
   /**
@@ -414,18 +414,23 @@ async function statementOf(query: Query, { tables, visibility }: Store): Promise
     'hiding' in query ? visibility.hiddenCondition(query.workspace) : undefined,
   ]);
   const isDeletionPending = !('hiding' in query) || hidden !== undefined;
-  const readable = query.isLinked ? shown.withLinks(isDeletionPending) : shown;
+  const { isLinked, isMerged: areMerged = false } = query;
+  const readable = isLinked ? shown.withLinks({ areMerged, isDeletionPending }) : shown;
   const { sql, params } = 'statement' in query ? query.statement(readable) : query.hiding(readable, hidden?.(readable));
-  return { sql, params: { ...params, ...readable.params }, fast: readable.fast };
+  return { sql, params: { ...readable.params, ...params }, fast: readable.fast };
 }
 
 /** A query of all workspaces names none. */
 async function readableTables(workspace: string, tables: Tables, visibility: Visibility): Promise<Tables> {
   if (workspace === '') return tables;
-  const [keptFromMs, fast = []] = await Promise.all([visibility.keptFrom(workspace), visibility.fastSets?.(workspace)]);
+  const [keptFromMs, merged = [], fast = []] = await Promise.all([
+    visibility.keptFrom(workspace),
+    visibility.mergedDeletions?.(workspace),
+    visibility.fastSets?.(workspace),
+  ]);
   const kept = keptFromMs === undefined ? tables : tables.keptFrom(keptFromMs);
-  const elsewhere = visibility.deletionsElsewhere?.(workspace) ?? [];
-  const shown = elsewhere.length === 0 ? kept : kept.withDeletions(elsewhere);
+  const more = [...(visibility.deletionsElsewhere?.(workspace) ?? []), ...merged];
+  const shown = more.length === 0 ? kept : kept.withDeletions(more);
   return fast.length === 0 ? shown : shown.withFast(fast);
 }
 

@@ -21,6 +21,8 @@ export interface QueryContext {
   readonly signal?: AbortSignal | undefined;
   /** Whether its statements see whose the events of anonymous visitors are: {@link Tables.areLinked}. Default: false. */
   readonly isLinked?: boolean;
+  /** Whether they see besides which users became others: {@link Tables.areMerged}. Default: false. */
+  readonly isMerged?: boolean;
   /** Where the request reserves what it holds. Default: nothing is reserved. */
   readonly memory?: Reservation | undefined;
 }

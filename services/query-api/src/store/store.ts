@@ -8,7 +8,8 @@ export {
   type Row,
   type RowBatches,
 } from './clickhouse-reader.ts';
-export { hiddenDeadLetters, readDeletedVisitors, shownConditions } from './deletions/hidden-events.ts';
+export { readDeletedWithUsers } from './deletions/deleted-with-users.ts';
+export { hiddenDeadLetters, shownConditions } from './deletions/hidden-events.ts';
 export {
   DELETIONS_FRESH_MS,
   deletedUsers,
@@ -77,6 +78,7 @@ export {
   type FastSets,
   keptSince,
   LOCAL_TABLES,
+  newestDeletions,
   type Tables,
   type Visitors,
 } from './tables.ts';

@@ -141,18 +141,34 @@ export type HiddenCondition = (workspace: string) => Promise<((tables: Tables) =
  */
 export type KeptFrom = (workspace: string) => Promise<number | undefined>;
 
+/** What a workspace has of links and merges. */
+export interface Identities {
+  /** Whether any visitor was ever linked to a user, or any user merged. */
+  readonly areLinked: boolean;
+  /** Whether any user was ever merged into another one. */
+  readonly areMerged: boolean;
+}
+
+export const NO_IDENTITIES: Identities = { areLinked: false, areMerged: false };
+
 /** Which of the stored events of a workspace may be returned. */
 export interface Visibility {
   readonly hiddenCondition: HiddenCondition;
   readonly keptFrom: KeptFrom;
   /** Returns the deletions of a workspace that another server has, and this one perhaps not yet. Default: there are none. */
   readonly deletionsElsewhere?: (workspace: string) => readonly Deletion[];
-  /** Returns what is known of the fast properties of a workspace. Never fails. Default: nothing is known. */
-  readonly fastSets?: (workspace: string) => Promise<FastSets>;
   /**
-   * Returns whether any visitor of a workspace was ever linked to a user. Default: none was.
+   * Returns the deletions of those who were merged into deleted users, and have no deletion of their own yet. Default: there are none.
    *
    * @throws {Problem} `store_unavailable`, `overloaded` when it is not known
    */
-  readonly hasLinks?: (workspace: string) => Promise<boolean>;
+  readonly mergedDeletions?: (workspace: string) => Promise<readonly Deletion[]>;
+  /** Returns what is known of the fast properties of a workspace. Never fails. Default: nothing is known. */
+  readonly fastSets?: (workspace: string) => Promise<FastSets>;
+  /**
+   * Returns what a workspace has of links and merges. Default: nothing.
+   *
+   * @throws {Problem} `store_unavailable`, `overloaded` when it is not known
+   */
+  readonly identities?: (workspace: string) => Promise<Identities>;
 }

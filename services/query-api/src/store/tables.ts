@@ -1,8 +1,10 @@
 import {
   conflictsSql,
   deletedVisitorsSql,
+  mergesSql,
   type OwnersOptions,
   ownersSql,
+  saidMergesSql,
   unsettledSql,
 } from '@sluice/shared/clickhouse/identities';
 import { eventHashSql } from '@sluice/shared/rows/row-hashes';
@@ -38,6 +40,8 @@ export interface Tables {
   readonly fast: FastSets;
   /** Whether statements see whose the events of anonymous visitors are. */
   readonly areLinked: boolean;
+  /** Whether they see besides which users became others. */
+  readonly areMerged: boolean;
   /** What links visitors to users, as it is stored. */
   readonly identityLinks: string;
   /**
@@ -52,9 +56,13 @@ export interface Tables {
    * @param among which visitors are looked at. Default: all
    */
   linkConflicts(among?: Visitors): string;
+  /** What was said last of merged users: `merged`, `person`, whom each became, and `merged_version`. */
+  readonly saidMerges: string;
+  /** The `merged` and the `person` of those of {@link saidMerges} that count: nobody merged the person into somebody else. */
+  readonly merges: string;
   /**
-   * The visitors of deleted users who have no deletion of their own yet, as deletions name them: `user_id`, and the `version` of the
-   * user's deletion.
+   * The visitors of deleted users, and those merged into these, who have no deletion of their own yet, as deletions name them: `user_id`, and
+   * the `version` of the user's deletion.
    */
   readonly deletedVisitors: string;
   /** The events with `json_bytes`. ClickHouse keeps the sizes of texts apart from the texts, and reads them alone. */
@@ -106,12 +114,12 @@ export interface Tables {
   /** Returns the same tables, of which it is known what columns of the workspace's events have. */
   withFast(fast: FastSets): Tables;
   /**
-   * Returns the same tables, of which statements see whose the events of anonymous visitors are.
+   * Returns the same tables, of which statements see whose the events of anonymous visitors are, and which users became others.
    *
-   * @param isDeletionPending whether a deletion of the workspace may be pending
+   * @param known.isDeletionPending whether a deletion of the workspace may be pending
    */
-  withLinks(isDeletionPending: boolean): Tables;
-  /** Returns the same tables with deletions that another server has, and this one perhaps not yet. */
+  withLinks(known: { readonly areMerged: boolean; readonly isDeletionPending: boolean }): Tables;
+  /** Returns the same tables with further deletions: those that another server has, and this one perhaps not yet, or that follow from others. */
   withDeletions(deletions: readonly Deletion[]): Tables;
 }
 
@@ -233,6 +241,21 @@ function deletionParams(deletions: readonly Deletion[], { users, versions }: Del
   return { [users]: deletions.map(({ user }) => user), [versions]: deletions.map(({ version }) => version) };
 }
 
+function givenDeletions(params: Sql['params'], { users, versions }: DeletionParameters): readonly Deletion[] {
+  const versionOf = (index: number) => (params[versions] as readonly number[])[index] ?? 0;
+  return ((params[users] ?? []) as readonly string[]).map((user, index) => ({ user, version: versionOf(index) }));
+}
+
+/** Returns the last deletion of each. */
+export function newestDeletions(deletions: Iterable<Deletion>): readonly Deletion[] {
+  const newest = new Map<string, Deletion>();
+  for (const deletion of deletions) {
+    const known = newest.get(deletion.user);
+    if (!known || known.version < deletion.version) newest.set(deletion.user, deletion);
+  }
+  return [...newest.values()];
+}
+
 interface TableOptions {
   readonly params: Sql['params'];
   /** The parameter of the workspace. Default: `workspace`. */
@@ -241,6 +264,7 @@ interface TableOptions {
   readonly where?: 'WHERE' | 'PREWHERE';
   readonly fast?: FastSets;
   readonly areLinked?: boolean;
+  readonly areMerged?: boolean;
   /** Default: true. */
   readonly isDeletionPending?: boolean;
 }
@@ -252,6 +276,7 @@ function createTables(source: Source, options: TableOptions): Tables {
     where = 'WHERE',
     fast = [],
     areLinked = false,
+    areMerged = false,
     isDeletionPending = true,
   } = options;
   const changed = (changes: Partial<TableOptions>) => createTables(source, { ...options, ...changes });
@@ -282,6 +307,7 @@ function createTables(source: Source, options: TableOptions): Tables {
     fast,
     eventsByUuid: source(kept(), EVENTS_SHARDING_KEY),
     areLinked,
+    areMerged,
     ...linkTables(source, ofWorkspace, (read) => deletions('pending_deletions', read), isDeletionPending),
     eventSizes: source(kept('*, properties.size + context.size + traits.size AS json_bytes')),
     entities: source(ofWorkspace('entities')),
@@ -313,8 +339,11 @@ function createTables(source: Source, options: TableOptions): Tables {
     comparingWorkspaceFirst: () => changed({ where: 'PREWHERE' }),
     keptFrom: (ms) => changed({ params: { ...params, [KEPT_FROM]: ms } }),
     withFast: (known) => changed({ fast: known }),
-    withLinks: (isPending) => changed({ areLinked: true, isDeletionPending: isPending }),
-    withDeletions: (given) => changed({ params: { ...params, ...deletionParams(given, deleted) } }),
+    withLinks: (known) => changed({ areLinked: true, ...known }),
+    withDeletions(more) {
+      const given = newestDeletions([...givenDeletions(params, deleted), ...more]);
+      return changed({ params: { ...params, ...deletionParams(given, deleted) } });
+    },
   };
 }
 
@@ -330,14 +359,13 @@ function linkTables(
   ofWorkspace: (table: string, columns?: string, more?: string) => Select,
   pendingIn: (read: Source) => string,
   isDeletionPending: boolean,
-): Pick<Tables, 'identityLinks' | 'owners' | 'linkConflicts' | 'deletedVisitors'> {
+): Pick<Tables, 'identityLinks' | 'owners' | 'linkConflicts' | 'saidMerges' | 'merges' | 'deletedVisitors'> {
   const onEach = (select: (rowsOf: (stored: Select) => string, pending: string) => string) =>
     source((database) => {
       const here: Source = (stored) => `(${stored(database)})`;
       return select(here, pendingIn(here));
     });
-  type LinksOfVisitors = OwnersOptions & { readonly pending: string };
-  const ofVisitors = (select: (options: LinksOfVisitors) => string, { visitors, linkedTo }: Visitors = {}) =>
+  const ofVisitors = (select: (options: OwnersOptions) => string, { visitors, linkedTo }: Visitors = {}) =>
     onEach((rowsOf, pending) => {
       const linked = rowsOf(ofWorkspace('identity_links', 'anonymous_id', ` AND (${linkedTo})`));
       const among = [...(visitors ? [visitors] : []), ...(linkedTo ? [`anonymous_id IN ${linked}`] : [])];
@@ -350,11 +378,14 @@ function linkTables(
     const ofUsers = `user_id IN (SELECT user_id FROM (${unsettled}))`;
     return deletedVisitorsSql({ links: rowsOf(ofWorkspace('identity_links')), deletions, unsettled, ofUsers });
   });
+  const saidMerges = ofVisitors(saidMergesSql);
   return {
     identityLinks: source(ofWorkspace('identity_links')),
     owners: (among) =>
       ofVisitors(({ links, pending }) => ownersSql({ links, pending: isDeletionPending ? pending : undefined }), among),
     linkConflicts: (among) => ofVisitors(conflictsSql, among),
+    saidMerges,
+    merges: `(${mergesSql(saidMerges)})`,
     deletedVisitors: ofDeletedUsers,
   };
 }

@@ -1,3 +1,4 @@
+import { mergeKeyOf } from '@sluice/shared/rows/merged-user';
 import fc from '@sluice/shared/testing/fast-check';
 import { expect } from 'vitest';
 import { anEvent, type QueryService, type TestEvent } from './query-service.ts';
@@ -14,10 +15,20 @@ export interface Fact {
   readonly said: 0 | 1;
 }
 
+/** What somebody said of a user. */
+export interface Merge {
+  readonly userId: string;
+  /** Whom the user became. Empty: it is taken back. */
+  readonly into: string;
+  readonly version: number;
+}
+
 /** What a workspace has. */
 export interface IdentityGraph {
   readonly events: readonly TestEvent[];
   readonly facts: readonly Fact[];
+  /** Some make chains and circles, which requests that come at the same time may do. */
+  readonly merges: readonly Merge[];
   /** The user whose deletion is pending, and its version. */
   readonly deletion: { readonly userId: string; readonly version: number } | undefined;
 }
@@ -49,6 +60,12 @@ const anyFact = fc.oneof(
   },
 );
 
+const anyMerge = fc.record({
+  userId: fc.constantFrom(...USERS),
+  into: fc.constantFrom('', ...USERS, ...USERS),
+  version: anyVersion,
+});
+
 const anyGraphEvent = fc
   .record({
     uuid: fc.uuid(),
@@ -66,17 +83,21 @@ const anyGraphEvent = fc
 export const anyGraph: fc.Arbitrary<IdentityGraph> = fc.record({
   events: fc.array(anyGraphEvent, { minLength: 5, maxLength: 30 }),
   facts: fc.array(anyFact, { maxLength: 14 }),
+  merges: fc.array(anyMerge, { maxLength: 4 }),
   deletion: fc.option(fc.record({ userId: fc.constantFrom(...USERS), version: anyVersion }), { nil: undefined }),
 });
 
 /** Stores a graph: its facts in several inserts, some of them twice. */
 export async function storeGraph(query: QueryService, workspace: string, graph: IdentityGraph): Promise<void> {
-  const { events, facts, deletion } = graph;
+  const { events, deletion } = graph;
   if (deletion) {
     const { userId: user_id, version } = deletion;
     await query.insert('pending_deletions', [{ workspace_id: workspace, user_id, version, stored_at: 1 }]);
   }
-  const rows = facts.map(({ anonymousId, userId, version, said }) => ({
+  const merges = graph.merges.map(({ userId, into, version }): Fact => {
+    return { anonymousId: mergeKeyOf(userId), userId: into, version, said: 1 };
+  });
+  const rows = [...graph.facts, ...merges].map(({ anonymousId, userId, version, said }) => ({
     ...{ workspace_id: workspace, anonymous_id: anonymousId, user_id: userId, version, said },
   }));
   const half = Math.ceil(rows.length / 2);
@@ -99,13 +120,48 @@ export class IdentityReference {
 
   constructor(graph: IdentityGraph) {
     this.#graph = graph;
+    this.#deletedUsers = this.#reachedBy(graph);
   }
+
+  /** The users whom the deletion reaches: the deleted one, those who were merged into it then, and so on. */
+  readonly #deletedUsers: ReadonlySet<string>;
 
   /** The facts of a visitor that count, the first one first. */
   #factsOf(anonymousId: string): readonly Fact[] {
+    return this.#allFactsOf(anonymousId).filter(({ userId, version }) => !this.#isDeleted(userId, version));
+  }
+
+  #isDeleted(user: string, version: number): boolean {
     const { deletion } = this.#graph;
-    const isDeleted = ({ userId, version }: Fact) => userId === deletion?.userId && version <= deletion.version;
-    return this.#allFactsOf(anonymousId).filter((fact) => !isDeleted(fact));
+    return deletion !== undefined && this.#deletedUsers.has(user) && version <= deletion.version;
+  }
+
+  /** Returns what of the last merges counts, one by one: whom each user became. */
+  #became(merges: readonly Merge[]): ReadonlyMap<string, string> {
+    const order = (one: Merge, other: Merge) => one.version - other.version || byBytes(one.into, other.into);
+    const last = new Map(merges.toSorted(order).map(({ userId, into }) => [userId, into]));
+    return new Map([...last].filter(([, into]) => into !== ''));
+  }
+
+  #reachedBy({ deletion, merges }: IdentityGraph): ReadonlySet<string> {
+    if (!deletion) return new Set();
+    const became = this.#became(merges.filter(({ version }) => version <= deletion.version));
+    const reached = new Set([deletion.userId]);
+    for (const user of reached) for (const [merged, into] of became) if (into === user) reached.add(merged);
+    return reached;
+  }
+
+  /** Whom each user became as somebody said last, also where that does not count. */
+  get saidMerges(): ReadonlyMap<string, string> {
+    const counts = ({ userId, into, version }: Merge) =>
+      !this.#isDeleted(userId, version) && !this.#isDeleted(into, version);
+    return this.#became(this.#graph.merges.filter(counts));
+  }
+
+  /** A chain does not count: its users become nobody else. */
+  whomBecame(user: string): string {
+    const into = this.saidMerges.get(user);
+    return into === undefined || this.saidMerges.has(into) ? user : into;
   }
 
   #allFactsOf(anonymousId: string): readonly Fact[] {
@@ -118,23 +174,23 @@ export class IdentityReference {
     return decidingOf(this.#factsOf(anonymousId));
   }
 
-  /** Whether a visitor was the deleted user's when that was deleted. */
+  /** Whether a visitor was that of a deleted user when that was deleted. */
   #isDeletedVisitor(anonymousId: string): boolean {
     const { deletion } = this.#graph;
     const facts = this.#allFactsOf(anonymousId).filter(({ version }) => deletion && version <= deletion.version);
-    return deletion !== undefined && decidingOf(facts)?.userId === deletion.userId;
+    return this.#deletedUsers.has(decidingOf(facts)?.userId ?? '');
   }
 
-  /** The user of an event, or that of its visitor; empty for nobody. */
+  /** Whom the user of an event became, or that of its visitor; empty for nobody. */
   personOf({ userId, anonymousId }: TestEvent): string {
-    return userId || (this.decidingFact(anonymousId)?.userId ?? '');
+    return this.whomBecame(userId || (this.decidingFact(anonymousId)?.userId ?? ''));
   }
 
   /** The events that no deletion hides. */
   get shown(): readonly TestEvent[] {
     const { events, deletion } = this.#graph;
     return events.filter(({ userId, anonymousId, receivedAtUs }) => {
-      const isOfDeleted = userId === '' ? this.#isDeletedVisitor(anonymousId) : userId === deletion?.userId;
+      const isOfDeleted = userId === '' ? this.#isDeletedVisitor(anonymousId) : this.#deletedUsers.has(userId);
       return !deletion || !isOfDeleted || receivedAtUs > deletion.version;
     });
   }
@@ -176,7 +232,7 @@ export async function expectIdentities(query: QueryService, workspace: string, g
   const { body } = await query.app.inject({ url: `/events/export?${RANGE}&userId=ada&identity=linked`, headers });
   const records = body.trimEnd().split('\n').slice(0, -1);
   expect(uuidsOf(records.map((record) => JSON.parse(record)))).toEqual(
-    uuidsOf(reference.shown.filter((event) => reference.personOf(event) === 'ada')),
+    uuidsOf(reference.shown.filter((event) => reference.personOf(event) === reference.whomBecame('ada'))),
   );
 }
 
@@ -190,12 +246,13 @@ async function expectFiltered(get: Get, reference: IdentityReference): Promise<v
     (await get(`/events?identity=${identity}&limit=1000&${filter}`)) as unknown as Page;
   for (const [filter, holds] of FILTERS) {
     const linked = await page('linked', filter);
-    const found = reference.shown.filter((event) => holds(reference.personOf(event)));
+    const became = (user: string) => reference.whomBecame(user);
+    const found = reference.shown.filter((event) => holds(reference.personOf(event), became));
     const expected = new Map(found.map((event) => [event.uuid, reference.personOf(event) || null]));
     expect([filter, new Map(linked.results.map((one) => [one.uuid, one.linkedUserId]))]).toEqual([filter, expected]);
     expect([filter, linked.total]).toEqual([filter, found.length]);
     const raw = await page('raw', filter);
-    const named = reference.shown.filter(({ userId }) => holds(userId));
+    const named = reference.shown.filter(({ userId }) => holds(userId, (user) => user));
     expect([filter, uuidsOf(raw.results)]).toEqual([filter, uuidsOf(named)]);
     const series = `/events/series?${RANGE}&interval=none&identity=linked&${filter}`;
     expect([filter, (await get(series))['total']]).toEqual([filter, found.length]);
@@ -250,7 +307,7 @@ async function expectLinks(get: Get, reference: IdentityReference): Promise<void
     const { results } = await get(`/identities?userId=${encodeURIComponent(user)}`);
     expect(results).toEqual(
       deciding
-        .filter(({ userId }) => userId === user)
+        .filter(({ userId }) => reference.whomBecame(userId) === reference.whomBecame(user))
         .map(({ anonymousId, userId, version, said }) => ({
           ...{ anonymousId, userId, linkedAt: timeOf(version), by: said === 1 ? 'request' : 'event' },
         })),
@@ -272,14 +329,17 @@ function byBytes(one: string, other: string): number {
   return Buffer.compare(Buffer.from(one), Buffer.from(other));
 }
 
-/** Filters by users, and which identifiers match them. */
-const FILTERS: readonly (readonly [filter: string, holds: (user: string) => boolean])[] = [
+/** Filters by users, and which persons match them: who is named may have become somebody else. */
+const FILTERS: readonly (readonly [
+  filter: string,
+  holds: (user: string, became: (user: string) => string) => boolean,
+])[] = [
   ['event[ne]=nothing', () => true],
-  ['userId=ada', (user) => user === 'ada'],
-  [`userId=${encodeURIComponent("o'\\h")}`, (user) => user === "o'\\h"],
-  ['userId[ne]=ada', (user) => user !== 'ada'],
-  ['userId[in]=ada,bob', (user) => user === 'ada' || user === 'bob'],
-  ['userId[in]=,bob', (user) => user === '' || user === 'bob'],
+  ['userId=ada', (user, became) => user === became('ada')],
+  [`userId=${encodeURIComponent("o'\\h")}`, (user, became) => user === became("o'\\h")],
+  ['userId[ne]=ada', (user, became) => user !== became('ada')],
+  ['userId[in]=ada,bob', (user, became) => user === became('ada') || user === became('bob')],
+  ['userId[in]=,bob', (user, became) => user === '' || user === became('bob')],
   ['userId[exists]=true', (user) => user !== ''],
   ['userId[exists]=false', (user) => user === ''],
   ['userId[eq]=', (user) => user === ''],

@@ -20,6 +20,7 @@ import {
   TimeBudget,
 } from '../../store/store.ts';
 import { documentFilters, openParameters, querySchema } from '../filters/parameter-schemas.ts';
+import { readPerson } from '../owners/persons.ts';
 import { SEGMENT_OPERATORS } from '../owners/segment.ts';
 import {
   type EntitiesRequest,
@@ -66,9 +67,12 @@ export function registerEntities(app: FastifyInstance, deps: ReadDependencies): 
       parse: parseRecordRequest,
       async respond({ id, propertyTimes }, context, reply) {
         const queries = await whenHeld(deps, context, reply);
-        const entity = await readEntity(queries, kind, id);
+        const [entity, mergedInto] = await Promise.all([
+          readEntity(queries, kind, id),
+          kind === 'user' ? readPerson(deps.queryRunner, id, context) : undefined,
+        ]);
         if (!entity) throw noSuchEntity(kind);
-        return await sendJson(reply, entityRecord(idName, entity, propertyTimes));
+        return await sendJson(reply, entityRecord(idName, entity, { hasTimes: propertyTimes, mergedInto }));
       },
     });
 
@@ -100,6 +104,12 @@ function entitySchema(kind: EntityKind) {
       propertiesSetAt: z.record(z.string(), timeSchema).optional().meta({
         description:
           'When each property was set last, also to the same value. Only of one record, with `propertyTimes=true`.',
+      }),
+      ...(kind === 'user' && {
+        mergedInto: z.string().optional().meta({
+          description:
+            'Whom this user became, as `POST /identities/merge` said: with `identity=linked`, what it did is what that one did. Only of one record.',
+        }),
       }),
     })
     .meta({ id: name });

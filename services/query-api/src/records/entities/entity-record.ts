@@ -22,12 +22,13 @@ const CHUNK_CHARACTERS = 64 * 1_024;
  * Returns an entity's record as JSON, in chunks, with the values of its properties as they were stored. It builds no
  * object of the properties, since a name such as `__proto__` would change that.
  *
- * @param hasTimes whether the record says of each property when it was set last
+ * @param more.hasTimes whether the record says of each property when it was set last
+ * @param more.mergedInto whom a user became, as far as it became somebody else
  */
 export async function* entityRecord(
   idName: EntityRoute['idName'],
   entity: Entity,
-  hasTimes = false,
+  { hasTimes = false, mergedInto }: { readonly hasTimes?: boolean; readonly mergedInto?: string | undefined } = {},
 ): AsyncGenerator<string, void, undefined> {
   let text = `{"${idName}":${JSON.stringify(entity.id)},"properties":{`;
   let separator = '';
@@ -43,6 +44,7 @@ export async function* entityRecord(
     }
   }
   yield `${text}},"firstSeenAt":"${isoTime(entity.firstSeenMs)}","lastSeenAt":"${isoTime(entity.lastSeenMs)}"`;
+  if (mergedInto !== undefined) yield `,"mergedInto":${JSON.stringify(mergedInto)}`;
   yield hasTimes ? `,"propertiesSetAt":{${times.join(',')}}}` : '}';
 }
 

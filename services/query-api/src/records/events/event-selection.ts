@@ -30,7 +30,7 @@ import {
   personPropertyCondition,
   type TimeCondition,
 } from '../owners/owners.ts';
-import { matchesNobody } from '../owners/persons.ts';
+import { matchesNobody, namedPerson } from '../owners/persons.ts';
 import { readSegments, SEGMENT } from '../owners/segment.ts';
 import { segmentCondition } from '../owners/segment-sql.ts';
 import {
@@ -124,8 +124,10 @@ export function filterConditions(
           ownerTimeCondition(from, field, condition as TimeCondition, `${prefix}t${index}`);
         return ownerOf(field) === 'user' ? ofPersons(owners, seen) : seen(owners);
       }
-      const named = fieldCondition({ field: `${prefix}${field}`, condition }, EVENT_COLUMNS[field]);
-      return field === 'userId' ? personFieldCondition(owners, condition, named) : named;
+      const name = `${prefix}${field}`;
+      if (field !== 'userId') return fieldCondition({ field: name, condition }, EVENT_COLUMNS[field]);
+      const named = fieldCondition({ field: name, condition }, EVENT_COLUMNS[field], namedPerson(owners.tables));
+      return personFieldCondition(owners, condition, named);
     }),
     ...properties.map((filter, index) => selectedPropertyCondition(filter, owners, `${prefix}p${index}`)),
   ];

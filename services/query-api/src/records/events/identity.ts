@@ -1,62 +1,81 @@
-import type { QueryContext, QueryRunner } from '../../store/store.ts';
+import type { QueryContext, QueryRunner, Sql, Tables } from '../../store/store.ts';
 import { groupsOf } from '../entities/candidates.ts';
+import { becameSql } from '../owners/persons.ts';
 import { type EventRow, textOf } from './event-record.ts';
 import type { EventSelection } from './event-selection.ts';
 
-/** Returns the context of queries that see whose the events of visitors are, if a selection asks for it and any visitor is linked. */
+/** Returns the context of queries that see whose the events are, if a selection asks for it and any visitor is linked or user merged. */
 export async function withIdentity<Context extends QueryContext>(
-  queryRunner: Pick<QueryRunner, 'hasLinks'>,
+  queryRunner: Pick<QueryRunner, 'identities'>,
   { identity }: Pick<EventSelection, 'identity'>,
   context: Context,
 ): Promise<Context> {
-  const isLinked = identity === 'linked' && (await queryRunner.hasLinks(context));
-  return isLinked ? { ...context, isLinked } : context;
+  if (identity !== 'linked') return context;
+  const { areLinked, areMerged } = await queryRunner.identities(context);
+  return areLinked ? { ...context, isLinked: true, isMerged: areMerged } : context;
 }
 
 /** The member of a record with the user of its person. */
 export const LINKED_USER = 'linkedUserId';
 
-/** Finds whose the visitors of a request's events are. */
+/** Finds whose the events of a request are. */
 export class OwnersOfVisitors {
   readonly #queryRunner: Pick<QueryRunner, 'all'>;
   readonly #context: QueryContext;
-  /** The user of the person of each of them, where the request asks for the events of one user. */
+  /** The user of the person of each of them, where the request asks for the events of one user and no user is merged. */
   readonly #user: string | undefined;
-  /** By anonymous id; the empty text where a visitor is nobody's. */
+  /** By anonymous id, the person of its user; the empty text where a visitor is nobody's. */
   readonly #known = new Map<string, string>();
+  /** Whom users became, or else themselves. */
+  readonly #became = new Map<string, string>();
 
   constructor(queryRunner: Pick<QueryRunner, 'all'>, context: QueryContext, selection: Pick<EventSelection, 'fields'>) {
     this.#queryRunner = queryRunner;
     this.#context = context;
-    this.#user = onlyUser(selection);
+    this.#user = context.isMerged ? undefined : onlyUser(selection);
   }
 
   /** Returns the user of the person of each event, in their order; the empty text for nobody. */
   async ofEvents(events: readonly EventRow[]): Promise<readonly string[]> {
     const user = this.#user;
     if (user !== undefined) return events.map(() => user);
-    const visitors = events
-      .filter((event) => textOf(event, 'userId') === '')
-      .map((event) => textOf(event, 'anonymousId'));
-    const open = new Set(visitors.filter((id) => id !== '' && !this.#known.has(id)));
-    if (this.#context.isLinked) await this.#find([...open]);
-    return events.map((event) => textOf(event, 'userId') || (this.#known.get(textOf(event, 'anonymousId')) ?? ''));
+    const isOfUser = (event: EventRow) => textOf(event, 'userId') !== '';
+    const visitors = events.filter((event) => !isOfUser(event)).map((event) => textOf(event, 'anonymousId'));
+    const users = events.filter(isOfUser).map((event) => textOf(event, 'userId'));
+    if (this.#context.isLinked) await this.#find(visitors, this.#known, ownersQuery);
+    if (this.#context.isMerged) await this.#find(users, this.#became, becameQuery);
+    return events.map((event) => {
+      const sent = textOf(event, 'userId');
+      return sent === '' ? (this.#known.get(textOf(event, 'anonymousId')) ?? '') : this.#became.get(sent) || sent;
+    });
   }
 
-  async #find(visitors: readonly string[]): Promise<void> {
-    for (const ids of groupsOf(visitors)) {
-      for (const id of ids) this.#known.set(id, '');
+  /** Finds what is not known yet. */
+  async #find(
+    asked: readonly string[],
+    known: Map<string, string>,
+    query: (tables: Tables, ids: readonly string[]) => Sql,
+  ): Promise<void> {
+    const open = new Set(asked.filter((id) => id !== '' && !known.has(id)));
+    for (const ids of groupsOf([...open])) {
+      for (const id of ids) known.set(id, '');
       const rows = await this.#queryRunner.all({
         // The page keeps its slot meanwhile.
         ...{ kind: 'owners', urgent: true, ...this.#context },
-        statement: (tables) => ({
-          sql: `SELECT anonymous_id, user_id FROM ${tables.owners({ visitors: 'anonymous_id IN {ids:Array(String)}' })}`,
-          params: { ids },
-        }),
+        statement: (tables) => query(tables, ids),
       });
-      for (const [id, user] of rows) this.#known.set(id as string, user as string);
+      for (const [id, user] of rows) known.set(id as string, user as string);
     }
   }
+}
+
+function ownersQuery(tables: Tables, ids: readonly string[]): Sql {
+  const owners = tables.owners({ visitors: 'anonymous_id IN {ids:Array(String)}' });
+  return { sql: `SELECT anonymous_id, ${becameSql(tables, 'user_id')} FROM ${owners}`, params: { ids } };
+}
+
+function becameQuery(tables: Tables, ids: readonly string[]): Sql {
+  return { sql: `SELECT merged, person FROM ${tables.merges} WHERE merged IN {ids:Array(String)}`, params: { ids } };
 }
 
 /** Returns the user whose events alone a selection has, where it names one. */

@@ -20,8 +20,14 @@ export interface TimeRange {
 /**
  * Returns the condition of a filter on a column. `eq` and `in` are written so that ClickHouse can use its indexes. A
  * missing value equals the empty string; comparisons and `prefix` never match it.
+ *
+ * @param compared returns SQL for what is compared with the column in place of a value that `eq`, `ne` or `in` names. Default: the value
  */
-export function fieldCondition({ field, condition }: FieldFilter, { column, type }: FilterColumn): Sql {
+export function fieldCondition(
+  { field, condition }: FieldFilter,
+  { column, type }: FilterColumn,
+  compared?: (value: string) => string,
+): Sql {
   const sqlType = type === 'uuid' ? 'UUID' : 'String';
   // ClickHouse would compare the bare column with the sorting key, where it is the third column: it would look at every
   // granule of the workspace, and find none that it can leave out.
@@ -30,13 +36,17 @@ export function fieldCondition({ field, condition }: FieldFilter, { column, type
   const bound = (sql: string, value: SqlValue): Sql => ({ sql, params: { [name]: value } });
   const indexed = (values: readonly string[], equal: Sql): Sql =>
     type === 'uuid' ? both(uuidTailIn(column, name, values), equal) : equal;
+  const value = compared ? compared(`{${name}:${sqlType}}`) : `{${name}:${sqlType}}`;
+  const values = `{${name}:Array(${sqlType})}`;
   switch (condition.operator) {
     case 'eq':
-      return indexed([condition.value], bound(`${scanned} = {${name}:${sqlType}}`, condition.value));
+      return indexed([condition.value], bound(`${scanned} = ${value}`, condition.value));
     case 'ne':
-      return bound(`${scanned} != {${name}:${sqlType}}`, condition.value);
-    case 'in':
-      return indexed(condition.value, bound(`${scanned} IN {${name}:Array(${sqlType})}`, condition.value));
+      return bound(`${scanned} != ${value}`, condition.value);
+    case 'in': {
+      const list = compared ? `arrayMap(one -> ${compared('one')}, ${values})` : values;
+      return indexed(condition.value, bound(`${scanned} IN ${list}`, condition.value));
+    }
     case 'exists':
       return { sql: `${column} ${condition.value ? '!=' : '='} ''`, params: {} };
     case 'prefix':
@@ -44,8 +54,8 @@ export function fieldCondition({ field, condition }: FieldFilter, { column, type
     case 'contains':
       return bound(`position(${column}, {${name}:String}) > 0`, condition.value);
     default: {
-      const compared = `${column} ${COMPARISON_SQL[condition.operator]} {${name}:String}`;
-      return bound(`${column} != '' AND ${compared}`, condition.value);
+      const holds = `${column} ${COMPARISON_SQL[condition.operator]} {${name}:String}`;
+      return bound(`${column} != '' AND ${holds}`, condition.value);
     }
   }
 }

@@ -21,18 +21,19 @@ import {
   timeSchema,
 } from '../../http/http.ts';
 import { type ReadDependencies, registerQueryRead, type Sql, type Tables } from '../../store/store.ts';
-import { isoTime } from '../entities/entity-record.ts';
+import { withIdentity } from '../events/identity.ts';
 import { cursorParameter, limitParameter, querySchema, textParameter } from '../filters/parameter-schemas.ts';
 import { parseParameters, refuseErrors } from '../filters/parameters.ts';
-
-/** The largest body, in bytes. */
-export const IDENTITY_BODY_BYTES_MAX = 16 * 1_024;
+import { visitorsOfPerson } from '../owners/persons.ts';
+import { IDENTITY_BODY_BYTES_MAX, pageOf, timeOf } from './identity-page.ts';
+import { registerMerges } from './merges.ts';
 
 /**
  * Registers the routes about whose anonymous visitors are. What somebody says is passed on to an ingest-api, since that alone writes
  * to Kafka. A client that has gone does not end it.
  */
-export function registerIdentities(app: FastifyInstance, { config, queryRunner }: ReadDependencies): void {
+export function registerIdentities(app: FastifyInstance, deps: ReadDependencies): void {
+  const { config, queryRunner } = deps;
   const { INGEST_URLS = [] } = config;
 
   registerQueryRead(app, {
@@ -40,8 +41,9 @@ export function registerIdentities(app: FastifyInstance, { config, queryRunner }
     describe: describeList,
     parse: parseIdentities,
     async respond({ of, limit, after, list }, context, reply) {
+      const known = await withIdentity(queryRunner, { identity: 'linked' }, context);
       const rows = (await queryRunner.all({
-        ...{ kind: 'identities', ...context },
+        ...{ kind: 'identities', ...known },
         statement: (tables) => identitiesQuery(tables, of, after, limit + 1),
       })) as unknown as readonly IdentityRow[];
       const recordOf = ([anonymousId, userId, version, said]: IdentityRow) => ({
@@ -81,28 +83,15 @@ export function registerIdentities(app: FastifyInstance, { config, queryRunner }
   app.delete('/identities', { config: { ...options, describe: describeUnset } }, async (request, reply) => {
     return await passOn(request, reply, { method: 'DELETE', path: `/v1/identities${queryAsSent(request)}` });
   });
-}
-
-/** Returns a page of rows, of which there is one more than the page has where another page follows. */
-function pageOf<Row>(
-  rows: readonly Row[],
-  limit: number,
-  recordOf: (row: Row) => object,
-  cursorAfter: (last: Row) => string,
-) {
-  const shown = rows.slice(0, limit);
-  const last = shown.at(-1);
-  return { limit, results: shown.map(recordOf), nextCursor: last && rows.length > limit ? cursorAfter(last) : null };
-}
-
-function timeOf(versionUs: number): string {
-  return isoTime(Math.floor(versionUs / 1_000));
+  registerMerges(app, deps);
 }
 
 const pageParameters = { limit: limitParameter, cursor: cursorParameter('parameters') } as const;
 
 const identitiesParameters = {
-  userId: textParameter('The visitors of this user. It is required, or else `anonymousId`.'),
+  userId: textParameter(
+    'The visitors of this user, and of those with whom it is one person by a merge. It is required, or else `anonymousId`.',
+  ),
   anonymousId: textParameter('This visitor, if it belongs to anybody.'),
   ...pageParameters,
 } as const;
@@ -160,15 +149,11 @@ type IdentityRow = readonly [anonymousId: string, userId: string, version: numbe
 /** Returns the query for visitors with an owner after one in the order of their bytes. Its rows are {@link IdentityRow}s. */
 function identitiesQuery(tables: Tables, of: IdentitiesOf, after: string, rows: number): Sql {
   const { userId: user, anonymousId: visitor } = of;
-  const ofUser = 'user_id = {user:String}';
-  const owners = tables.owners({
-    visitors: visitor === undefined ? AFTER_VISITOR : `${AFTER_VISITOR} AND anonymous_id = {visitor:String}`,
-    ...(user !== undefined && { linkedTo: ofUser }),
-  });
+  const visitors = visitor === undefined ? AFTER_VISITOR : `${AFTER_VISITOR} AND anonymous_id = {visitor:String}`;
+  const owners = user === undefined ? tables.owners({ visitors }) : visitorsOfPerson(tables, '{user:String}', visitors);
   return {
     sql: `SELECT anonymous_id, user_id, version, said
 FROM ${owners}
-${user === undefined ? '' : `WHERE ${ofUser}`}
 ORDER BY anonymous_id
 LIMIT {rows:UInt64}`,
     params: { ...(user !== undefined && { user }), ...(visitor !== undefined && { visitor }), after, rows },
@@ -202,7 +187,10 @@ const schemas = once(() => {
   const anonymousId = z.string().meta({ description: 'The anonymous visitor.' });
   const identity = z
     .object({
-      ...{ anonymousId, userId: z.string().meta({ description: 'Whose it is.' }) },
+      ...{
+        anonymousId,
+        userId: z.string().meta({ description: 'Whose it is, also where that user became another one.' }),
+      },
       linkedAt: timeSchema.meta({ description: 'When that was accepted which decides it.' }),
       by: z.enum(['event', 'request']).meta({
         description: '`event`: the first event or call that named both. `request`: `POST /identities`.',

@@ -1,8 +1,8 @@
-import type { Sql, Tables } from '../../store/store.ts';
+import type { QueryContext, QueryRunner, Sql, Tables, Visitors } from '../../store/store.ts';
 import type { Condition } from '../filters/operators.ts';
 
-// Whose an event is: its user's, or else that of the user whom its visitor belongs to. Where statements see that (`tables.areLinked`),
-// they learn it in one of two ways:
+// Whose an event is: its user's, or else that of the user whom its visitor belongs to; and where that user became another one, that one's.
+// Where statements see that (`tables.areLinked`, `tables.areMerged`), they learn it in one of two ways:
 //
 // - A condition on the user holds for the events of visitors as well whose user meets it. It reads no other events, so a page costs
 //   what its own events cost.
@@ -17,11 +17,54 @@ export interface UserCondition extends Sql {
 /** Returns the condition that the user of an event meets a condition, or the user of its visitor where it has none. */
 export function personCondition(tables: Tables, { sql, params, isOfIdentifier = false }: UserCondition): Sql {
   if (!tables.areLinked) return { sql, params };
-  const owners = tables.owners(isOfIdentifier ? { linkedTo: sql } : {});
+  const ofUser = becameCondition(tables, sql);
+  const owners = tables.owners(isOfIdentifier ? linkedTo(tables, ofUser) : {});
   return {
-    sql: `(${sql}) OR user_id = '' AND anonymous_id GLOBAL IN (SELECT anonymous_id FROM ${owners} WHERE ${sql})`,
+    sql: `(${ofUser}) OR user_id = '' AND anonymous_id GLOBAL IN (SELECT anonymous_id FROM ${owners} WHERE ${ofUser})`,
     params,
   };
+}
+
+/** Returns SQL of the visitors, each with its owner, of the person whom a user became, or else of that user. */
+export function visitorsOfPerson(tables: Tables, user: string, visitors: string): string {
+  const ofUser = becameCondition(tables, `user_id = ${becameSql(tables, user)}`);
+  return `${tables.owners({ visitors, ...linkedTo(tables, ofUser) })} WHERE ${ofUser}`;
+}
+
+/** A server does not know all merges. */
+function linkedTo(tables: Tables, ofUser: string): Visitors {
+  return tables.areMerged && tables.onSeveralServers ? {} : { linkedTo: ofUser };
+}
+
+/** Returns the condition that whoever a user in `user_id` became, or else that user, meets a condition on `user_id`. */
+function becameCondition(tables: Tables, sql: string): string {
+  if (!tables.areMerged) return sql;
+  return `(${sql}) AND user_id NOT IN tupleElement(${allMerges(tables)}, 1)
+    OR user_id GLOBAL IN (SELECT merged FROM (SELECT merged, person AS user_id FROM ${tables.merges}) WHERE ${sql})`;
+}
+
+/** Returns SQL for whom a user became, or else that user. */
+export function becameSql(tables: Tables, user: string): string {
+  if (!tables.areMerged) return user;
+  const merges = allMerges(tables);
+  return `transform(${user}, ${merges}.1, ${merges}.2, ${user})`;
+}
+
+/** Returns what a condition on a person compares with in place of a user whom it names; undefined: the user itself. */
+export function namedPerson(tables: Tables): ((user: string) => string) | undefined {
+  return tables.areMerged ? (user) => becameSql(tables, user) : undefined;
+}
+
+/**
+ * A scalar, which ClickHouse reads once. The first elements are nobody: transform takes no empty arrays.
+ *
+ * @param standIn returns SQL of what stands for a user
+ */
+function allMerges(tables: Tables, standIn = (user: string) => user, nobody = "''"): string {
+  const [merged, person] = ['merged', 'person'].map(
+    (user) => `arrayPushFront(groupArray(${standIn(user)}), ${nobody})`,
+  );
+  return `(SELECT (${merged}, ${person}) FROM ${tables.merges})`;
 }
 
 /** Whether a condition on an identifier holds where there is none. */
@@ -79,16 +122,23 @@ export const PERSONS_BY_NUMBER: PersonSql = {
   numberOfVisitors: 'if(person_number != 0, person_number, visitor_number)',
 };
 
-/** Returns SQL of events with their persons: the user of the visitor where there is no other. */
+/** Returns SQL for the number of whoever a user became, or else of that user, whose number is given. */
+function numberOfPerson(tables: Tables, number: string): string {
+  if (!tables.areMerged) return number;
+  const merges = allMerges(tables, numberOf, 'toUInt64(0)');
+  return `transform(${number}, ${merges}.1, ${merges}.2, ${number})`;
+}
+
+/** Returns SQL of events with their persons: the user of the visitor where there is no other, or whom that user became. */
 export function withPersons(tables: Tables, events: string, read: PersonsRead): string {
   const visitor = `if(user_id = '' AND anonymous_id != '', ${NUMBER_OF_VISITOR}, 0) AS visitor_number`;
   const [numbers, owner, persons] =
     read === 'named'
-      ? [visitor, 'user_id', '* REPLACE (if(visitor_number = 0, user_id, owner) AS user_id)']
+      ? [visitor, 'user_id', `* REPLACE (${becameSql(tables, 'if(visitor_number = 0, user_id, owner)')} AS user_id)`]
       : [
           `${visitor}, if(user_id = '', 0, ${numberOf('user_id')}) AS user_number`,
           numberOf('user_id'),
-          '*, if(visitor_number = 0, user_number, owner) AS person_number',
+          `*, ${numberOfPerson(tables, 'if(visitor_number = 0, user_number, owner)')} AS person_number`,
         ];
   return `(
   SELECT ${persons}
@@ -96,4 +146,22 @@ export function withPersons(tables: Tables, events: string, read: PersonsRead): 
   GLOBAL ANY LEFT JOIN (SELECT ${NUMBER_OF_VISITOR} AS visitor_number, ${owner} AS owner FROM ${tables.owners()}) AS owners
     USING (visitor_number)
 )`;
+}
+
+/** Reads whom a user became; `undefined`: it became nobody else. */
+export async function readPerson(
+  queryRunner: Pick<QueryRunner, 'all' | 'identities'>,
+  user: string,
+  context: QueryContext,
+): Promise<string | undefined> {
+  const { areMerged } = await queryRunner.identities(context);
+  if (!areMerged) return undefined;
+  const [row] = await queryRunner.all({
+    ...{ kind: 'owners', urgent: true, ...context },
+    statement: (tables) => ({
+      sql: `SELECT person FROM ${tables.merges} WHERE merged = {user:String}`,
+      params: { user },
+    }),
+  });
+  return row?.[0] as string | undefined;
 }

@@ -1,9 +1,6 @@
 import { ANONYMOUS_ID_SQL, IS_VISITOR_SQL, PERSON_SQL } from '@sluice/shared/rows/deleted-person';
-import type { QueryContext } from '../query.ts';
-import type { QueryRunner } from '../query-runner.ts';
 import type { Sql } from '../sql.ts';
 import { queryStringOf, VALUE_CHARACTERS_MAX } from '../statement-request.ts';
-import type { Visibility } from '../stores.ts';
 import type { Deletion, Tables } from '../tables.ts';
 
 // A deleted user or visitor is hidden from the moment the deletion is stored, although their rows are erased later:
@@ -37,26 +34,6 @@ function hiddenByPersons(tables: Tables, persons: string): Sql {
   AND ${deletedBefore(persons, PERSON_SQL, 'toUnixTimestamp64Micro(received_at)')}`,
     params: tables.params,
   };
-}
-
-/** Reads the visitors of deleted users who have no deletion of their own yet, as deletions name them. */
-export async function readDeletedVisitors(
-  queryRunner: Pick<QueryRunner, 'all'>,
-  context: QueryContext,
-): Promise<readonly Deletion[]> {
-  const rows = await queryRunner.all({
-    ...{ kind: 'identities', urgent: true, ...context },
-    statement: ({ deletedVisitors }) => ({
-      sql: `SELECT user_id, max(version) FROM ${deletedVisitors} GROUP BY user_id`,
-      params: {},
-    }),
-  });
-  return rows.map(([user, version]): Deletion => ({ user: user as string, version: version as number }));
-}
-
-/** Returns what writes the condition for a workspace with pending deletions. */
-export async function hidingOf(workspace: string, hasLinks: Visibility['hasLinks']): Promise<typeof hiddenEvents> {
-  return (await hasLinks?.(workspace)) ? hiddenEventsOfPersons : hiddenEvents;
 }
 
 /** The same for dead letters, which name the user or the visitor as a deletion does, and have the version of their row. */

@@ -254,7 +254,7 @@ test('while the visitors of deleted users are slow to find, reads wait for one l
   const pending = new PendingDeletions(
     { all },
     () => now,
-    async () => true,
+    async () => ({ areLinked: true, areMerged: false }),
   );
   const early = [1, 2, 3].map(() => pending.hiddenCondition('a'));
   await eventually(() => looks).toHaveLength(1);

@@ -4,7 +4,7 @@ import type { QueryRunner } from '../query-runner.ts';
 import type { Sql } from '../sql.ts';
 import type { HiddenCondition, Visibility } from '../stores.ts';
 import type { Deletion, Tables } from '../tables.ts';
-import { canBeNamed, hiddenEvents, hiddenEventsOfPersons, readDeletedVisitors } from './hidden-events.ts';
+import { hidingWith, mergedAmong, readDeletedWithUsers } from './deleted-with-users.ts';
 
 /** How old a poll may be, in milliseconds: a deletion has to be in force within a second. */
 const FRESH_MS = 500;
@@ -15,7 +15,7 @@ const FRESH_MS = 500;
  */
 const WORKSPACES_MAX = 10_000;
 
-/** Of how many workspaces it is known which visitors belong to their deleted users. */
+/** Of how many workspaces it is known who is deleted with their deleted users. */
 const POLLED_MAX = 1_000;
 
 /** Knows which workspaces have pending deletions, from polls of one small table for all workspaces. */
@@ -25,14 +25,18 @@ export class PendingDeletions {
 
   readonly #queryRunner: Pick<QueryRunner, 'all'>;
   readonly #now: () => number;
-  readonly #hasLinks: Visibility['hasLinks'];
-  /** Of each workspace that was asked for, the visitors of deleted users who have no deletion of their own yet. */
-  readonly #visitors = new LRUCache<string, FreshPoll<readonly Deletion[]>>({ max: POLLED_MAX });
+  readonly #identities: Visibility['identities'];
+  /** Of each workspace that was asked for, who is deleted with deleted users and has no deletion of its own yet. */
+  readonly #polls = new LRUCache<string, FreshPoll<readonly Deletion[]>>({ max: POLLED_MAX });
 
-  constructor(queryRunner: Pick<QueryRunner, 'all'>, now = () => performance.now(), hasLinks?: Visibility['hasLinks']) {
+  constructor(
+    queryRunner: Pick<QueryRunner, 'all'>,
+    now = () => performance.now(),
+    identities?: Visibility['identities'],
+  ) {
     this.#queryRunner = queryRunner;
     this.#now = now;
-    this.#hasLinks = hasLinks;
+    this.#identities = identities;
     const query = async (signal: AbortSignal) => {
       const rows = await queryRunner.all({
         kind: 'pending_deletions',
@@ -51,25 +55,32 @@ export class PendingDeletions {
   }
 
   async stop(): Promise<void> {
-    await Promise.all([this.#workspaces, ...this.#visitors.values()].map((poll) => poll.stop()));
+    await Promise.all([this.#workspaces, ...this.#polls.values()].map((poll) => poll.stop()));
   }
 
   readonly hiddenCondition: HiddenCondition = async (workspace) => {
-    const workspaces = await this.#workspaces.value();
-    const isDeleting = workspaces === undefined || workspaces.has(workspace);
-    if (!isDeleting) return undefined;
-    if (!(await this.#hasLinks?.(workspace))) return hiddenEvents;
-    const visitors = await this.#visitorsOf(workspace).value();
-    if (visitors.length === 0) return hiddenEvents;
-    // Where they are too many, each statement finds them by itself, which takes it a tenth of a second.
-    return canBeNamed(visitors) ? (tables) => hiddenEvents(tables.withDeletions(visitors)) : hiddenEventsOfPersons;
+    if (!(await this.#isDeleting(workspace))) return undefined;
+    const isLinked = (await this.#identities?.(workspace))?.areLinked ?? false;
+    return hidingWith(isLinked ? await this.#withUsers(workspace).value() : []);
   };
 
+  /** As {@link Visibility.mergedDeletions}. */
+  readonly mergedDeletions = async (workspace: string): Promise<readonly Deletion[]> => {
+    if (!(await this.#isDeleting(workspace))) return [];
+    const isMerged = (await this.#identities?.(workspace))?.areMerged ?? false;
+    return isMerged ? mergedAmong(await this.#withUsers(workspace).value()) : [];
+  };
+
+  async #isDeleting(workspace: string): Promise<boolean> {
+    const workspaces = await this.#workspaces.value();
+    return workspaces === undefined || workspaces.has(workspace);
+  }
+
   /** It polls when it is asked: all reads of half a second wait for the same one, and no more than one runs at a time. */
-  #visitorsOf(workspace: string): FreshPoll<readonly Deletion[]> {
-    const query = (signal: AbortSignal) => readDeletedVisitors(this.#queryRunner, { workspace, signal });
-    const poll = this.#visitors.get(workspace) ?? new FreshPoll(query, { freshMs: FRESH_MS, now: this.#now });
-    this.#visitors.set(workspace, poll);
+  #withUsers(workspace: string): FreshPoll<readonly Deletion[]> {
+    const query = (signal: AbortSignal) => readDeletedWithUsers(this.#queryRunner, workspace, { signal });
+    const poll = this.#polls.get(workspace) ?? new FreshPoll(query, { freshMs: FRESH_MS, now: this.#now });
+    this.#polls.set(workspace, poll);
     return poll;
   }
 }

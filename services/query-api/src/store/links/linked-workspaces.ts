@@ -1,27 +1,29 @@
+import { IS_MERGE_SQL } from '@sluice/shared/rows/merged-user';
 import { LRUCache } from 'lru-cache';
 import type { QueryRunner } from '../query-runner.ts';
 import type { Sql } from '../sql.ts';
+import type { Identities } from '../stores.ts';
 import type { Tables } from '../tables.ts';
 
-/** How long it counts as known that a workspace has links, and that it has none, in milliseconds: the first one is seen soon. */
-const LINKED_MS = 60_000;
-const UNLINKED_MS = 1_000;
+/** How long it counts as known that a workspace has both links and merges, and what it has otherwise, in milliseconds: the first one is seen soon. */
+const BOTH_MS = 60_000;
+const OTHERWISE_MS = 1_000;
 
 /** How many workspaces are known at most. */
 const WORKSPACES_MAX = 10_000;
 
-/** Knows which workspaces have links of visitors to users: what asks for persons costs others next to nothing. */
+/** Knows which workspaces have links of visitors to users, and merges of users: what asks for persons costs others next to nothing. */
 export class LinkedWorkspaces {
   readonly #queryRunner: Pick<QueryRunner, 'all'>;
-  readonly #known = new LRUCache<string, boolean>({ max: WORKSPACES_MAX });
-  readonly #reads = new Map<string, Promise<boolean>>();
+  readonly #known = new LRUCache<string, Identities>({ max: WORKSPACES_MAX });
+  readonly #reads = new Map<string, Promise<Identities>>();
 
   constructor(queryRunner: Pick<QueryRunner, 'all'>) {
     this.#queryRunner = queryRunner;
   }
 
   /** Requests of a workspace at the same time wait for one read. */
-  readonly hasLinks = async (workspace: string): Promise<boolean> => {
+  readonly identities = async (workspace: string): Promise<Identities> => {
     const known = this.#known.get(workspace);
     if (known !== undefined) return known;
     const reading =
@@ -30,15 +32,21 @@ export class LinkedWorkspaces {
     return await reading;
   };
 
-  async #read(workspace: string): Promise<boolean> {
-    const statement = (tables: Tables): Sql => anyLink(tables.ofWorkspaceIn('of'), workspace);
+  async #read(workspace: string): Promise<Identities> {
+    const statement = (tables: Tables): Sql => anyOfBoth(tables.ofWorkspaceIn('of'), workspace);
     const rows = await this.#queryRunner.all({ kind: 'links_known', urgent: true, workspace: '', statement });
-    const hasLinks = rows.length > 0;
-    this.#known.set(workspace, hasLinks, { ttl: hasLinks ? LINKED_MS : UNLINKED_MS });
-    return hasLinks;
+    const identities = { areLinked: rows.length > 0, areMerged: rows.some(([isMerge]) => isMerge === 1) };
+    this.#known.set(workspace, identities, { ttl: identities.areMerged ? BOTH_MS : OTHERWISE_MS });
+    return identities;
   }
 }
 
-function anyLink(tables: Tables, workspace: string): Sql {
-  return { sql: `SELECT 1 FROM ${tables.identityLinks} LIMIT 1`, params: { ...tables.params, of: workspace } };
+/** Both are found by the sorting key, whatever is stored. */
+function anyOfBoth(tables: Tables, workspace: string): Sql {
+  return {
+    sql: `SELECT 0 FROM ${tables.identityLinks} LIMIT 1
+UNION ALL
+SELECT 1 FROM ${tables.identityLinks} WHERE ${IS_MERGE_SQL} AND said = 1 LIMIT 1`,
+    params: { ...tables.params, of: workspace },
+  };
 }

@@ -1,5 +1,7 @@
 import type { Login } from '@sluice/shared/clickhouse/connection';
-import { canBeNamed, hidingOf } from '../deletions/hidden-events.ts';
+import { hidingWith, mergedAmong } from '../deletions/deleted-with-users.ts';
+import { canBeNamed } from '../deletions/hidden-events.ts';
+import { FreshPoll } from '../fresh-poll.ts';
 import { DeletionsUnknown } from '../read-failures.ts';
 import type { Store } from '../stores.ts';
 import { type Deletion, LOCAL_TABLES, type Tables, tablesOfServers } from '../tables.ts';
@@ -12,6 +14,9 @@ import type { RecentDeletions } from './recent-deletions.ts';
  */
 export const CLOCKS_MS = 5_000;
 
+/** For how long it counts as known who is deleted with deleted users, in milliseconds: a deletion has to be in force within a second. */
+const FRESH_MS = 500;
+
 /** Between the names of servers in that of a store. It is in no name of a server. */
 const SEPARATOR = '+';
 
@@ -20,7 +25,13 @@ export interface ChosenStoreOptions {
   /** As in {@link Store.visibility}, from what is known of all servers. */
   readonly keptFrom: (workspace: string) => number | undefined;
   readonly fastSets: Store['visibility']['fastSets'];
-  readonly hasLinks: Store['visibility']['hasLinks'];
+  readonly identities: Store['visibility']['identities'];
+  /** Reads who is deleted with the deleted users of a workspace, in a store; `elsewhere` are deletions that it lacks. */
+  readonly readDeletedWithUsers: (
+    store: Store,
+    workspace: string,
+    elsewhere: readonly Deletion[],
+  ) => Promise<readonly Deletion[]>;
   /** By which a server reads others. */
   readonly login: Login;
   /** Aborts when any of the servers is given up. */
@@ -36,7 +47,21 @@ export function storeOf(servers: readonly PolledServer[], options: ChosenStoreOp
   if (!first) throw new Error('there is no server');
   const names = servers.map(({ server }) => server.name);
   const elsewhere = (workspace: string) => missingDeletions(options.recentDeletions, servers, workspace);
-  return {
+  const polls = new Map<string, FreshPoll<readonly Deletion[]>>();
+  const withUsers = async (workspace: string) => {
+    const query = () => options.readDeletedWithUsers(store, workspace, elsewhere(workspace));
+    const poll = polls.get(workspace) ?? new FreshPoll(query, { freshMs: FRESH_MS });
+    polls.set(workspace, poll);
+    return await poll.value();
+  };
+  const isDeleting = async (workspace: string) => {
+    const states = await Promise.all(servers.map((server) => server.state()));
+    return (
+      elsewhere(workspace).length > 0 ||
+      states.some(({ deleting }) => deleting === undefined || deleting.has(workspace))
+    );
+  };
+  const store: Store = {
     name: names.join(SEPARATOR),
     databaseId: servers.map(({ lastState }) => lastState?.identity?.id ?? '').join(SEPARATOR),
     reader: first.reader,
@@ -44,22 +69,27 @@ export function storeOf(servers: readonly PolledServer[], options: ChosenStoreOp
     givenUp: options.givenUp,
     visibility: {
       ...(options.fastSets && { fastSets: options.fastSets }),
-      ...(options.hasLinks && { hasLinks: options.hasLinks }),
+      ...(options.identities && { identities: options.identities }),
       deletionsElsewhere: elsewhere,
       keptFrom: async (workspace) => {
         await Promise.all(servers.map((server) => server.state()));
         return options.keptFrom(workspace);
       },
       hiddenCondition: async (workspace) => {
-        const states = await Promise.all(servers.map((server) => server.state()));
+        if (!(await isDeleting(workspace))) return undefined;
+        const isLinked = (await options.identities?.(workspace))?.areLinked ?? false;
+        const hidden = hidingWith(isLinked ? await withUsers(workspace) : []);
         const missing = elsewhere(workspace);
-        const isDeleting = states.some(({ deleting }) => deleting === undefined || deleting.has(workspace));
-        if (missing.length === 0 && !isDeleting) return undefined;
-        const hidden = await hidingOf(workspace, options.hasLinks);
         return missing.length === 0 ? hidden : (tables) => hidden(tables.withDeletions(missing));
+      },
+      mergedDeletions: async (workspace) => {
+        if (!(await isDeleting(workspace))) return [];
+        const isMerged = (await options.identities?.(workspace))?.areMerged ?? false;
+        return isMerged ? mergedAmong(await withUsers(workspace)) : [];
       },
     },
   };
+  return store;
 }
 
 /** Returns the names of the servers of a store. */

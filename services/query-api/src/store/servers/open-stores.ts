@@ -12,6 +12,7 @@ import {
 import type { Registry } from 'prom-client';
 import type { QueryConfig } from '../../config.ts';
 import type { ClickHouseReader } from '../clickhouse-reader.ts';
+import { readDeletedWithUsers } from '../deletions/deleted-with-users.ts';
 import { PendingDeletions } from '../deletions/pending-deletions.ts';
 import { EventRetention } from '../expiry/event-retention.ts';
 import { KnownFastProperties } from '../fast/known-fast-properties.ts';
@@ -62,12 +63,12 @@ export function openStores(source: Source, options: OpenStoresOptions): OpenStor
 }
 
 function openOne(reader: ClickHouseReader, { config, queryRunner }: OpenStoresOptions): OpenStores {
-  const { hasLinks } = new LinkedWorkspaces(queryRunner);
-  const pendingDeletions = new PendingDeletions(queryRunner, undefined, hasLinks);
+  const { identities } = new LinkedWorkspaces(queryRunner);
+  const pendingDeletions = new PendingDeletions(queryRunner, undefined, identities);
   const eventRetention = new EventRetention(queryRunner);
-  const { hiddenCondition } = pendingDeletions;
+  const { hiddenCondition, mergedDeletions } = pendingDeletions;
   const { fastSets } = new KnownFastProperties(queryRunner);
-  const visibility = { hiddenCondition, keptFrom: eventRetention.keptFrom, fastSets, hasLinks };
+  const visibility = { hiddenCondition, mergedDeletions, keptFrom: eventRetention.keptFrom, fastSets, identities };
   return {
     stores: new OneStore({ name: '', reader, tables: LOCAL_TABLES, visibility }),
     async start() {
@@ -98,7 +99,7 @@ function openServers(
   const givenUp = new GivenUpServers(registry);
   const onGivenUp = (name: string) => givenUp.note(name);
   const { fastSets } = new KnownFastProperties(queryRunner);
-  const { hasLinks } = new LinkedWorkspaces(queryRunner);
+  const { identities } = new LinkedWorkspaces(queryRunner);
   const pool = new ServerPool({
     config,
     firstGroup: defaults.group,
@@ -108,7 +109,11 @@ function openServers(
     logger,
     onGivenUp,
     fastSets,
-    hasLinks,
+    identities,
+    readDeletedWithUsers(store, workspace, elsewhere) {
+      const context = { store: new RequestStore(new OneStore(store)) };
+      return readDeletedWithUsers(queryRunner, workspace, context, elsewhere);
+    },
   });
   const file = new FollowedFile({
     path,

@@ -11,7 +11,7 @@ import type { ClickHouseReader } from '../clickhouse-reader.ts';
 import { ConnectionFailure } from '../read-failures.ts';
 import type { Store, StreamStores, Visibility } from '../stores.ts';
 import { type Choice, chooseServer, type ServerStatus } from './choose-server.ts';
-import { serverNames, storeOf } from './chosen-store.ts';
+import { type ChosenStoreOptions, serverNames, storeOf } from './chosen-store.ts';
 import { PolledServer, type PolledServerOptions } from './polled-server.ts';
 import { RecentDeletions, recentMs } from './recent-deletions.ts';
 import type { ServerReading } from './server-metrics.ts';
@@ -39,7 +39,8 @@ export interface ServerPoolOptions {
   /** As in {@link Store.visibility}. */
   readonly fastSets?: Visibility['fastSets'];
   /** As in {@link Store.visibility}. */
-  readonly hasLinks?: Visibility['hasLinks'];
+  readonly identities?: Visibility['identities'];
+  readonly readDeletedWithUsers: ChosenStoreOptions['readDeletedWithUsers'];
 }
 
 /** Servers with the same range of partitions, in the order in which they are preferred. */
@@ -283,10 +284,11 @@ export class ServerPool implements StreamStores, Component {
   }
 
   #storeOf(chosen: readonly PolledServer[]): Store {
-    const { login, fastSets, hasLinks } = this.#options;
+    const { login, fastSets, identities, readDeletedWithUsers } = this.#options;
     const keptFrom = (workspace: string) => keptFromOf([...this.#servers, ...this.#retired.servers], workspace);
     const givenUp = this.#givenUp.of(chosen.map((server) => server.givenUp));
-    return storeOf(chosen, { recentDeletions: this.#recent, keptFrom, fastSets, hasLinks, login, givenUp });
+    const known = { fastSets, identities, readDeletedWithUsers };
+    return storeOf(chosen, { recentDeletions: this.#recent, keptFrom, ...known, login, givenUp });
   }
 
   /**

@@ -56,6 +56,7 @@ function startPool(servers: readonly object[] = SERVERS): void {
     },
     logger: createLogger('test', 'silent'),
     onGivenUp: () => undefined,
+    readDeletedWithUsers: async () => [],
   });
   setFile(servers);
 }

@@ -1,0 +1,68 @@
+import { isVisitor } from '@sluice/shared/rows/deleted-person';
+import type { QueryContext } from '../query.ts';
+import type { QueryRunner } from '../query-runner.ts';
+import { DeletionsUnknown } from '../read-failures.ts';
+import type { Sql } from '../sql.ts';
+import { type Deletion, newestDeletions, type Tables } from '../tables.ts';
+import { canBeNamed, hiddenEvents, hiddenEventsOfPersons } from './hidden-events.ts';
+
+// Who is deleted with a deleted user: its visitors, whoever was merged into it, and their visitors. The writer sends a deletion of each; until
+// these are stored, reads find out who they are.
+
+/**
+ * Reads who is deleted with the deleted users of a workspace and has no deletion of its own yet, as deletions name them.
+ *
+ * @param elsewhere deletions that other servers have
+ */
+export async function readDeletedWithUsers(
+  queryRunner: Pick<QueryRunner, 'all'>,
+  workspace: string,
+  context: Pick<QueryContext, 'signal' | 'store'>,
+  elsewhere: readonly Deletion[] = [],
+): Promise<readonly Deletion[]> {
+  for (let merged: readonly Deletion[] = []; ; ) {
+    const given = [...elsewhere, ...merged];
+    const rows = await queryRunner.all({
+      // What a statement of the workspace may return depends on this one.
+      ...{ kind: 'identities', urgent: true, workspace: '', ...context },
+      statement: (tables) => deletedWithUsersQuery(tables.ofWorkspaceIn('of').withDeletions(given), workspace),
+    });
+    const found = newestDeletions([...merged, ...rows.map(([user, version]) => deletionOf(user, version))]);
+    const users = mergedAmong(found);
+    const isKnown = ({ user, version }: Deletion) => merged.some((one) => one.user === user && one.version >= version);
+    if (users.every(isKnown)) return found;
+    // Their visitors are deleted, too.
+    merged = users;
+    requireNamed(merged);
+  }
+}
+
+function deletedWithUsersQuery({ deletedVisitors, params }: Tables, workspace: string): Sql {
+  return {
+    sql: `SELECT user_id, max(version) FROM ${deletedVisitors} GROUP BY user_id`,
+    params: { ...params, of: workspace },
+  };
+}
+
+function deletionOf(user: unknown, version: unknown): Deletion {
+  return { user: user as string, version: version as number };
+}
+
+/** Returns the deletions of users among those of {@link readDeletedWithUsers}. */
+export function mergedAmong(deletions: readonly Deletion[]): readonly Deletion[] {
+  return deletions.filter(({ user }) => !isVisitor(user));
+}
+
+/** Returns what writes the condition that events are hidden, where these are deleted with their users. */
+export function hidingWith(deletions: readonly Deletion[]): typeof hiddenEvents {
+  if (deletions.length === 0) return hiddenEvents;
+  if (canBeNamed(deletions)) return (tables) => hiddenEvents(tables.withDeletions(deletions));
+  const merged = mergedAmong(deletions);
+  // Where visitors are too many, each statement finds them by itself, which takes it a tenth of a second.
+  return (tables) => hiddenEventsOfPersons(tables.withDeletions(merged));
+}
+
+/** @throws {DeletionsUnknown} when there are more than a statement may name: that is over once they are erased */
+function requireNamed(merged: readonly Deletion[]): void {
+  if (!canBeNamed(merged)) throw new DeletionsUnknown(`${merged.length} users are deleted with those whom they became`);
+}
