@@ -65,7 +65,7 @@ function readsOf(endMs: number): readonly Read[] {
     },
     {
       ...{ ...series, name: 'distinct users by day, 30 days' },
-      parameters: { ...month, interval: 'day', measure: 'users' },
+      parameters: { ...month, interval: 'day', measure: 'users', identity: 'raw' },
       bars: { ms: inTime },
     },
     { name: 'names of events', path: '/events/names', parameters: {}, bars: { newest: threeTimes } },
@@ -167,6 +167,7 @@ async function measureBesideReports(
     endDate: new Date(endMs).toISOString(),
     groupBy: 'properties.plan',
     measure: 'users',
+    identity: 'raw',
   };
   let stopped = false;
   const reports = Array.from({ length: NEIGHBOURS }, async () => {

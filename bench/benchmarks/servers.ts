@@ -59,7 +59,7 @@ function readsOf(endMs: number): readonly Read[] {
     },
     { name: 'properties of a user', path: '/users/user-0', parameters: {} },
     { ...series, name: 'count by day, 30 days', bar: { atMost: 1 } },
-    { ...series, name: 'distinct users by day, 30 days', parameters: { ...days, measure: 'users' } },
+    { ...series, name: 'distinct users by day, 30 days', parameters: { ...days, measure: 'users', identity: 'raw' } },
     {
       ...series,
       name: 'count by day and a property, 30 days',

@@ -120,6 +120,16 @@ ENGINE = ReplacingMergeTree(declared_at)
 ORDER BY (workspace_id, fast_set)
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, index_granularity = 8192;
 
+CREATE TABLE console_identity_settings
+(
+    `workspace_id` String,
+    `identity` LowCardinality(String),
+    `set_at` DateTime64(6, 'UTC')
+)
+ENGINE = ReplacingMergeTree(set_at)
+ORDER BY (workspace_id, identity)
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, index_granularity = 8192;
+
 CREATE TABLE console_property_reads
 (
     `workspace_id` String,

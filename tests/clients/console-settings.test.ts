@@ -142,6 +142,29 @@ test('an admin makes a proposed property fast, sees how far its columns are, and
   expect(faults).toEqual([]);
 });
 
+test('an admin says for everybody that visitors are nobody, and a list that chooses otherwise has their users', async () => {
+  const visit = { type: 'track', event: 'browsed', anonymousId: 'tablet' };
+  await pipeline.submit({ batch: [visit, { ...visit, event: 'signed', userId: 'vera' }] }, { path: '/v1/batch' });
+  await pipeline.drained();
+  const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/settings');
+  const form = page.getByRole('form', { name: 'Visitors before they sign in' });
+  const visitors = form.getByLabel('Lists and reports: visitors');
+  await shown(visitors);
+  expect(await visitors.inputValue()).toBe('linked');
+  await visitors.selectOption('are nobody');
+  await form.getByRole('button', { name: 'Save it for everybody' }).click();
+  await shown(page.getByText('It is stored.'));
+  expect(await visitors.inputValue()).toBe('raw');
+  expect((await pipeline.get('/identities/settings')).body).toEqual({ identity: 'raw' });
+  await page.goto(page.url().replace(/#.*/, '#/events?userId=vera'));
+  await shown(page.getByRole('link', { name: 'signed' }));
+  expect(await page.getByRole('link', { name: 'browsed' }).count()).toBe(0);
+  await page.getByLabel('Visitors before they sign in').selectOption('are the users that they become');
+  await page.getByRole('button', { name: 'Apply' }).click();
+  await shown(page.getByRole('link', { name: 'browsed' }));
+  expect(faults).toEqual([]);
+});
+
 test('axe-core finds nothing in the settings and the list of keys', async () => {
   const { page, faults } = await openSignedInConsole({ pipeline, browser }, '#/settings');
   await shown(page.getByLabel('Time zone'));

@@ -95,6 +95,32 @@ test('a server that has lost its lists gets them back, and the newest list is in
   expect((await lists(a1)).at(-1)).toMatchObject({ names: ['', 'seats'] });
 });
 
+test('what reads see is set on one server and comes to all, also to one that was away or has lost it', async () => {
+  const service = await start(['a1', 'a2']);
+  const { a1, a2 } = service;
+  const table = 'console_identity_settings';
+  const set = async (identity: string) =>
+    expect((await send(service, 'PUT', '/identities/settings', { identity }, 'admin-a')).status).toBe(200);
+  const settings = (mirror: Mirror) =>
+    read<{ identity: string }>(
+      mirror,
+      `SELECT workspace_id, identity, max(set_at) AS at FROM ${table} GROUP BY ALL ORDER BY at`,
+    );
+  await change(a2, `DETACH TABLE ${table}`);
+  await set('raw');
+  await set('linked');
+  await change(a2, `ATTACH TABLE ${table}`);
+  await eventually(() => settings(a2)).toEqual(await settings(a1));
+  expect((await settings(a2)).map(({ identity }) => identity)).toEqual(['raw', 'linked']);
+  await change(a1, `TRUNCATE TABLE ${table}`);
+  await eventually(() => settings(a1)).toEqual(await settings(a2));
+  // A server that is migrated notes that its workspace had events: somebody has said otherwise.
+  await a2.insert(table, [{ workspace_id: 'a', identity: 'raw', set_at: 0 }]);
+  await set('linked');
+  await eventually(() => settings(a2)).toEqual(await settings(a1));
+  expect((await settings(a1)).at(-1)?.identity).toBe('linked');
+});
+
 test('a database that is not the one of the file gets nothing', async () => {
   const service = await start(['a1', 'a2', 'a3']);
   const { a1, a2, a3 } = service;

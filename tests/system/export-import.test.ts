@@ -61,9 +61,12 @@ beforeAll(async () => {
 
 /** The records of a workspace, without the time of receipt. */
 async function recordsOf(key: string): Promise<Omit<EventRecord, 'receivedAt'>[]> {
-  const response = await fetch(`${pipeline.services['query-api'].url}/events?limit=1000&orderByDirection=ASC`, {
-    headers: { authorization: `Bearer ${key}` },
-  });
+  const response = await fetch(
+    `${pipeline.services['query-api'].url}/events?limit=1000&orderByDirection=ASC&identity=raw`,
+    {
+      headers: { authorization: `Bearer ${key}` },
+    },
+  );
   const { results } = parseJson(await response.text()) as { results: EventRecord[] };
   return results.map(({ receivedAt: _, ...record }) => record);
 }

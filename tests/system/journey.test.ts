@@ -52,6 +52,7 @@ test('a submission comes back out of GET /events, and creates its user and its o
         traits: {},
         timestamp: '2026-03-01T11:00:00.000Z',
         receivedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+        linkedUserId: 'ada',
       },
     ],
   });

@@ -873,6 +873,18 @@ export interface components {
             anonymousId: string;
             userId: string;
         };
+        /**
+         * @example {
+         *       "identity": "linked"
+         *     }
+         */
+        IdentitySettings: {
+            /**
+             * @description `linked`: reads see persons. `raw`: they see what was sent. It holds for reads whose `identity` is left out.
+             * @enum {string}
+             */
+            identity: "raw" | "linked";
+        };
         EventPage: {
             /** @description The limit that was applied. */
             limit: number;
@@ -918,7 +930,7 @@ export interface components {
              * @description In UTC, with milliseconds.
              */
             receivedAt: string;
-            /** @description Only with `identity=linked`: the `userId`, or else the user whom the anonymous visitor belongs to. */
+            /** @description Only where `identity` is `linked`: the `userId`, or else the user whom the anonymous visitor belongs to. */
             linkedUserId?: string | null;
         };
         EventSeries: {
@@ -2482,6 +2494,18 @@ export interface components {
             /** @description Names of properties of events. */
             properties: string[];
         };
+        /**
+         * @example {
+         *       "identity": "linked"
+         *     }
+         */
+        IdentitySettingsOutput: {
+            /**
+             * @description `linked`: reads see persons. `raw`: they see what was sent. It holds for reads whose `identity` is left out.
+             * @enum {string}
+             */
+            identity: "raw" | "linked";
+        };
     };
     responses: never;
     parameters: never;
@@ -2510,7 +2534,7 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
-                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. Default: what `GET /identities/settings` says. */
                 identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
@@ -2820,7 +2844,7 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
-                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. Default: what `GET /identities/settings` says. */
                 identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
@@ -3005,7 +3029,7 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
-                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. Default: what `GET /identities/settings` says. */
                 identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate: string;
@@ -3175,7 +3199,7 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
-                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. Default: what `GET /identities/settings` says. */
                 identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate: string;
@@ -3351,7 +3375,7 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
-                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. Default: what `GET /identities/settings` says. */
                 identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate: string;
@@ -3529,7 +3553,7 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
-                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. Default: what `GET /identities/settings` says. */
                 identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate: string;
@@ -3702,7 +3726,7 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
-                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. Default: what `GET /identities/settings` says. */
                 identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
@@ -3854,7 +3878,7 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
-                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. Default: what `GET /identities/settings` says. */
                 identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
@@ -4012,7 +4036,7 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
-                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. Default: what `GET /identities/settings` says. */
                 identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;
@@ -4146,7 +4170,7 @@ export interface operations {
     getUserActivity: {
         parameters: {
             query?: {
-                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. Default: what `GET /identities/settings` says. */
                 identity?: "raw" | "linked";
             };
             header?: never;
@@ -4759,7 +4783,7 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
-                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. */
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. Default: what `GET /identities/settings` says. */
                 identity?: "raw" | "linked";
                 /** @description Events from this time on. ISO 8601, in UTC without a zone; a date alone is its first millisecond. */
                 startDate?: string;

@@ -4,13 +4,14 @@ import { sendMessages } from '@sluice/shared/kafka/send-messages';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
 import { parseRejectedCall, type RejectedCall } from '@sluice/submissions/calls/rejected-call';
 import { type ReplayOptions, rowsOfRejectedCall } from '@sluice/submissions/calls/replay-call';
+import { type NobodyConfig, nobodyOf } from '@sluice/submissions/reading/nobody';
 import { packMessages } from '@sluice/submissions/rows/message-packing';
 import type { Kafka, TopicMessages } from 'kafkajs';
 import type { Statement } from './clickhouse/statements.ts';
 import type { DeadLetter } from './protocol/dead-letter.ts';
 
 /** The topics, and the limits with which rejected calls are read again. */
-export interface ReplayConfig extends Pick<KafkaConfig, 'KAFKA_TOPIC_PREFIX' | 'KAFKA_PARTITIONS'> {
+export interface ReplayConfig extends Pick<KafkaConfig, 'KAFKA_TOPIC_PREFIX' | 'KAFKA_PARTITIONS'>, NobodyConfig {
   readonly EVENT_BYTES_MAX: number;
   readonly PROPERTIES_PER_SUBMISSION_MAX: number;
 }
@@ -99,6 +100,7 @@ export class DeadLetters {
     this.#limits = {
       callBytesMax: config.EVENT_BYTES_MAX,
       propertiesMax: config.PROPERTIES_PER_SUBMISSION_MAX,
+      nobody: nobodyOf(config),
       partitionCount: config.KAFKA_PARTITIONS,
       now: Date.now,
     };

@@ -7,6 +7,7 @@ import { RateLimiter } from '@sluice/shared/http/rate-limiter';
 import { registerReference } from '@sluice/shared/http/reference';
 import { createHttpServer } from '@sluice/shared/http/server';
 import type { KeyRing } from '@sluice/shared/keys/key-ring';
+import { nobodyOf } from '@sluice/submissions/reading/nobody';
 import { submissionSchemas } from '@sluice/submissions/reading/submission';
 import { SubmissionReader } from '@sluice/submissions/reading/submission-reader';
 import type { FastifyInstance } from 'fastify';
@@ -68,7 +69,8 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
   admission.register(app);
 
   const bodies = new BodyQueue();
-  const links = new KnownLinks({ now: () => performance.now(), metrics, logger });
+  const nobody = nobodyOf(config);
+  const links = new KnownLinks({ nobody, now: () => performance.now(), metrics, logger });
   const common = { admission, bodies, publisher, versions, links, metrics, partitionCount };
   registerPostSubmissions(app, { ...common, reader });
   const callOptions = {
@@ -87,7 +89,7 @@ export function buildApp(config: IngestConfig, deps: IngestDependencies): Fastif
   registerSourceConfig(app, admission);
   registerSettings(app, ignoredRequests);
   registerDeleteUser(app, { admission, publisher, versions, links, partitionCount });
-  registerIdentities(app, { admission, publisher, versions, partitionCount });
+  registerIdentities(app, { admission, publisher, versions, nobody, partitionCount });
   registerReference(app, async () => (await import('./openapi.ts')).ingestDocument(config, schemas));
   refuseOtherMethods(app);
   return app;

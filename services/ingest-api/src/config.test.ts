@@ -29,6 +29,16 @@ test('a default that does not do is not called missing', () => {
   expect(load).toThrow('PENDING_BYTES_MAX: must be at least');
 });
 
+test('names of nobody are a list of identifiers', () => {
+  const load = (text: string) => loadConfig(configSchema, { ...ENV, NOBODY_IDS_ADDED: text });
+  expect(load('kiosk, demo user').NOBODY_IDS_ADDED).toEqual(['kiosk', 'demo user']);
+  expect(load('').NOBODY_IDS_ADDED).toEqual([]);
+  expect(load('kiosk').NOBODY_IDS).toContain('anonymous');
+  expect(() => load('kiosk,,demo')).toThrow('NOBODY_IDS_ADDED: must be a list separated by commas');
+  expect(() => load('x'.repeat(513))).toThrow('must have at most 512 characters each');
+  expect(() => load('x,'.repeat(1_000).concat('x'))).toThrow('must be at most 1000 identifiers');
+});
+
 test('proxies are addresses, networks, or ranges with a name', () => {
   const is = (text: string) => proxyNetwork.safeParse(text).success;
   for (const text of ['10.0.0.1', '10.0.0.0/8', '::1', 'fd00::/8', 'loopback', 'uniquelocal'])

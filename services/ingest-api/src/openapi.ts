@@ -1,5 +1,6 @@
 import { createApiDocument, type OpenApiDocument, type PathDescriptions } from '@sluice/shared/http/openapi';
 import { OPERATIONAL_PATHS, OPERATIONAL_TAG } from '@sluice/shared/http/operational-paths';
+import { type Nobody, nobodyOf } from '@sluice/submissions/reading/nobody';
 import {
   deletionParameters,
   idempotencyKey,
@@ -12,7 +13,7 @@ import { z } from 'zod';
 import { type IngestConfig, rowBytesMax } from './config.ts';
 import { CONTENT_ENCODINGS } from './http/body-reader.ts';
 import { CALL_PATH_DESCRIPTIONS } from './routes/calls-openapi.ts';
-import { identityBody, mergeBody } from './routes/identities.ts';
+import { identityBodies } from './routes/identities.ts';
 import { POSTHOG_PATH_DESCRIPTIONS } from './routes/posthog/posthog-openapi.ts';
 
 /** Creates the OpenAPI document of ingest-api: its routes, with the limits that are in force. */
@@ -27,7 +28,12 @@ export function ingestDocument(config: IngestConfig, schemas: SubmissionSchemas)
       { name: 'users', description: 'Deleting users, and whose anonymous visitors are' },
       OPERATIONAL_TAG,
     ],
-    paths: { ...paths(schemas), ...CALL_PATH_DESCRIPTIONS, ...POSTHOG_PATH_DESCRIPTIONS, ...OPERATIONAL_PATHS },
+    paths: {
+      ...paths(schemas, nobodyOf(config)),
+      ...CALL_PATH_DESCRIPTIONS,
+      ...POSTHOG_PATH_DESCRIPTIONS,
+      ...OPERATIONAL_PATHS,
+    },
   });
 }
 
@@ -116,7 +122,7 @@ const SUBMISSION = {
   codes: ['malformed_json', ...BODY_CODES, ...LOG_CODES],
 } as const;
 
-function paths({ userGroup, user }: SubmissionSchemas): PathDescriptions {
+function paths({ userGroup, user }: SubmissionSchemas, nobody: Nobody): PathDescriptions {
   return {
     '/v1/public/userGroups': {
       post: {
@@ -135,8 +141,8 @@ function paths({ userGroup, user }: SubmissionSchemas): PathDescriptions {
       },
     },
     '/v1/users': { delete: DELETE_USER },
-    '/v1/identities': { post: SAY_IDENTITY, delete: TAKE_IDENTITY_BACK },
-    '/v1/identities/merge': { post: MERGE_USER, delete: TAKE_MERGE_BACK },
+    '/v1/identities': { post: sayIdentity(nobody), delete: TAKE_IDENTITY_BACK },
+    '/v1/identities/merge': { post: sayMerge(nobody), delete: TAKE_MERGE_BACK },
   };
 }
 
@@ -181,35 +187,37 @@ const DELETE_USER = {
   codes: [...BODY_CODES, ...LOG_CODES],
 } as const;
 
-const SAY_IDENTITY = {
-  operationId: 'linkVisitor',
-  summary: 'Say whose an anonymous visitor is',
-  description:
-    'The events of the visitor that have no user are those of the user from now on, where reports link them. It outranks what events say, and the last that is said counts. Nothing that is stored changes.',
-  tag: 'users',
-  scope: 'delete',
-  requestBody: {
-    required: true,
-    content: {
-      'application/json': {
-        schema: identityBody,
-        examples: { visitor: { summary: 'A visitor', value: { anonymousId: 'a7f3', userId: 'jane' } } },
-      },
-    },
-  },
-  responses: {
-    202: {
-      description: 'The event log has it.',
+/** @param nobody whom it refuses */
+const sayIdentity = (nobody: Nobody) =>
+  ({
+    operationId: 'linkVisitor',
+    summary: 'Say whose an anonymous visitor is',
+    description:
+      'The events of the visitor that have no user are those of the user from now on, where reports link them. It outranks what events say, and the last that is said counts. Nothing that is stored changes.',
+    tag: 'users',
+    scope: 'delete',
+    requestBody: {
+      required: true,
       content: {
         'application/json': {
-          schema: acceptedIdentity,
-          example: { status: 'accepted', anonymousId: 'a7f3', userId: 'jane' },
+          schema: identityBodies(nobody).visitor,
+          examples: { visitor: { summary: 'A visitor', value: { anonymousId: 'a7f3', userId: 'jane' } } },
         },
       },
     },
-  },
-  codes: ['malformed_json', ...BODY_CODES, ...LOG_CODES],
-} as const;
+    responses: {
+      202: {
+        description: 'The event log has it.',
+        content: {
+          'application/json': {
+            schema: acceptedIdentity,
+            example: { status: 'accepted', anonymousId: 'a7f3', userId: 'jane' },
+          },
+        },
+      },
+    },
+    codes: ['malformed_json', ...BODY_CODES, ...LOG_CODES],
+  }) as const;
 
 const TAKE_IDENTITY_BACK = {
   operationId: 'unlinkVisitor',
@@ -230,35 +238,37 @@ const TAKE_IDENTITY_BACK = {
   codes: [...BODY_CODES, ...LOG_CODES],
 } as const;
 
-const MERGE_USER = {
-  operationId: 'mergeUser',
-  summary: 'Say that a user became another one',
-  description:
-    'What the first one did is what the second one did from now on, where reports link them. Nothing that is stored changes. While `into` became somebody else itself, it does not count: `POST /identities/merge` of query-api looks, and refuses that. Deleting `into` deletes who became it.',
-  tag: 'users',
-  scope: 'admin',
-  requestBody: {
-    required: true,
-    content: {
-      'application/json': {
-        schema: mergeBody,
-        examples: { users: { summary: 'Two users', value: { userId: 'jane@old.example', into: 'jane' } } },
-      },
-    },
-  },
-  responses: {
-    202: {
-      description: 'The event log has it.',
+/** @param nobody whom it refuses */
+const sayMerge = (nobody: Nobody) =>
+  ({
+    operationId: 'mergeUser',
+    summary: 'Say that a user became another one',
+    description:
+      'What the first one did is what the second one did from now on, where reports link them. Nothing that is stored changes. While `into` became somebody else itself, it does not count: `POST /identities/merge` of query-api looks, and refuses that. Deleting `into` deletes who became it.',
+    tag: 'users',
+    scope: 'admin',
+    requestBody: {
+      required: true,
       content: {
         'application/json': {
-          schema: acceptedMerge,
-          example: { status: 'accepted', userId: 'jane@old.example', into: 'jane' },
+          schema: identityBodies(nobody).merge,
+          examples: { users: { summary: 'Two users', value: { userId: 'jane@old.example', into: 'jane' } } },
         },
       },
     },
-  },
-  codes: ['malformed_json', ...BODY_CODES, ...LOG_CODES],
-} as const;
+    responses: {
+      202: {
+        description: 'The event log has it.',
+        content: {
+          'application/json': {
+            schema: acceptedMerge,
+            example: { status: 'accepted', userId: 'jane@old.example', into: 'jane' },
+          },
+        },
+      },
+    },
+    codes: ['malformed_json', ...BODY_CODES, ...LOG_CODES],
+  }) as const;
 
 const TAKE_MERGE_BACK = {
   operationId: 'unmergeUser',

@@ -11,7 +11,7 @@ import { registerReference } from '@sluice/shared/http/reference';
 import { createHttpServer } from '@sluice/shared/http/server';
 import type { KeyRing } from '@sluice/shared/keys/key-ring';
 import { parseJson } from '@sluice/shared/text/json';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
 import { AlertMetrics, numberSources, registerAlerts, registerDigests } from './alerts/alerts.ts';
 import type { QueryConfig } from './config.ts';
@@ -24,7 +24,7 @@ import {
   readerOf,
 } from './http/http.ts';
 import {
-  FastLevelling,
+  Levelling,
   type Place,
   PropertyReads,
   registerAudits,
@@ -32,6 +32,7 @@ import {
   registerDeadLetters,
   registerExample,
   registerFastProperties,
+  registerIdentitySettings,
   registerKeys,
   registerNames,
   registerPipeline,
@@ -102,7 +103,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   });
   const limiter = new RateLimiter({ perSecondDefault: config.RATE_LIMIT_DEFAULT, registry });
   const metrics = new QueryMetrics(registry);
-  const { levelling, propertyReads } = ofFastProperties(deps, open);
+  const { levelling, propertyReads } = ofSettings(deps, open);
   const queryRunner = new QueryRunner(open.stores, config, metrics, logger, propertyReads?.note);
   const slots = new RequestSlots(config, metrics);
   const reads = { config, queryRunner };
@@ -134,13 +135,12 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
     // Rooms with bodies replace it by their own.
     acceptJsonBodies(routes, parseJson);
     replaceSegments(routes, segments);
-    const isAllowed = (request: FastifyRequest) => allowsWorkspace(request, keys, anonymousWorkspace);
     const addresses = new AllowedAddresses(config.WEBHOOK_ALLOW_NETWORKS);
     const managed = { ...reads, webhooks, streams: sources, stores, addresses, segments };
     // The OpenAPI document has this order.
     const rooms: readonly ((room: FastifyInstance) => void)[] = [
       (room) => registerEvents(room, reads),
-      (room) => registerStream(room, streams, isAllowed),
+      (room) => registerStream(room, streams, (request) => allowsWorkspace(request, keys, anonymousWorkspace)),
       (room) => registerReports(room, reads),
       (room) => registerSql(room, sqlRunner),
       (room) => registerWebhooks(room, managed),
@@ -158,6 +158,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
       (room) => registerEntities(room, reads),
       (room) => registerDeleteUser(room, config.INGEST_URLS),
       (room) => registerIdentities(room, reads),
+      (room) => registerIdentitySettings(room, reads, views?.identitySettings),
     ];
     for (const register of rooms) routes.register(async (room) => register(room));
   });
@@ -171,17 +172,17 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
 interface Running {
   readonly open: OpenStores;
   readonly webhooks: Webhooks | undefined;
-  readonly levelling: FastLevelling | undefined;
+  readonly levelling: Levelling | undefined;
   readonly propertyReads: PropertyReads | undefined;
   readonly queryRunner: QueryRunner;
   readonly slots: RequestSlots;
   readonly streams: StreamHubs;
 }
 
-/** Returns what runs beside requests for fast properties: nothing where none can be declared. */
-function ofFastProperties({ webhooks: own, connectWebhooks: connect, logger }: QueryDependencies, open: OpenStores) {
+/** Returns what runs beside requests for what workspaces set: nothing where that cannot be stored. */
+function ofSettings({ webhooks: own, connectWebhooks: connect, logger }: QueryDependencies, open: OpenStores) {
   return {
-    levelling: own && connect && new FastLevelling({ own, places: open.servers, connect, logger }),
+    levelling: own && connect && new Levelling({ own, places: open.servers, connect, logger }),
     propertyReads: own && new PropertyReads(own, logger),
   };
 }

@@ -10,6 +10,7 @@ export type QueryKind =
   | 'event_retention'
   | 'fast_properties'
   | 'links_known'
+  | 'identity_default'
   | 'owners'
   | 'identities'
   | 'server_state'

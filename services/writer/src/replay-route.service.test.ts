@@ -11,6 +11,8 @@ import { registerReplay } from './replay-route.ts';
 const LIMITS = {
   EVENT_BYTES_MAX: 2_000,
   PROPERTIES_PER_SUBMISSION_MAX: 10,
+  NOBODY_IDS: [],
+  NOBODY_IDS_ADDED: [],
   KAFKA_PARTITIONS: 3,
   KAFKA_TOPIC_PREFIX: 'none.',
 };

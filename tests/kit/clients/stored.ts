@@ -31,7 +31,9 @@ export async function storeEntities(pipeline: Pick<Pipeline, 'submit'>, client: 
 export async function expectStored(pipeline: Pick<Pipeline, 'get'>, client: ThirdPartyClient): Promise<EventRecord[]> {
   const key = keyOf(client);
   const get = async <Body>(path: string) => (await pipeline.get<Body>(path, key)).body;
-  const { results } = await get<EventPage>('/events?orderByField=timestamp&orderByDirection=ASC&limit=1000');
+  const { results } = await get<EventPage>(
+    '/events?orderByField=timestamp&orderByDirection=ASC&limit=1000&identity=raw',
+  );
   expect(results).toEqual(client.calls.map((call) => expectedEvent(client, call)));
 
   const user = await get<EntityRecord>(`/users/${encodeURIComponent(USER)}`);

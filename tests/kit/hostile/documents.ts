@@ -152,6 +152,13 @@ const fastDoor = bodyDoor({
   answered: { statuses: [200], named: [['"properties"']] },
 });
 
+const identitySettingsDoor = bodyDoor({
+  request: { service: 'query-api', method: 'PUT', path: '/identities/settings' },
+  bodyLimit: 'identitySettingsBody',
+  body: (_, random) => ({ identity: pick(random, ['linked', 'raw']) }),
+  answered: { statuses: [200], named: [['"identity"']] },
+});
+
 const keyDoor = bodyDoor({
   request: { service: 'query-api', method: 'POST', path: '/keys', undo: '/keys/{id}' },
   bodyLimit: 'keyBody',
@@ -170,7 +177,7 @@ const replayDoor = bodyDoor({
 /** The key of a link reads one dashboard. */
 const withLink = { authorization: 'Bearer {linkKey}' };
 
-/** Views, dashboards, links, segments, namings, keys and dead letters. What a request creates it deletes again, by the route beside it. */
+/** Views, dashboards, links, segments, settings, keys and dead letters. What a request creates it deletes again, by the route beside it. */
 export const DOCUMENT_DOORS: Doors = {
   'GET /views': plainDoor({ service: 'query-api', method: 'GET', path: '/views' }),
   'POST /views': viewDoor('POST'),
@@ -207,6 +214,8 @@ export const DOCUMENT_DOORS: Doors = {
   'DELETE /segments/{name}': plainDoor({ service: 'query-api', method: 'DELETE', path: '/segments/{view}' }, [404]),
   'GET /names/properties': plainDoor({ service: 'query-api', method: 'GET', path: '/names/properties' }),
   'PUT /names/properties': namingDoor,
+  'GET /identities/settings': plainDoor({ service: 'query-api', method: 'GET', path: '/identities/settings' }),
+  'PUT /identities/settings': identitySettingsDoor,
   'GET /properties/fast': plainDoor({ service: 'query-api', method: 'GET', path: '/properties/fast' }),
   'PUT /properties/fast': fastDoor,
   'GET /properties/fast/proposed': plainDoor({

@@ -47,6 +47,7 @@ import {
 } from '@sluice/query-api/http/limits';
 import { REPLAY_BODY_BYTES_MAX } from '@sluice/query-api/manage/dead-letters/dead-letters-route';
 import { FAST_BODY_BYTES_MAX } from '@sluice/query-api/manage/fast/fast-properties-route';
+import { IDENTITY_SETTINGS_BODY_BYTES_MAX } from '@sluice/query-api/manage/identities/identity-settings-route';
 import { KEY_BODY_BYTES_MAX } from '@sluice/query-api/manage/keys/keys-route';
 import { NAMING_BODY_BYTES_MAX } from '@sluice/query-api/manage/names/names-route';
 import { SEGMENT_BODY_BYTES_MAX } from '@sluice/query-api/manage/segments/segments-route';
@@ -537,6 +538,12 @@ const IDENTITY_LIMITS = {
   identityBody: {
     title: 'body of `POST /identities`',
     max: IDENTITY_BODY_BYTES_MAX,
+    unit: 'bytes',
+    beyond: 'body_too_large',
+  },
+  identitySettingsBody: {
+    title: 'body of `PUT /identities/settings`',
+    max: IDENTITY_SETTINGS_BODY_BYTES_MAX,
     unit: 'bytes',
     beyond: 'body_too_large',
   },

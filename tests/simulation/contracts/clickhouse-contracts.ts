@@ -354,7 +354,8 @@ export const CLICKHOUSE_CONTRACTS: Readonly<Record<string, Contract>> = {
 function deadLettersOf({ client }: ClickHouseEngine): DeadLetters {
   const config = z.object(kafkaEnv).parse({ KAFKA_BROKERS: 'kafka:9092', KAFKA_PARTITIONS: '1' });
   const kafka = createKafka(config, 'test', createLogger('test', 'silent'));
-  return new DeadLetters({ ...config, EVENT_BYTES_MAX: 1_000, PROPERTIES_PER_SUBMISSION_MAX: 10 }, client, kafka);
+  const limits = { EVENT_BYTES_MAX: 1_000, PROPERTIES_PER_SUBMISSION_MAX: 10, NOBODY_IDS: [], NOBODY_IDS_ADDED: [] };
+  return new DeadLetters({ ...config, ...limits }, client, kafka);
 }
 
 async function storeDeadLetter(

@@ -63,8 +63,8 @@ function help(name: string): string {
   return `Usage: ${name} COMMAND
 
 Dead letters are rows that ClickHouse could not store, and calls that ingest-api could not take. They are kept byte for
-byte, with the reason. Replay them once the reason is gone. Calls are read again with EVENT_BYTES_MAX and
-PROPERTIES_PER_SUBMISSION_MAX of this environment.
+byte, with the reason. Replay them once the reason is gone. Calls are read again with EVENT_BYTES_MAX,
+PROPERTIES_PER_SUBMISSION_MAX, NOBODY_IDS and NOBODY_IDS_ADDED of this environment.
 
   list [--all] [--limit N]   the newest N (default 100) that were not replayed yet; with --all also those that were
   show ID                    one dead letter: where it came from, why it failed, and its row

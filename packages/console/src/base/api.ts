@@ -37,6 +37,7 @@ export type CountedSegment = components['schemas']['CountedSegment'];
 export type Names = components['schemas']['Names'];
 export type NamedEntity = components['schemas']['NamedEntity'];
 export type Naming = components['schemas']['Naming'];
+export type IdentitySettings = components['schemas']['IdentitySettings'];
 export type NamingProperties = components['schemas']['NamingProperties'];
 export type FastProperties = components['schemas']['FastPropertiesOutput'];
 export type ProposedProperties = components['schemas']['ProposedProperties'];

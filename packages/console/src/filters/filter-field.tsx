@@ -35,8 +35,9 @@ export const IDENTITY_FIELD: FieldDescription = {
   name: IDENTITY,
   label: 'Visitors before they sign in',
   options: [
-    ['', 'are nobody'],
+    ['', 'are as the settings say'],
     ['linked', 'are the users that they become'],
+    ['raw', 'are nobody'],
   ],
 };
 

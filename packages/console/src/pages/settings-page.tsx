@@ -13,6 +13,7 @@ import { RemoveExample } from './example-data.tsx';
 
 /** Loaded with the page that shows them. */
 const NamingForm = deferred(() => import('./naming-form.tsx').then(({ NamingForm }) => NamingForm));
+const IdentityForm = deferred(() => import('./identity-form.tsx').then(({ IdentityForm }) => IdentityForm));
 const FastPropertiesSection = deferred(() =>
   import('./fast-properties.tsx').then(({ FastPropertiesSection }) => FastPropertiesSection),
 );
@@ -63,6 +64,7 @@ export function SettingsPage() {
         </label>
       </form>
       <NamingForm />
+      <IdentityForm />
       <FastPropertiesSection />
       <h2>Example data of the workspace</h2>
       <div class="bar">

@@ -11,5 +11,6 @@ test('every table is copied, or is known to be of one server', async () => {
   expect(otherTables(migrations)).toEqual([
     ...['entities', 'entity_properties', 'user_sightings', 'dead_letters', 'topic_partitions', 'retention'],
     ...['given_up_messages', 'log_gaps', 'console_fast_properties', 'identity_links', 'identity_deletions'],
+    'console_identity_settings',
   ]);
 });

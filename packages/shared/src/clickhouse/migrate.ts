@@ -57,7 +57,7 @@ export async function readMigrations(folder: URL = MIGRATIONS): Promise<readonly
 
 /**
  * Brings the database to the newest schema: creates it if it is missing, and applies the migrations that are missing.
- * Migrations of different tables are one request, so that a new database takes 18 requests, and one that is up to date 6, of which
+ * Migrations of different tables are one request, so that a new database takes 19 requests, and one that is up to date 6, of which
  * {@link requireUsableServer} makes four at once.
  *
  * Several services may call it at the same time. ClickHouse has no locks, so each migration is one statement that can be

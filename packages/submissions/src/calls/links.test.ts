@@ -18,8 +18,6 @@ test.each([
   ['alias', { type: 'alias', userId: 'u', previousId: 'p' }, ['p is u']],
   ['alias of a browser', { type: 'alias', userId: 'u', previousId: 'a', anonymousId: 'a' }, ['a is u']],
   ['alias of three', { type: 'alias', userId: 'u', previousId: 'p', anonymousId: 'a' }, ['a is u', 'p is u']],
-  ['a user that means nobody', { type: 'identify', userId: 'undefined', anonymousId: 'a' }, []],
-  ['an anonymousId that means nobody', { type: 'identify', userId: 'u', anonymousId: 0 }, []],
 ])("of a call of Segment's and RudderStack's clients: %s", (_what, call, links) => {
   expect(linksOf('segment', call)).toEqual(links);
 });
@@ -34,7 +32,6 @@ test.each([
     { event: '$create_alias', distinct_id: 'u', properties: { distinct_id: 'u', alias: 'a' } },
     ['a is u', 'u is a'],
   ],
-  ['an alias of nobody', { event: '$create_alias', distinct_id: 'u', properties: { alias: 'null' } }, []],
 ])("of an event of PostHog's clients: %s", (_what, event, links) => {
   expect(linksOf('posthog', event)).toEqual(links);
 });

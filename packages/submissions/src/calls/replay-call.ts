@@ -1,5 +1,7 @@
 import { Problem } from '@sluice/shared/http/problem';
+import type { Nobody } from '../reading/nobody.ts';
 import { NO_PAUSE } from '../reading/pause.ts';
+import { type Link, namesNobody } from '../rows/link-row.ts';
 import { type PartitionRows, RowCollector } from '../rows/partition-rows.ts';
 import type { CallForm } from './call.ts';
 import { readCallOutline } from './call-outline.ts';
@@ -10,6 +12,8 @@ import type { RejectedCall } from './rejected-call.ts';
 export interface ReplayOptions extends Pick<CallRowsOptions, 'callBytesMax' | 'propertiesMax' | 'now'> {
   /** The number of partitions of each topic. */
   readonly partitionCount: number;
+  /** Whoever is never linked. */
+  readonly nobody: Nobody;
   /** Gives an event without messageId the same uuid each time. */
   readonly id: string;
 }
@@ -33,7 +37,7 @@ export async function rowsOfRejectedCall(
 
 async function readAgain(
   { call, context, type, format, workspace_id: workspace, client, received_at: version, cut }: RejectedCall,
-  { id, partitionCount, ...limits }: ReplayOptions,
+  { id, partitionCount, nobody, ...limits }: ReplayOptions,
 ): Promise<readonly PartitionRows[] | string> {
   if (cut) return 'Only the beginning of the call is kept.';
   const form: CallForm = format ?? type ?? 'batch';
@@ -50,7 +54,7 @@ async function readAgain(
     idempotencyKey: id,
     keys: [],
     versions: () => version,
-    links: { needsRow: () => true },
+    links: { needsRow: (link: Link) => !namesNobody(link, nobody) },
   };
   const [rejected] = await collectCalls(outline, collector, options, NO_PAUSE);
   return rejected ? rejected.message : collector.finish();

@@ -1,30 +1,10 @@
 import { randomUUIDv7 } from 'node:crypto';
 import type { ChangeRow } from '@sluice/shared/rows';
-import { isMergeKey, mergeKeyOf } from '@sluice/shared/rows/merged-user';
+import { mergeKeyOf } from '@sluice/shared/rows/merged-user';
+import type { Nobody } from '../reading/nobody.ts';
 import type { Acceptance } from './acceptance.ts';
 import { outgoingChange } from './change-row.ts';
 import type { OutgoingRow } from './partition-rows.ts';
-
-/** What clients send in place of an identifier, in lower case. Whoever is named so is no one person, and is never linked. */
-export const NOBODY: readonly string[] = [
-  ...['null', 'undefined', 'none', 'nil', 'nan', 'n/a', 'true', 'false', '[object object]'],
-  ...['anonymous', 'anon', 'guest', 'visitor', 'unknown', 'unidentified', 'not_authenticated'],
-  ...['id', 'user', 'user_id', 'userid', 'distinct_id', 'distinctid', 'anonymous_id', 'anonymousid', '-1'],
-];
-
-const NAMES_OF_NOBODY: ReadonlySet<string> = new Set(NOBODY);
-const LENGTH_MAX = Math.max(...NOBODY.map(({ length }) => length));
-
-/** Zeros, and UUIDs of zeros. */
-const ZEROS = /^[0-]+$/;
-
-/** Whether an identifier means nobody: also what is left empty, and what would name a merged user in place of a visitor. */
-export function meansNobody(id: string): boolean {
-  if (isMergeKey(id)) return true;
-  const trimmed = id.trim();
-  if (trimmed === '' || ZEROS.test(trimmed)) return true;
-  return trimmed.length <= LENGTH_MAX && NAMES_OF_NOBODY.has(trimmed.toLowerCase());
-}
 
 /** That an anonymous visitor is a user. */
 export interface Link {
@@ -34,14 +14,18 @@ export interface Link {
 
 /** Decides which links of a request get a row. */
 export interface LinkRegister {
-  /** Whether this link needs a row. It is asked for each time that something names both, unless one of them means nobody. */
+  /** Whether this link needs a row: none that names nobody does. It is asked for each time that something names both. */
   needsRow(link: Link): boolean;
 }
 
 /** Returns the link that something makes which names a visitor and a user; `undefined` where it makes none. */
 export function linkOf(anonymousId: string | undefined, userId: string | undefined): Link | undefined {
-  if (anonymousId === undefined || userId === undefined) return undefined;
-  return meansNobody(anonymousId) || meansNobody(userId) ? undefined : { anonymousId, userId };
+  return anonymousId === undefined || userId === undefined ? undefined : { anonymousId, userId };
+}
+
+/** Whether the visitor or the user of a link is no one person. */
+export function namesNobody({ anonymousId, userId }: Link, nobody: Nobody): boolean {
+  return nobody.isNamedBy(anonymousId) || nobody.isNamedBy(userId);
 }
 
 /** Creates the row of a link that something makes which names both. */

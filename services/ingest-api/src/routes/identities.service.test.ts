@@ -5,7 +5,7 @@ import { type Ingest, post, startIngest } from '../testing/ingest.ts';
 let ingest: Ingest;
 
 beforeAll(async () => {
-  ingest = await startIngest(inject('kafkaBrokers'));
+  ingest = await startIngest(inject('kafkaBrokers'), { NOBODY_IDS_ADDED: 'kiosk,Demo' });
 });
 afterAll(() => ingest.stop());
 
@@ -37,6 +37,7 @@ test('what names both a visitor and a user links them, once, in the partition of
     { type: 'identify', userId: 'jane', anonymousId: 'v2', traits: { plan: 'pro' } },
     { type: 'track', event: 'e', anonymousId: 'v3' },
     { type: 'track', event: 'e', userId: 'guest', anonymousId: 'v3' },
+    { type: 'track', event: 'e', userId: 'demo', anonymousId: 'v3' },
   ];
   expect((await post(ingest.app, { batch: calls }, { path: '/v1/batch' })).statusCode).toBe(200);
   const identify = { event: '$identify', distinct_id: 'bob', properties: { $anon_distinct_id: 'v2' } };
@@ -45,7 +46,7 @@ test('what names both a visitor and a user links them, once, in the partition of
   const pairs = facts.map(({ id, user_id, operation }) => `${operation} ${id} ${user_id}`);
   expect(pairs.sort()).toEqual(['link v1 jane', 'link v2 bob', 'link v2 jane']);
   for (const { id, partition } of facts) expect(partition).toBe(entityHash('test', 'visitor', String(id)) % 3);
-  const stored = (await ingest.read('events', 7)).flatMap(({ rows }) => rows);
+  const stored = (await ingest.read('events', 8)).flatMap(({ rows }) => rows);
   const versions = stored.filter((row) => row['anonymous_id'] === 'v1').map((row) => row['received_at']);
   expect(versions).toContain(facts.find(({ id }) => id === 'v1')?.['version']);
 });
@@ -65,6 +66,7 @@ test('an error names what is wrong, and a body that is too large is not read', a
   const say = (body: unknown, key = 'all') => post(ingest.app, body, { path: '/v1/identities', key });
   expect(errorsOf(await say({ anonymousId: 'a' }))).toEqual(['userId']);
   expect(errorsOf(await say({ anonymousId: 'undefined', userId: 'jane' }))).toEqual(['anonymousId']);
+  expect(errorsOf(await say({ anonymousId: 'Kiosk', userId: 'jane' }))).toEqual(['anonymousId']);
   expect(errorsOf(await say({ anonymousId: 'a', userId: '0', colour: 1 }))).toEqual(['userId', 'colour']);
   expect((await say('{"anonymousId":')).json()).toMatchObject({ code: 'malformed_json' });
   expect((await say({ anonymousId: 'a', userId: 'x'.repeat(20_000) })).json()).toMatchObject({

@@ -1,8 +1,9 @@
 import { parseJson } from '@sluice/shared/http/json-body';
 import { invalidRequest, Problem, parseBody } from '@sluice/shared/http/problem';
 import { isMergeKey } from '@sluice/shared/rows/merged-user';
+import type { Nobody } from '@sluice/submissions/reading/nobody';
 import { identityFields, mergeFields } from '@sluice/submissions/reading/submission';
-import { meansNobody, mergeRow, saidRow } from '@sluice/submissions/rows/link-row';
+import { mergeRow, saidRow } from '@sluice/submissions/rows/link-row';
 import { type OutgoingRow, RowCollector } from '@sluice/submissions/rows/partition-rows';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -12,29 +13,24 @@ import { publishRows } from './publish-rows.ts';
 import { given, plusErrors } from './query-parameters.ts';
 import type { VersionClock } from './version-clock.ts';
 
-const somebody = (text: string) => !meansNobody(text);
-const NOBODY = 'means nobody: clients send it in place of an identifier';
-
-/** The body of a request that says whose a visitor is. */
-export const identityBody = z
-  .strictObject({
-    anonymousId: identityFields.anonymousId.refine(somebody, NOBODY),
-    userId: identityFields.userId.refine(somebody, NOBODY),
-  })
-  .meta({ id: 'Identity' });
+/** Returns the schemas of the bodies of requests that say whose a visitor is, and whom a user became. */
+export function identityBodies(nobody: Nobody) {
+  const somebody = (text: string) => !nobody.isNamedBy(text);
+  const ofSomebody = (field: z.ZodString) =>
+    field.refine(somebody, 'means nobody: clients send it in place of an identifier');
+  const visitor = z
+    .strictObject({ anonymousId: ofSomebody(identityFields.anonymousId), userId: ofSomebody(identityFields.userId) })
+    .meta({ id: 'Identity' });
+  const merge = z
+    .strictObject({ userId: ofSomebody(mergeFields.userId), into: ofSomebody(mergeFields.into) })
+    .refine(({ userId, into }) => userId !== into, { path: ['into'], message: 'must be another user than userId' })
+    .meta({ id: 'Merge' });
+  return { visitor, merge };
+}
 
 const visitorQuery = z.strictObject({
   anonymousId: given.pipe(identityFields.anonymousId.refine((id) => !isMergeKey(id), 'is no visitor')),
 });
-
-/** The body of a request that says whom a user became. */
-export const mergeBody = z
-  .strictObject({
-    userId: mergeFields.userId.refine(somebody, NOBODY),
-    into: mergeFields.into.refine(somebody, NOBODY),
-  })
-  .refine(({ userId, into }) => userId !== into, { path: ['into'], message: 'must be another user than userId' })
-  .meta({ id: 'Merge' });
 
 const mergedQuery = z.strictObject({ userId: given.pipe(mergeFields.userId) });
 
@@ -45,6 +41,8 @@ export interface IdentitiesOptions {
   readonly admission: Admission;
   readonly publisher: RowPublisher;
   readonly versions: VersionClock;
+  /** Whoever is nobody's visitor, and no visitor's user. */
+  readonly nobody: Nobody;
   /** The number of partitions of each topic. */
   readonly partitionCount: number;
 }
@@ -56,8 +54,9 @@ export interface IdentitiesOptions {
  */
 export function registerIdentities(app: FastifyInstance, options: IdentitiesOptions): void {
   const onRequest = options.admission.admit('delete');
+  const bodies = identityBodies(options.nobody);
   app.post('/v1/identities', { onRequest }, async (request, reply) => {
-    const { anonymousId, userId } = parseBody(identityBody, bodyOf(request));
+    const { anonymousId, userId } = parseBody(bodies.visitor, bodyOf(request));
     await publish(request, saidRow({ anonymousId, userId }, acceptanceOf(request, options)), options);
     return await reply.code(202).send({ status: 'accepted', anonymousId, userId });
   });
@@ -68,7 +67,7 @@ export function registerIdentities(app: FastifyInstance, options: IdentitiesOpti
   });
   const ofAdmin = options.admission.admit('admin');
   app.post('/v1/identities/merge', { onRequest: ofAdmin }, async (request, reply) => {
-    const { userId, into } = parseBody(mergeBody, bodyOf(request));
+    const { userId, into } = parseBody(bodies.merge, bodyOf(request));
     await publish(request, mergeRow({ userId, into }, acceptanceOf(request, options)), options);
     return await reply.code(202).send({ status: 'accepted', userId, into });
   });

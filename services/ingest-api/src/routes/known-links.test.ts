@@ -1,3 +1,4 @@
+import { Nobody } from '@sluice/submissions/reading/nobody';
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
 import { createIngestMetrics } from '../metrics.ts';
@@ -12,7 +13,7 @@ function knownLinks(charactersMax?: number) {
   const warnings: string[] = [];
   const logger = { warn: (_fields: object, text: string) => void warnings.push(text) };
   const known = new KnownLinks({
-    ...{ now: () => clock.ms, metrics, logger },
+    ...{ nobody: new Nobody(['kiosk']), now: () => clock.ms, metrics, logger },
     ...(charactersMax !== undefined && { charactersMax }),
   });
   /** What a request needs rows for whose rows Kafka has then. */
@@ -35,6 +36,12 @@ test('a link is written once, by users and workspaces, and again after an hour',
   clock.ms = KNOWN_MS;
   expect(send(link('a'))).toEqual(['a']);
   expect(send(link('a'))).toEqual([]);
+});
+
+test('whoever means nobody gets no row, and is not counted as refused', async () => {
+  const { send, refused } = knownLinks();
+  expect(send(link('kiosk'), link('a', 'Kiosk'), link('0'), link('b'))).toEqual(['b']);
+  expect(await refused()).toBe(0);
 });
 
 test('a link that Kafka does not have is written again', () => {

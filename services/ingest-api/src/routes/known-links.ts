@@ -1,4 +1,5 @@
-import type { Link, LinkRegister } from '@sluice/submissions/rows/link-row';
+import type { Nobody } from '@sluice/submissions/reading/nobody';
+import { type Link, type LinkRegister, namesNobody } from '@sluice/submissions/rows/link-row';
 import type { IngestMetrics } from '../metrics.ts';
 
 /** How many anonymous ids of one user a process lets through. Many more share one identifier than one person has devices. */
@@ -27,6 +28,8 @@ class KnownUser {
 }
 
 export interface KnownLinksOptions {
+  /** Whoever is never linked. */
+  readonly nobody: Nobody;
   /** A clock that never goes back, in milliseconds. */
   readonly now: () => number;
   readonly metrics: Pick<IngestMetrics, 'refusedLinks'>;
@@ -66,11 +69,13 @@ export class KnownLinks {
   }
 
   /** @param pending the anonymous ids that the request links to the user besides */
-  state(workspace: string, { anonymousId, userId }: Link, pending: ReadonlySet<string>): 'known' | 'new' | 'refused' {
+  state(workspace: string, link: Link, pending: ReadonlySet<string>): 'known' | 'new' | 'nobody' | 'refused' {
+    const { anonymousId, userId } = link;
     const key = keyOf(workspace, userId);
     const user = this.#users.get(key);
     const writtenMs = user?.writtenMs.get(anonymousId);
     if (writtenMs !== undefined) return this.#options.now() - writtenMs < KNOWN_MS ? 'known' : 'new';
+    if (namesNobody(link, this.#options.nobody)) return 'nobody';
     if ((user?.writtenMs.size ?? 0) + pending.size < ANONYMOUS_IDS_MAX) return 'new';
     this.#refuse(workspace, user);
     return 'refused';

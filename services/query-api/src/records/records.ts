@@ -37,7 +37,6 @@ export {
   eventFilterable,
   filterConditions,
   filtersOfEvents,
-  type Identity,
   isByOwners,
   ownersIn,
   SELECTION_DOCUMENTS,

@@ -295,7 +295,7 @@ test('without ClickHouse the service is alive, says what is missing, and works o
       expectNoInternals(response.body);
     }
     const { body } = await waiting.app.inject({ url: '/metrics' });
-    expect(body).toMatch(/sluice_query_duration_seconds_count\{kind="events_page",outcome="unavailable"\} [1-9]/);
+    expect(body).toMatch(/sluice_query_duration_seconds_count\{kind="identity_default",outcome="unavailable"\} [1-9]/);
     expect(body).not.toMatch(/^sluice_query_.*outcome="failed"/m);
     const proxy = createServer((request, response) => forward(request, response));
     await listen(proxy, port);

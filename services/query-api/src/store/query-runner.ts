@@ -5,6 +5,7 @@ import type { QueryConfig } from '../config.ts';
 import { RETRY_AFTER_SECONDS, reserve } from '../http/http.ts';
 import type { QueryKind, QueryMetrics, QueryOutcome, QueryPool } from '../metrics.ts';
 import type { ReadRequest, Row, RowBatches } from './clickhouse-reader.ts';
+import { DefaultIdentities } from './links/default-identities.ts';
 import type { ExportQuery, Query, QueryContext, QueryOptions } from './query.ts';
 import { isOutOfBytes, isOutOfMemory, isOutOfTime, isTimeout, outcomeOf, queryProblem } from './query-error.ts';
 import {
@@ -65,6 +66,8 @@ export class QueryRunner {
   readonly #stopping = new AbortController();
   readonly #givenUp: GivenUpStatements;
   readonly #noteRead: NoteRead | undefined;
+  /** What requests see that do not say whether they ask for persons. */
+  readonly defaultIdentities = new DefaultIdentities(this);
 
   /**
    * @param logger is told of statements that go on after they were given up; default: nobody is
@@ -414,8 +417,9 @@ async function statementOf(query: Query, { tables, visibility }: Store): Promise
     'hiding' in query ? visibility.hiddenCondition(query.workspace) : undefined,
   ]);
   const isDeletionPending = !('hiding' in query) || hidden !== undefined;
-  const { isLinked, isMerged: areMerged = false } = query;
-  const readable = isLinked ? shown.withLinks({ areMerged, isDeletionPending }) : shown;
+  const { arePersons = false, isLinked = false, isMerged: areMerged = false } = query;
+  const asked = arePersons ? shown.withPersons() : shown;
+  const readable = isLinked ? asked.withLinks({ areMerged, isDeletionPending }) : asked;
   const { sql, params } = 'statement' in query ? query.statement(readable) : query.hiding(readable, hidden?.(readable));
   return { sql, params: { ...readable.params, ...params }, fast: readable.fast };
 }

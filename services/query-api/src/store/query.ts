@@ -19,6 +19,8 @@ export interface QueryContext {
   readonly store?: RequestStore | undefined;
   /** Ends the query, in ClickHouse too. */
   readonly signal?: AbortSignal | undefined;
+  /** Whether the request asks for persons: {@link Tables.arePersons}. Default: false. */
+  readonly arePersons?: boolean;
   /** Whether its statements see whose the events of anonymous visitors are: {@link Tables.areLinked}. Default: false. */
   readonly isLinked?: boolean;
   /** Whether they see besides which users became others: {@link Tables.areMerged}. Default: false. */

@@ -26,6 +26,7 @@ export {
   timesTogetherSinceDeletionQuery,
 } from './deletions/returned-users.ts';
 export { FAST_SETS_MAX } from './fast/known-fast-properties.ts';
+export { IDENTITIES, IDENTITY_DEFAULT, type Identity } from './links/default-identities.ts';
 export {
   asUnavailable,
   changeStored,

@@ -38,6 +38,8 @@ export interface Tables {
   eventsInParts(parts: readonly EventsPart[]): string;
   /** What is known of the fast properties of the workspace. */
   readonly fast: FastSets;
+  /** Whether a request asks for persons, in place of what was sent: then visitors of nobody are persons as well. */
+  readonly arePersons: boolean;
   /** Whether statements see whose the events of anonymous visitors are. */
   readonly areLinked: boolean;
   /** Whether they see besides which users became others. */
@@ -83,6 +85,8 @@ export interface Tables {
   readonly auditedHoursOfAllWorkspaces: string;
   /** The lists of fast properties that the workspace of a parameter has had, on each server. */
   fastPropertiesOf(parameter: string): string;
+  /** What reads of the workspace of a parameter see that do not say it, as it was set on each server. */
+  identitySettingsOf(parameter: string): string;
   /** To learn which workspaces have pending deletions. */
   readonly pendingDeletionsOfAllWorkspaces: string;
   /** For how many days events are kept: the newest setting of each workspace. */
@@ -113,6 +117,8 @@ export interface Tables {
   keptFrom(ms: number): Tables;
   /** Returns the same tables, of which it is known what columns of the workspace's events have. */
   withFast(fast: FastSets): Tables;
+  /** Returns the same tables for a request that asks for persons. */
+  withPersons(): Tables;
   /**
    * Returns the same tables, of which statements see whose the events of anonymous visitors are, and which users became others.
    *
@@ -263,6 +269,7 @@ interface TableOptions {
   /** By which keyword the workspace of a row is compared. Default: `WHERE`. */
   readonly where?: 'WHERE' | 'PREWHERE';
   readonly fast?: FastSets;
+  readonly arePersons?: boolean;
   readonly areLinked?: boolean;
   readonly areMerged?: boolean;
   /** Default: true. */
@@ -270,15 +277,8 @@ interface TableOptions {
 }
 
 function createTables(source: Source, options: TableOptions): Tables {
-  const {
-    params,
-    workspace = 'workspace',
-    where = 'WHERE',
-    fast = [],
-    areLinked = false,
-    areMerged = false,
-    isDeletionPending = true,
-  } = options;
+  const { params, workspace = 'workspace', where = 'WHERE', fast = [] } = options;
+  const { arePersons = false, areLinked = false, areMerged = false, isDeletionPending = true } = options;
   const changed = (changes: Partial<TableOptions>) => createTables(source, { ...options, ...changes });
   const deleted = { users: `${workspace}_deleted_users`, versions: `${workspace}_deleted_versions` };
   const ofWorkspace =
@@ -306,6 +306,7 @@ function createTables(source: Source, options: TableOptions): Tables {
     eventsInParts: (parts) => source((database) => parts.map((part) => partOf(part)(database)).join('\nUNION ALL\n')),
     fast,
     eventsByUuid: source(kept(), EVENTS_SHARDING_KEY),
+    arePersons,
     areLinked,
     areMerged,
     ...linkTables(source, ofWorkspace, (read) => deletions('pending_deletions', read), isDeletionPending),
@@ -330,6 +331,10 @@ function createTables(source: Source, options: TableOptions): Tables {
       source(
         (database) => `SELECT * FROM ${database}console_fast_properties WHERE workspace_id = {${parameter}:String}`,
       ),
+    identitySettingsOf: (parameter) =>
+      source(
+        (database) => `SELECT * FROM ${database}console_identity_settings WHERE workspace_id = {${parameter}:String}`,
+      ),
     pendingDeletionsOfAllWorkspaces: 'pending_deletions',
     retentionOfAllWorkspaces: 'retention FINAL',
     eventsOfAllWorkspaces: source(selectEventsWithBlocks),
@@ -339,6 +344,7 @@ function createTables(source: Source, options: TableOptions): Tables {
     comparingWorkspaceFirst: () => changed({ where: 'PREWHERE' }),
     keptFrom: (ms) => changed({ params: { ...params, [KEPT_FROM]: ms } }),
     withFast: (known) => changed({ fast: known }),
+    withPersons: () => changed({ arePersons: true }),
     withLinks: (known) => changed({ areLinked: true, ...known }),
     withDeletions(more) {
       const given = newestDeletions([...givenDeletions(params, deleted), ...more]);

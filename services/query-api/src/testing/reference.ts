@@ -18,6 +18,11 @@ export function expectedRecord(event: TestEvent): Record<string, unknown> {
   };
 }
 
+/** Returns the same record where reads see persons, and no visitor is linked. */
+export function expectedPersonRecord(event: TestEvent): Record<string, unknown> {
+  return { ...expectedRecord(event), linkedUserId: event.userId || null };
+}
+
 /** Returns events in the order that the contract promises: the field, then the uuid as text, then the timestamp. */
 export function inOrder(events: readonly TestEvent[], { field, direction }: EventOrder): TestEvent[] {
   const sign = direction === 'ASC' ? 1 : -1;

@@ -7,19 +7,23 @@ function parametersOf(query: Readonly<Record<string, string>>): Record<string, s
   return Object.fromEntries(queryParameters(parseQueryString(String(new URLSearchParams(query)))));
 }
 
+/** What every read of Trench's sends. */
+const ALWAYS = { identity: 'raw' };
+
 test('there are fifteen parameters, and a page has 1,000 events unless limit says otherwise', () => {
   expect(new Set(EVENT_PARAMETERS).size).toBe(15);
-  expect(parametersOf({})).toEqual({ limit: '1000' });
-  expect(parametersOf({ limit: '5' })).toEqual({ limit: '5' });
+  expect(parametersOf({})).toEqual({ ...ALWAYS, limit: '1000' });
+  expect(parametersOf({ limit: '5' })).toEqual({ ...ALWAYS, limit: '5' });
 });
 
 test('empty and unknown parameters do nothing', () => {
-  expect(parametersOf({ event: '', colour: 'red', cursor: 'x', total: 'none' })).toEqual({ limit: '1000' });
+  expect(parametersOf({ event: '', colour: 'red', cursor: 'x', total: 'none' })).toEqual({ ...ALWAYS, limit: '1000' });
 });
 
 test('each member of an object is a filter of equality, whatever its name', () => {
   const properties = JSON.stringify({ plan: 'pro', 'a[prefix]': 'b', n: 5, none: null, empty: '', list: [1] });
   expect(parametersOf({ properties, traits: '{"a.b":true}', context: '{"n":1729384756102938475}' })).toEqual({
+    ...ALWAYS,
     ...{ limit: '1000', 'properties.plan[eq]': 'pro', 'properties.a[prefix][eq]': 'b', 'properties.n[eq]': '5' },
     ...{ 'properties.none[eq]': 'null', 'properties.empty[eq]': '', 'properties.list[eq]': '[1]' },
     ...{ 'traits.a.b[eq]': 'true', 'context.n[eq]': '1729384756102938475' },
@@ -35,7 +39,7 @@ test("query-api's own filters are passed on as they are", () => {
     segment: 'paying',
     'segment[ne]': 'staff',
   };
-  expect(parametersOf({ ...filters, user: 'jane', segments: 'x' })).toEqual({ limit: '1000', ...filters });
+  expect(parametersOf({ ...filters, user: 'jane', segments: 'x' })).toEqual({ ...ALWAYS, limit: '1000', ...filters });
 });
 
 test("the order may be by Trench's columns", () => {

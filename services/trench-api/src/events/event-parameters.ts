@@ -36,7 +36,7 @@ const DATE = /^\d{4}-\d{2}-\d{2}$/;
 
 /**
  * Returns the parameters of Trench's `GET /events` as query-api has them, and its filters by properties, by users and organizations, and
- * by segments as they are. As in Trench, empty and unknown parameters do nothing.
+ * by segments as they are. As in Trench, the events are as they were sent, and empty and unknown parameters do nothing.
  *
  * @throws {Problem} `invalid_request` naming every parameter that is no JSON object, or given twice
  */
@@ -61,6 +61,8 @@ export function queryParameters(given: QueryParameters): URLSearchParams {
     if (name !== 'segment' && !FILTERS.some((beginning) => name.startsWith(beginning))) continue;
     for (const value of values) parameters.append(name, value);
   }
+  // In Trench, events of a user are those that name it.
+  add('identity', 'raw');
   add('limit', textOf('limit') ?? String(LIMIT_MAX));
   const field = textOf('orderByField');
   add('orderByField', field !== undefined && Object.hasOwn(ORDER_FIELDS, field) ? ORDER_FIELDS[field] : field);

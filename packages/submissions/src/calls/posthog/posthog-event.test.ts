@@ -1,6 +1,7 @@
 import fc from '@sluice/shared/testing/fast-check';
 import { expect, test } from 'vitest';
 import { JsonCursor } from '../../reading/json-cursor.ts';
+import { Nobody } from '../../reading/nobody.ts';
 import { InvalidCall } from '../call.ts';
 import { rowsOfRejectedCall } from '../replay-call.ts';
 import { parsePosthogEvent } from './posthog-event.ts';
@@ -60,12 +61,19 @@ test('an event whose properties stayed text becomes what it becomes when all of 
 test('an event that was rejected is taken later as its client sent it', async () => {
   const text = JSON.stringify({ event: '$pageview', properties: { distinct_id: 'ada', token: '', n: 1 } });
   const rejected = { workspace_id: 'w', format: 'posthog', call: text, reason: '', received_at: NOW * 1_000 } as const;
-  const limits = { callBytesMax: 1_000, propertiesMax: 4, now: () => NOW, partitionCount: 1, id: 'a' };
+  const nobody = new Nobody(['kiosk']);
+  const limits = { callBytesMax: 1_000, propertiesMax: 4, now: () => NOW, partitionCount: 1, id: 'a', nobody };
   const rows = await rowsOfRejectedCall(rejected, limits);
   if (typeof rows === 'string') throw new Error(rows);
   expect(rows.map(({ lines }) => JSON.parse(String(lines)))).toMatchObject([
     { event: '$pageview', user_id: 'ada', properties: { distinct_id: 'ada', n: 1 }, received_at: NOW * 1_000 },
   ]);
+  const isLinked = async (distinct_id: string) => {
+    const call = JSON.stringify({ event: '$identify', distinct_id, properties: { $anon_distinct_id: 'a' } });
+    const found = await rowsOfRejectedCall({ ...rejected, call }, limits);
+    return typeof found !== 'string' && found.some(({ lines }) => String(lines).includes('"visitor"'));
+  };
+  expect([await isLinked('ada'), await isLinked('Kiosk')]).toEqual([true, false]);
   expect(await rowsOfRejectedCall({ ...rejected, call: '{"event":"e"}' }, limits)).toBe('distinct_id is needed.');
   expect(await rowsOfRejectedCall({ ...rejected, format: undefined }, limits)).toContain('type must be one of');
 });

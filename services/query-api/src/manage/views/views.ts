@@ -1,5 +1,6 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { FastProperties } from '../fast/fast-properties.ts';
+import { IdentitySettings } from '../identities/identity-settings.ts';
 import { Namings } from '../names/namings.ts';
 import { Segments } from '../segments/segments.ts';
 import { ConsoleDocuments } from './console-documents.ts';
@@ -7,7 +8,7 @@ import { DocumentOperations } from './document-operations.ts';
 import { LinkKeys } from './link-keys.ts';
 import { DASHBOARDS_MAX, type Dashboard, LINKS_MAX, type Link, VIEWS_MAX, type View } from './view.ts';
 
-/** What the console keeps for all workspaces: views, dashboards, links, segments, what names people, and which properties are fast. */
+/** What the console keeps for all workspaces: views, dashboards, links, segments, what names people, which properties are fast, and what reads see. */
 export class Views {
   readonly views: DocumentOperations<View>;
   readonly dashboards: DocumentOperations<Dashboard>;
@@ -16,6 +17,7 @@ export class Views {
   readonly segments: Segments;
   readonly namings: Namings;
   readonly fastProperties: FastProperties;
+  readonly identitySettings: IdentitySettings;
 
   /** @param client with the account that stores them */
   constructor(client: ClickHouseClient) {
@@ -31,5 +33,6 @@ export class Views {
     this.segments = new Segments(client);
     this.namings = new Namings(client);
     this.fastProperties = new FastProperties(client);
+    this.identitySettings = new IdentitySettings(client);
   }
 }

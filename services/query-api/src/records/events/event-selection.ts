@@ -1,7 +1,7 @@
 import type { InputError } from '@sluice/shared/http/problem';
 import { endOfDay } from '@sluice/shared/text/timestamp';
 import { z } from 'zod';
-import { type Sql, shownConditions, type Tables, where } from '../../store/store.ts';
+import { IDENTITIES, type Identity, type Sql, shownConditions, type Tables, where } from '../../store/store.ts';
 import { eventPropertyCondition, fieldCondition, type TimeRange, timeConditions } from '../filters/filter-sql.ts';
 import type { Condition, FieldFilter, OperandKind } from '../filters/operators.ts';
 import {
@@ -49,14 +49,9 @@ export type SelectionDocument = DocumentField | OwnerDocument;
 
 export const SELECTION_DOCUMENTS: readonly SelectionDocument[] = [...DOCUMENT_FIELDS, ...OWNER_DOCUMENTS];
 
-/** Whose the events without a user are: nobody's, or that of the user whom their visitor belongs to. */
-const IDENTITIES = ['raw', 'linked'] as const;
-
-export type Identity = (typeof IDENTITIES)[number];
-
 /** Which events a request is about. Times in milliseconds, inclusive. */
 export interface EventSelection extends TimeRange {
-  /** Default: `raw`. */
+  /** Default: what the workspace has set. */
   readonly identity?: Identity | undefined;
   readonly fields: readonly FieldFilter<SelectionField>[];
   readonly properties: readonly PropertyFilter<SelectionDocument>[];
@@ -72,9 +67,8 @@ export const selectionParameters = {
     'The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some.',
   ),
   identity: z.enum(IDENTITIES, `must be one of ${IDENTITIES.join(', ')}`).meta({
-    default: 'raw',
     description:
-      'Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user.',
+      'Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. Default: what `GET /identities/settings` says.',
   }),
   startDate: timestampParameter(
     (dayMs) => dayMs,

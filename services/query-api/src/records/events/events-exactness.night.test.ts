@@ -9,7 +9,7 @@ import {
   startQuery,
   type TestEvent,
 } from '../../testing/query-service.ts';
-import { expectedRecord, inOrder } from '../../testing/reference.ts';
+import { expectedPersonRecord, inOrder } from '../../testing/reference.ts';
 import { FILTER_FIELDS, ORDER_FIELDS } from './event-columns.ts';
 import type { EventOrder } from './event-order.ts';
 
@@ -187,7 +187,7 @@ async function expectExact(
 }
 
 function recordsOf(events: readonly TestEvent[], order: EventOrder): Record<string, unknown>[] {
-  return inOrder(events, order).map(expectedRecord);
+  return inOrder(events, order).map(expectedPersonRecord);
 }
 
 test('every filter, alone and with every other, finds and counts exactly the events there are, before, during and after erasures', async () => {

@@ -1,7 +1,7 @@
 import fc, { sample } from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { anEvent, eachIdentifier, type QueryService, startQuery, type TestEvent } from '../../testing/query-service.ts';
-import { expectedRecord, inOrder } from '../../testing/reference.ts';
+import { expectedPersonRecord, inOrder } from '../../testing/reference.ts';
 import { ORDER_FIELDS } from './event-columns.ts';
 
 let query: QueryService;
@@ -140,7 +140,7 @@ test('pages by cursor and by offset hold every record once, in the requested ord
           expect((await query.get(url)).status).toBe(400);
           return;
         }
-        const records = inOrder(expected, { field, direction }).map(expectedRecord);
+        const records = inOrder(expected, { field, direction }).map(expectedPersonRecord);
         expect(await readByCursor(url, limits)).toEqual({ records, total: records.length });
         expect(await readByOffset(url, limits[0] ?? 1)).toEqual({ records, total: records.length });
       },

@@ -59,7 +59,7 @@ test('a record has every field, null for a missing identifier, and its JSON as i
   await query.store('b', [event]);
   const { text } = await query.get('/events', 'b');
   expect(text).toContain(
-    `{"uuid":"${event.uuid}","type":"track","event":"näme \\"q\\"","userId":null,"groupId":null,"anonymousId":null,"instanceId":null,"properties":${properties},"context":{},"traits":{"b":1,"a":2},"timestamp":"2026-03-01T00:00:00.000Z","receivedAt":"2026-03-01T12:00:00.001Z"}`,
+    `{"uuid":"${event.uuid}","type":"track","event":"näme \\"q\\"","userId":null,"groupId":null,"anonymousId":null,"instanceId":null,"properties":${properties},"context":{},"traits":{"b":1,"a":2},"timestamp":"2026-03-01T00:00:00.000Z","receivedAt":"2026-03-01T12:00:00.001Z","linkedUserId":null}`,
   );
 });
 

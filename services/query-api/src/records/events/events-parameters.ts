@@ -7,13 +7,7 @@ import { canonicalFilters, parseParameters, refuseErrors } from '../filters/para
 import type { Owner } from '../owners/owners.ts';
 import { ORDER_FIELDS } from './event-columns.ts';
 import { type EventOrder, type EventSortKey, sortKeySchema } from './event-order.ts';
-import {
-  type EventSelection,
-  eventFilterable,
-  type Identity,
-  START_AFTER_END,
-  selectionParameters,
-} from './event-selection.ts';
+import { type EventSelection, eventFilterable, START_AFTER_END, selectionParameters } from './event-selection.ts';
 
 /** What `total` may be. */
 const TOTALS = ['exact', 'capped', 'none'] as const;
@@ -64,15 +58,18 @@ export interface FewOwners {
 /** Returns the {@link EventsRequest.listKey} of a selection of a workspace's events. */
 export function listKeyOf(
   workspace: string,
-  { identity = 'raw', fields, properties }: Pick<EventSelection, 'identity' | 'fields' | 'properties'>,
+  { identity, fields, properties }: Pick<EventSelection, 'identity' | 'fields' | 'properties'>,
 ): string {
   const filters = canonicalFilters([...fields, ...properties]);
   return filters.length === 0 ? workspace : hashOf([workspace, filters, ...linkedOnly(identity)]);
 }
 
-/** Returns the identity where it decides which events are in a list. Cursors from before there was one go on. */
-function linkedOnly(identity: Identity): readonly Identity[] {
-  return identity === 'raw' ? [] : [identity];
+/**
+ * Returns the identity where a request says it, and it decides which events are in a list. Cursors from before there was one go on, and those
+ * of requests without it when the workspace sets another one.
+ */
+function linkedOnly(identity: EventSelection['identity']): readonly string[] {
+  return identity === 'linked' ? [identity] : [];
 }
 
 /**
@@ -83,7 +80,7 @@ function linkedOnly(identity: Identity): readonly Identity[] {
 export function parseEventsRequest(query: QueryParameters, workspace: string): EventsRequest {
   const { values, fields, properties, errors } = parseParameters(eventParameters, eventFilterable, query);
   const found: InputError[] = [...errors];
-  const { identity = 'raw', startDate: startMs, endDate: endMs, cursor } = values;
+  const { identity, startDate: startMs, endDate: endMs, cursor } = values;
   if (startMs !== undefined && endMs !== undefined && startMs > endMs) found.push(START_AFTER_END);
   if (query['cursor'] && query['offset']) {
     found.push({ path: 'offset', code: 'invalid', message: 'cannot be combined with cursor; leave one of them out' });

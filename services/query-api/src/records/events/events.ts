@@ -37,7 +37,7 @@ export function registerEvents(app: FastifyInstance, { config, queryRunner }: Re
     parse: ({ query, workspace }) => parseEventsRequest(query, workspace),
     async respond(request, given, reply) {
       const context = await withIdentity(queryRunner, request, given);
-      const owners = request.identity === 'linked' ? new OwnersOfVisitors(queryRunner, context, request) : undefined;
+      const owners = context.arePersons ? new OwnersOfVisitors(queryRunner, context, request) : undefined;
       const count = () => counter.count(request, context);
       const page = new PageJson(request, request.limit === 0 ? noRows() : pages.read(request, context), owners);
       if (request.limit === 0) {
@@ -70,7 +70,7 @@ function describeEvents(common: CommonDescription): OperationDescription {
       ),
       [LINKED_USER]: z.string().nullable().optional().meta({
         description:
-          'Only with `identity=linked`: the `userId`, or else the user whom the anonymous visitor belongs to.',
+          'Only where `identity` is `linked`: the `userId`, or else the user whom the anonymous visitor belongs to.',
       }),
     })
     .meta({ id: 'Event' });

@@ -4,15 +4,19 @@ import { becameSql } from '../owners/persons.ts';
 import { type EventRow, textOf } from './event-record.ts';
 import type { EventSelection } from './event-selection.ts';
 
-/** Returns the context of queries that see whose the events are, if a selection asks for it and any visitor is linked or user merged. */
+/**
+ * Returns the context of queries that see persons, if a selection asks for them, or its workspace has set that: `arePersons`, and besides whether
+ * any visitor is linked, or any user merged.
+ */
 export async function withIdentity<Context extends QueryContext>(
-  queryRunner: Pick<QueryRunner, 'identities'>,
+  queryRunner: Pick<QueryRunner, 'identities' | 'defaultIdentities'>,
   { identity }: Pick<EventSelection, 'identity'>,
   context: Context,
 ): Promise<Context> {
-  if (identity !== 'linked') return context;
+  const seen = identity ?? (await queryRunner.defaultIdentities.of(context.workspace));
+  if (seen === 'raw') return context;
   const { areLinked, areMerged } = await queryRunner.identities(context);
-  return areLinked ? { ...context, isLinked: true, isMerged: areMerged } : context;
+  return { ...context, arePersons: true, ...(areLinked && { isLinked: true, isMerged: areMerged }) };
 }
 
 /** The member of a record with the user of its person. */

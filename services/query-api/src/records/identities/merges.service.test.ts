@@ -209,7 +209,7 @@ describe('two accounts of one person', () => {
   });
 
   test('are who they were in reads of what was sent', async () => {
-    const raw = await get('/events?userId=old', workspace);
+    const raw = await get('/events?userId=old&identity=raw', workspace);
     expect(raw.results.map(({ uuid }) => uuid)).toEqual([events[0]?.uuid]);
   });
 });

@@ -20,6 +20,7 @@ import {
 } from '../../records/records.ts';
 import {
   DELETIONS_FRESH_MS,
+  type Identity,
   type QueryContext,
   type QueryRunner,
   type ReadDependencies,
@@ -44,7 +45,7 @@ export function registerActivities(app: FastifyInstance, { config, queryRunner }
         return { id, ...values };
       },
       async respond({ id, ...request }, given, reply) {
-        const context = await withIdentity(queryRunner, request, given);
+        const context = await withIdentity(queryRunner, { identity: IDENTITY[kind], ...request }, given);
         const options = { nowMs: Date.now(), timeoutMs: config.QUERY_TIMEOUT_MS };
         const activity = await readActivity(queryRunner, { kind, id }, options, context);
         if (!activity) throw noSuchEntity(kind);
@@ -77,6 +78,9 @@ const PARAMETERS = {
   user: { identity: selectionParameters.identity },
   organization: {},
 } as const satisfies Record<EntityKind, object>;
+
+/** What an activity sees that does not say it. */
+const IDENTITY = { user: undefined, organization: 'raw' } as const satisfies Record<EntityKind, Identity | undefined>;
 
 const FIELDS = { user: 'userId', organization: 'groupId' } as const satisfies Record<EntityKind, string>;
 

@@ -55,7 +55,7 @@ export function seriesQuery(part: HidingPart): Sql {
   const { groupBy, groups } = part.request;
   const parameters = new BoundParameters('s');
   const events = eventsOf(part);
-  const measure = measureSql(part.request.measure, events, parameters, part.approximate);
+  const measure = measureSql(part.request.measure, events, parameters, part);
   if (groupBy.length === 0) {
     return placesQuery(cellsQuery(part, events, { place: 'toUInt8(1)' }, measure, parameters), measure, NO_GROUP);
   }
@@ -90,7 +90,7 @@ export function largestGroupsQuery(part: HidingPart): Sql {
   const { groupBy, groups } = part.request;
   const parameters = new BoundParameters('s');
   const events = eventsOf(part);
-  const measure = measureSql(part.request.measure, events, parameters, part.approximate);
+  const measure = measureSql(part.request.measure, events, parameters, part);
   const names = columnsOf(groupBy);
   const cells = cellsQuery(part, events, keysOf(groupBy, events, parameters), measure, parameters, false);
   return {
@@ -112,7 +112,7 @@ LIMIT {groups:UInt8}`,
 export function givenGroupsQuery(part: HidingPart, hashes: readonly string[]): Sql {
   const parameters = new BoundParameters('s');
   const events = eventsOf(part);
-  const measure = measureSql(part.request.measure, events, parameters, part.approximate);
+  const measure = measureSql(part.request.measure, events, parameters, part);
   const hash = `sipHash64(${Object.values(keysOf(part.request.groupBy, events, parameters)).join(', ')})`;
   const given = `arrayMap(hash -> toUInt64(hash), ${parameters.texts(hashes)})`;
   const others = `toUInt32(length(${given}) + 1)`;
@@ -128,7 +128,7 @@ export function givenGroupsQuery(part: HidingPart, hashes: readonly string[]): S
 export function countsQuery(part: HidingPart): Sql {
   const parameters = new BoundParameters('s');
   const events = eventsOf(part);
-  const measure = measureSql({ kind: 'count' }, events, parameters, false);
+  const measure = measureSql({ kind: 'count' }, events, parameters, part);
   return cellsQuery(part, events, keysOf(part.request.groupBy, events, parameters), measure, parameters);
 }
 
@@ -246,20 +246,16 @@ export interface MeasureSql {
   readonly merged: string;
 }
 
-/**
- * Returns the SQL of a measure.
- *
- * @param approximate whether distinct counts above {@link EXACT_DISTINCT_MAX} may be estimates, which takes less memory
- */
+/** Returns the SQL of a measure of a part. Where that asks for persons, visitors of nobody count as users. */
 function measureSql(
   measure: Measure,
   events: PartEvents,
   parameters: BoundParameters,
-  approximate: boolean,
+  { approximate, tables }: Pick<HidingPart, 'approximate' | 'tables'>,
 ): MeasureSql {
   if (measure.kind === 'count') return { state: 'count()', merged: 'sum(state)' };
   if (!('property' in measure)) {
-    const isVisitor = measure.kind === 'users' && events.selection.identity === 'linked';
+    const isVisitor = measure.kind === 'users' && tables.arePersons;
     const column = EVENT_COLUMNS[DISTINCT[measure.kind]].column;
     return distinctSql(isVisitor ? visitorsOf(events) : identifiersOf(column), approximate);
   }

@@ -1,3 +1,4 @@
+import { visitorOf } from '@sluice/shared/rows/deleted-person';
 import fc from '@sluice/shared/testing/fast-check';
 import { parseExactJson } from '@sluice/shared/text/json';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
@@ -150,10 +151,16 @@ function compareBytes(one: readonly string[], other: readonly string[]): number 
   return 0;
 }
 
+/** Returns the person of an event where no visitor is linked. */
+function personOf({ userId, anonymousId }: TestEvent): string | undefined {
+  return userId || (anonymousId === '' ? undefined : visitorOf(anonymousId));
+}
+
 function foldOf(events: readonly TestEvent[], measure = 'count'): number | null {
   const [kind = '', path = ''] = measure.split(':');
   if (kind === 'count') return events.length;
-  if (kind === 'users') return new Set(events.map(({ userId }) => userId).filter((id) => id !== '')).size;
+  // Of visitors of nobody each is a person.
+  if (kind === 'users') return new Set(events.map(personOf).filter((person) => person !== undefined)).size;
   if (kind === 'organizations') return new Set(events.map(({ groupId }) => groupId).filter((id) => id !== '')).size;
   const numbers = events
     .map(({ properties }) => jsonOf(properties, path.slice('properties.'.length)))

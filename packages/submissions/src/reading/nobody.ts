@@ -1,0 +1,42 @@
+import { isMergeKey } from '@sluice/shared/rows/merged-user';
+
+/** What clients send in place of an identifier, in lower case, unless an operator says otherwise. Whoever is named so is no one person. */
+export const NOBODY: readonly string[] = [
+  ...['null', 'undefined', 'none', 'nil', 'nan', 'n/a', 'true', 'false', '[object object]'],
+  ...['anonymous', 'anon', 'guest', 'visitor', 'unknown', 'unidentified', 'not_authenticated'],
+  ...['id', 'user', 'user_id', 'userid', 'distinct_id', 'distinctid', 'anonymous_id', 'anonymousid', '-1'],
+];
+
+/** Zeros, and UUIDs of zeros. */
+const ZEROS = /^[0-]+$/;
+
+/** Knows which identifiers mean nobody: they are never linked. */
+export class Nobody {
+  readonly #names: ReadonlySet<string>;
+  readonly #lengthMax: number;
+
+  /** @param names in any case. What is empty, and zeros, means nobody anyway */
+  constructor(names: readonly string[]) {
+    this.#names = new Set(names.map((name) => name.trim().toLowerCase()));
+    this.#lengthMax = Math.max(0, ...[...this.#names].map(({ length }) => length));
+  }
+
+  /** Says it also of what would name a merged user in place of a visitor. */
+  isNamedBy(id: string): boolean {
+    if (isMergeKey(id)) return true;
+    const trimmed = id.trim();
+    if (trimmed === '' || ZEROS.test(trimmed)) return true;
+    return trimmed.length <= this.#lengthMax && this.#names.has(trimmed.toLowerCase());
+  }
+}
+
+/** Whom an environment calls nobody. */
+export interface NobodyConfig {
+  readonly NOBODY_IDS: readonly string[];
+  readonly NOBODY_IDS_ADDED: readonly string[];
+}
+
+/** Returns what a configuration says. */
+export function nobodyOf({ NOBODY_IDS, NOBODY_IDS_ADDED }: NobodyConfig): Nobody {
+  return new Nobody([...NOBODY_IDS, ...NOBODY_IDS_ADDED]);
+}
