@@ -10,6 +10,7 @@ import { EXPORT_BENCHMARK } from './benchmarks/export.ts';
 import { IDENTITY } from './benchmarks/identity.ts';
 import { INGEST } from './benchmarks/ingest.ts';
 import { LATENCY } from './benchmarks/latency.ts';
+import { LINKS } from './benchmarks/links.ts';
 import { MEMORY } from './benchmarks/memory.ts';
 import { OWNERS } from './benchmarks/owners.ts';
 import { PEERS } from './benchmarks/peers.ts';
@@ -35,6 +36,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   DECLARED_PROPERTIES,
   OWNERS,
   IDENTITY,
+  LINKS,
   EXPORT_BENCHMARK,
   CONSOLE,
   SERVERS,

@@ -22,8 +22,8 @@ const CONTEXT = JSON.stringify({
 });
 
 /** An event of 600 bytes as JSON. Its UUID ends in its number, so that the sum of numbers shows which were stored. */
-export function eventJson(number: number): string {
-  return `{"event":"member_invited","uuid":"${uuidOf(number)}","timestamp":"${new Date(timeOf(number)).toISOString()}","anonymousId":"anon-7f3a","properties":${PROPERTIES},"context":${CONTEXT}}`;
+export function eventJson(number: number, anonymousId = 'anon-7f3a'): string {
+  return `{"event":"member_invited","uuid":"${uuidOf(number)}","timestamp":"${new Date(timeOf(number)).toISOString()}","anonymousId":"${anonymousId}","properties":${PROPERTIES},"context":${CONTEXT}}`;
 }
 
 /** The same event as a track call of `@segment/analytics-node`. */

@@ -2,9 +2,10 @@ import { callJson, eventJson, logRecordJson, posthogJson, subjectsOf } from './e
 
 /**
  * What a request looks like. `calls`: batches of track calls, as `@segment/analytics-node` sends them; `posthog`: of events,
- * as `posthog-node` does; `otlp`: of log records, as OpenTelemetry's exporters send them in JSON.
+ * as `posthog-node` does; `otlp`: of log records, as OpenTelemetry's exporters send them in JSON; `of no visitor`: submissions
+ * whose anonymous id means nobody, and is as long; `of new visitors`: with another one in each event.
  */
-export type LoadForm = 'submissions' | 'calls' | 'posthog' | 'otlp';
+export type LoadForm = 'submissions' | 'calls' | 'posthog' | 'otlp' | 'of no visitor' | 'of new visitors';
 
 interface Form {
   readonly path: string;
@@ -16,16 +17,20 @@ interface Form {
   readonly hasNumbers: boolean;
 }
 
+const SUBMISSIONS = { path: '/v1/public/userGroups', status: 202, hasNumbers: true };
+
 export const FORMS: Readonly<Record<LoadForm, Form>> = {
-  submissions: { path: '/v1/public/userGroups', status: 202, bodyOf: submissionBody, hasNumbers: true },
+  submissions: { ...SUBMISSIONS, bodyOf: (first, last) => submissionBody(first, last) },
+  'of no visitor': { ...SUBMISSIONS, bodyOf: (first, last) => submissionBody(first, last, () => 'anonymous') },
+  'of new visitors': { ...SUBMISSIONS, bodyOf: (first, last) => submissionBody(first, last, (event) => `v${event}`) },
   calls: { path: '/v1/batch', status: 200, bodyOf: callsBody, hasNumbers: false },
   posthog: { path: '/batch/', status: 200, bodyOf: posthogBody, hasNumbers: true },
   otlp: { path: '/v1/logs', status: 200, bodyOf: logsBody, hasNumbers: true },
 };
 
-function submissionBody(first: number, last: number): string {
+function submissionBody(first: number, last: number, visitorOf?: (event: number) => string): string {
   const { user, organization } = subjectsOf(first);
-  const events = listOf(eventJson, first, last);
+  const events = listOf((number) => eventJson(number, visitorOf?.(number)), first, last);
   return `{"foreignUserGroupId":"${organization}","foreignUserId":"${user}","events":[${events}]}`;
 }
 

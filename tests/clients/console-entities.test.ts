@@ -416,6 +416,49 @@ test('a user has the events of its visitors, and a visitor is taken back', async
   expect(faults).toEqual([]);
 });
 
+test('from a first visit on a phone to a purchase on a laptop is a funnel of one person, until a device is taken back', async () => {
+  const on = (anonymousId: string, event: string, minute: number) => ({
+    ...{ event, anonymousId, timestamp: new Date(Date.UTC(2026, 0, 20, 8, minute)).toISOString() },
+  });
+  const submissions = [
+    // Before anybody knows whose the devices are. Who only looks is nobody.
+    {
+      foreignUserGroupId: 'shop',
+      events: [on('fay’s phone', 'visited', 0), on('fay’s laptop', 'compared', 10), on('somebody’s', 'visited', 11)],
+    },
+    {
+      foreignUserGroupId: 'shop',
+      foreignUserId: 'fay',
+      events: [on('fay’s phone', 'logged in', 20), on('fay’s laptop', 'bought', 30)],
+    },
+  ];
+  for (const submission of submissions) expect((await pipeline.submit(submission)).status).toBe(202);
+  await pipeline.drained();
+  const funnel = 'steps=visited,compared,bought&startDate=2026-01-20&endDate=2026-01-20';
+  const counts = async () => {
+    const { body } = await pipeline.get<{ steps: { count: number }[] }>(`/events/funnel?${funnel}&identity=linked`);
+    return body.steps.map(({ count }) => count);
+  };
+  await eventually(counts).toEqual([1, 1, 1]);
+  const { page, faults } = await open(`#/explore?report=funnel&${funnel}`);
+  await shown(page.getByText('1 of 1 went all the way.'));
+  const steps = page.getByRole('table', { name: /^Users at each step$/ });
+  await steps
+    .getByRole('row', { name: /bought/ })
+    .getByRole('link', { name: '1', exact: true })
+    .first()
+    .click();
+  await page.getByRole('link', { name: 'fay', exact: true }).click();
+  const visitors = page.getByRole('region', { name: 'Visitors who are this user' });
+  await visitors.getByRole('button', { name: 'Undo fay’s laptop' }).click();
+  await visitors.getByRole('button', { name: 'Undo', exact: true }).click();
+  await shown(page.getByText('fay’s laptop is nobody again'));
+  await eventually(counts).toEqual([1, 0, 0]);
+  await page.goto(`${pipeline.services['query-api'].url}/console/#/explore?report=funnel&${funnel}`);
+  await shown(page.getByText('0 of 1 went all the way.'));
+  expect(faults).toEqual([]);
+});
+
 test('a part that fails says so, and is loaded again on demand', async () => {
   const { page } = await open('#/home');
   let fails = true;

@@ -89,7 +89,7 @@ export {
   ownerValue,
   ownerValueColumn,
 } from './owners/owners.ts';
-export { becameSql } from './owners/persons.ts';
+export { becameSql, type PersonsRead } from './owners/persons.ts';
 export {
   type KnownSegments,
   namesSegments,

@@ -3,7 +3,13 @@ import type { QueryParameters } from '@sluice/shared/http/query-string';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { encodeCursor, LIMIT_DEFAULT, limitSchema, nextCursorSchema, readCursor } from '../http/http.ts';
-import { cursorParameter, EVENT_COLUMNS, limitParameter } from '../records/records.ts';
+import {
+  cursorParameter,
+  EVENT_COLUMNS,
+  limitParameter,
+  type PersonsRead,
+  type ReadEvents,
+} from '../records/records.ts';
 import type { Row } from '../store/store.ts';
 import type { GroupKey } from './group-key.ts';
 import { type ReportSelection, reportEnd, reportEndSchemas } from './report-selection.ts';
@@ -103,9 +109,26 @@ export function personColumn({ by }: { readonly by: Person }): string {
   return EVENT_COLUMNS[by === 'user' ? 'userId' : 'groupId'].column;
 }
 
-/** Whether a report shows the users of events, and does not only select events by them. */
-export function isAboutUsers({ by }: { readonly by?: Person }, keys: readonly GroupKey[]): boolean {
-  return by === 'user' || keys.some((key) => ('field' in key ? key.field === 'userId' : key.owner === 'user'));
+/**
+ * Returns what a report needs of the persons of events, besides conditions on them; undefined: nothing.
+ *
+ * @param areNamed whether it needs the users whom it is by themselves, and does not only tell them apart
+ */
+export function personsRead(
+  { by, areNamed = false }: { readonly by?: Person | undefined; readonly areNamed?: boolean },
+  keys: readonly GroupKey[],
+): PersonsRead | undefined {
+  const isKey = keys.some((key) => ('field' in key ? key.field === 'userId' : key.owner === 'user'));
+  if (isKey) return 'named';
+  if (by !== 'user') return undefined;
+  return areNamed ? 'named' : 'told apart';
+}
+
+/** Returns SQL that tells apart the persons that a report is by. */
+export function personSql(request: { readonly by: Person }, { person }: Pick<ReadEvents<unknown>, 'person'>) {
+  if (request.by === 'user') return person;
+  const key = personColumn(request);
+  return { key, exists: `${key} != ''` };
 }
 
 /** The earliest time that can be stored, the beginning of 1900, is this many milliseconds before 1970. */

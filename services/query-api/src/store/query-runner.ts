@@ -419,8 +419,10 @@ async function statementOf(query: Query, { tables, visibility }: Store): Promise
     readableTables(query.workspace, tables, visibility),
     'hiding' in query ? visibility.hiddenCondition(query.workspace) : undefined,
   ]);
-  const asked = query.arePersons ? shown.withPersons() : shown;
-  const readable = query.isLinked ? asked.withLinks({ areMerged: query.isMerged ?? false }) : asked;
+  const isDeletionPending = !('hiding' in query) || hidden !== undefined;
+  const { arePersons = false, isLinked = false, isMerged: areMerged = false } = query;
+  const asked = arePersons ? shown.withPersons() : shown;
+  const readable = isLinked ? asked.withLinks({ areMerged, isDeletionPending }) : asked;
   const { sql, params } = 'statement' in query ? query.statement(readable) : query.hiding(readable, hidden?.(readable));
   return { sql, params: { ...readable.params, ...params }, fast: readable.fast };
 }

@@ -119,8 +119,12 @@ export interface Tables {
   withFast(fast: FastSets): Tables;
   /** Returns the same tables for a request that asks for persons. */
   withPersons(): Tables;
-  /** Returns the same tables, of which statements see whose the events of anonymous visitors are, and which users became others. */
-  withLinks(known: { readonly areMerged: boolean }): Tables;
+  /**
+   * Returns the same tables, of which statements see whose the events of anonymous visitors are, and which users became others.
+   *
+   * @param known.isDeletionPending whether a deletion of the workspace may be pending
+   */
+  withLinks(known: { readonly areMerged: boolean; readonly isDeletionPending: boolean }): Tables;
   /** Returns the same tables with further deletions: those that another server has, and this one perhaps not yet, or that follow from others. */
   withDeletions(deletions: readonly Deletion[]): Tables;
 }
@@ -268,11 +272,13 @@ interface TableOptions {
   readonly arePersons?: boolean;
   readonly areLinked?: boolean;
   readonly areMerged?: boolean;
+  /** Default: true. */
+  readonly isDeletionPending?: boolean;
 }
 
 function createTables(source: Source, options: TableOptions): Tables {
   const { params, workspace = 'workspace', where = 'WHERE', fast = [] } = options;
-  const { arePersons = false, areLinked = false, areMerged = false } = options;
+  const { arePersons = false, areLinked = false, areMerged = false, isDeletionPending = true } = options;
   const changed = (changes: Partial<TableOptions>) => createTables(source, { ...options, ...changes });
   const deleted = { users: `${workspace}_deleted_users`, versions: `${workspace}_deleted_versions` };
   const ofWorkspace =
@@ -303,7 +309,7 @@ function createTables(source: Source, options: TableOptions): Tables {
     arePersons,
     areLinked,
     areMerged,
-    ...linkTables(source, ofWorkspace, (read) => deletions('pending_deletions', read)),
+    ...linkTables(source, ofWorkspace, (read) => deletions('pending_deletions', read), isDeletionPending),
     eventSizes: source(kept('*, properties.size + context.size + traits.size AS json_bytes')),
     entities: source(ofWorkspace('entities')),
     entityProperties: source(ofWorkspace('entity_properties')),
@@ -352,11 +358,13 @@ function createTables(source: Source, options: TableOptions): Tables {
  *
  * @param ofWorkspace returns the rows of the workspace in a table, with certain columns and conditions
  * @param pendingIn returns the pending deletions from a source
+ * @param isDeletionPending whether there may be any
  */
 function linkTables(
   source: Source,
   ofWorkspace: (table: string, columns?: string, more?: string) => Select,
   pendingIn: (read: Source) => string,
+  isDeletionPending: boolean,
 ): Pick<Tables, 'identityLinks' | 'owners' | 'linkConflicts' | 'saidMerges' | 'merges' | 'deletedVisitors'> {
   const onEach = (select: (rowsOf: (stored: Select) => string, pending: string) => string) =>
     source((database) => {
@@ -379,7 +387,8 @@ function linkTables(
   const saidMerges = ofVisitors(saidMergesSql);
   return {
     identityLinks: source(ofWorkspace('identity_links')),
-    owners: (among) => ofVisitors(ownersSql, among),
+    owners: (among) =>
+      ofVisitors(({ links, pending }) => ownersSql({ links, pending: isDeletionPending ? pending : undefined }), among),
     linkConflicts: (among) => ofVisitors(conflictsSql, among),
     saidMerges,
     merges: `(${mergesSql(saidMerges)})`,

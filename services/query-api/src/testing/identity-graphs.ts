@@ -294,6 +294,11 @@ async function expectReports(get: Get, reference: IdentityReference): Promise<vo
   expect((people['results'] as { id: string }[]).map(({ id }) => id)).toEqual(
     [...new Set(visited.filter((id) => id !== ''))].toSorted(byBytes),
   );
+  const cohort = `${RANGE}&interval=month&periods=1&cohort=2026-03-01`;
+  const came = await get(`/events/retention/people?${cohort}&identity=linked`);
+  expect((came['results'] as { id: string }[]).map(({ id }) => id)).toEqual(
+    [...new Set(shown.map(linked).filter((id) => id !== ''))].toSorted(byBytes),
+  );
 }
 
 async function expectLinks(get: Get, reference: IdentityReference): Promise<void> {

@@ -4,7 +4,13 @@ import { eventPropertyCondition, type TimeRange } from '../filters/filter-sql.ts
 import { plainValueCondition, REPAIRED } from '../filters/property-condition.ts';
 import { acceptedJson, type PropertyFilter, toPositive } from '../filters/property-filter.ts';
 import { propertyValue, withoutNull } from '../filters/property-value.ts';
-import { withPersons } from '../owners/persons.ts';
+import {
+  PERSONS_BY_NAME,
+  PERSONS_BY_NUMBER,
+  type PersonSql,
+  type PersonsRead,
+  withPersons,
+} from '../owners/persons.ts';
 import { EVENT_COLUMNS } from './event-columns.ts';
 import {
   byUsers,
@@ -50,6 +56,8 @@ export interface ReadEvents<Selection> {
    * @param hidden the condition that the events of pending deletions meet, if there are any
    */
   selected(range: TimeRange, hidden: Sql | undefined, more?: MoreConditions): SelectedEvents;
+  /** Tells apart the persons of the events. */
+  readonly person: PersonSql;
   /** The selection without the filters that the rows meet already. */
   readonly selection: Selection;
   /**
@@ -68,27 +76,33 @@ type EventFilter = PropertyFilter<SelectionDocument>;
  * Returns what to read of some events: fast properties from their columns, as far as rows have them, and all others from the text.
  *
  * @param names of the properties whose values the statement needs besides those of the filters
- * @param needs.arePersons whether the statement needs the user of an event as a value, also that of its visitor
+ * @param needs.persons what the statement needs of the persons of events, also of those of visitors, besides conditions; default: nothing
  * @param needs.conditions filters on single events that are no filters of the selection, such as those of a funnel's steps; default: none
  */
 export function readEvents<Selection extends EventSelection>(
   tables: Tables,
   selection: Selection,
   names: readonly string[],
-  { arePersons, conditions = [] }: { readonly arePersons: boolean; readonly conditions?: readonly EventFilter[] },
+  {
+    persons,
+    conditions = [],
+  }: { readonly persons?: PersonsRead | undefined; readonly conditions?: readonly EventFilter[] },
 ): ReadEvents<Selection> {
   const read = readColumns(tables, selection, names, conditions);
+  const { ofUsers, others } = byUsers(read.selection);
+  const areUsersFiltered = ofUsers.fields.length + ofUsers.properties.length > 0;
+  const joined = tables.areLinked && persons && (areUsersFiltered ? 'named' : persons);
   return {
+    person: joined === 'told apart' ? PERSONS_BY_NUMBER : PERSONS_BY_NAME,
     selection: read.selection,
     valueOf: read.valueOf,
     holds: read.holds,
     selected({ startMs, endMs }, hidden, { onEvents = [], onPersons = [] } = {}) {
       const selected = { ...read.selection, startMs, endMs };
-      if (!(arePersons && tables.areLinked)) {
+      if (!joined) {
         return { from: read.from, where: whereSelected(tables, selected, hidden, [...onEvents, ...onPersons]) };
       }
       const owners = ownersIn(tables, hidden);
-      const { ofUsers, others } = byUsers(selected);
       const sent = where([
         ...selectionConditions({ ...selected, ...others }, owners),
         ...onEvents,
@@ -96,7 +110,7 @@ export function readEvents<Selection extends EventSelection>(
       ]);
       return {
         from: {
-          sql: withPersons(tables, `SELECT * FROM ${read.from.sql} ${sent.sql}`),
+          sql: withPersons(tables, `SELECT * FROM ${read.from.sql} ${sent.sql}`, joined),
           params: { ...read.from.params, ...sent.params },
         },
         where: where([...filterConditions(ofUsers, { ...owners, hasPersons: true }, 'u'), ...onPersons]),

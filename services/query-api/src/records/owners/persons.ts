@@ -55,9 +55,16 @@ export function namedPerson(tables: Tables): ((user: string) => string) | undefi
   return tables.areMerged ? (user) => becameSql(tables, user) : undefined;
 }
 
-/** A scalar, which ClickHouse reads once. The first elements are nobody: transform takes no empty arrays. */
-function allMerges(tables: Tables): string {
-  return `(SELECT (arrayPushFront(groupArray(merged), ''), arrayPushFront(groupArray(person), '')) FROM ${tables.merges})`;
+/**
+ * A scalar, which ClickHouse reads once. The first elements are nobody: transform takes no empty arrays.
+ *
+ * @param standIn returns SQL of what stands for a user
+ */
+function allMerges(tables: Tables, standIn = (user: string) => user, nobody = "''"): string {
+  const [merged, person] = ['merged', 'person'].map(
+    (user) => `arrayPushFront(groupArray(${standIn(user)}), ${nobody})`,
+  );
+  return `(SELECT (${merged}, ${person}) FROM ${tables.merges})`;
 }
 
 /** Whether a condition on an identifier holds where there is none. */
@@ -76,15 +83,68 @@ export function matchesNobody({ operator, value }: Condition): boolean {
   }
 }
 
-/** Returns SQL of events in which `user_id` is the person. */
-export function withPersons(tables: Tables, events: string): string {
-  // ClickHouse joins by a number of a fixed length for less than by a text.
-  const key = (anonymousId: string) => `sipHash128(${anonymousId})`;
+/**
+ * What a statement needs of the persons of events: their users, as `user_id`, or only to tell them apart, by numbers. That costs less: no
+ * texts are joined, copied or compared.
+ */
+export type PersonsRead = 'named' | 'told apart';
+
+/** SQL that tells persons apart. */
+export interface PersonSql {
+  /** Of an event without a person: any. */
+  readonly key: string;
+  /** Whether an event has a person. */
+  readonly exists: string;
+  /** A number of the person, or else of the visitor. 0: of neither. */
+  readonly numberOfVisitors: string;
+}
+
+/**
+ * A number in place of an identifier. Of a million of them two are the same once in 37 million times. Who finds two identifiers with
+ * one number gains nothing: whoever may send events may as well name the users and visitors of others.
+ */
+const numberOf = (identifier: string) => `xxh3(${identifier})`;
+
+/** The same of a visitor, so that it is not that of a user with the same identifier. */
+const NUMBER_OF_VISITOR = `bitNot(${numberOf('anonymous_id')})`;
+
+/** Persons by the column `user_id`. */
+export const PERSONS_BY_NAME: PersonSql = {
+  key: 'user_id',
+  exists: "user_id != ''",
+  numberOfVisitors: `multiIf(user_id != '', ${numberOf('user_id')}, anonymous_id != '', ${NUMBER_OF_VISITOR}, 0)`,
+};
+
+/** Persons by the columns that {@link withPersons} adds to tell them apart. */
+export const PERSONS_BY_NUMBER: PersonSql = {
+  key: 'person_number',
+  exists: 'person_number != 0',
+  numberOfVisitors: 'if(person_number != 0, person_number, visitor_number)',
+};
+
+/** Returns SQL for the number of whoever a user became, or else of that user, whose number is given. */
+function numberOfPerson(tables: Tables, number: string): string {
+  if (!tables.areMerged) return number;
+  const merges = allMerges(tables, numberOf, 'toUInt64(0)');
+  return `transform(${number}, ${merges}.1, ${merges}.2, ${number})`;
+}
+
+/** Returns SQL of events with their persons: the user of the visitor where there is no other, or whom that user became. */
+export function withPersons(tables: Tables, events: string, read: PersonsRead): string {
+  const visitor = `if(user_id = '' AND anonymous_id != '', ${NUMBER_OF_VISITOR}, 0) AS visitor_number`;
+  const [numbers, owner, persons] =
+    read === 'named'
+      ? [visitor, 'user_id', `* REPLACE (${becameSql(tables, 'if(visitor_number = 0, user_id, owner)')} AS user_id)`]
+      : [
+          `${visitor}, if(user_id = '', 0, ${numberOf('user_id')}) AS user_number`,
+          numberOf('user_id'),
+          `*, ${numberOfPerson(tables, 'if(visitor_number = 0, user_number, owner)')} AS person_number`,
+        ];
   return `(
-  SELECT sent.* REPLACE (${becameSql(tables, "if(sent.user_id = '', owners.owner, sent.user_id)")} AS user_id)
-  FROM (${events}) AS sent
-  GLOBAL ANY LEFT JOIN (SELECT ${key('anonymous_id')} AS visitor, user_id AS owner FROM ${tables.owners()}) AS owners
-    ON owners.visitor = if(sent.user_id = '', ${key('sent.anonymous_id')}, toFixedString('', 16))
+  SELECT ${persons}
+  FROM (SELECT *, ${numbers} FROM (${events})) AS sent
+  GLOBAL ANY LEFT JOIN (SELECT ${NUMBER_OF_VISITOR} AS visitor_number, ${owner} AS owner FROM ${tables.owners()}) AS owners
+    USING (visitor_number)
 )`;
 }
 

@@ -110,7 +110,7 @@ function actorsQuery(
     ...shownConditions(hidden),
   ]);
   const events = arePersons
-    ? `${withPersons(tables, `SELECT user_id, anonymous_id FROM ${tables.events} ${sql}`)} WHERE ${actor} != ''`
+    ? `${withPersons(tables, `SELECT user_id, anonymous_id FROM ${tables.events} ${sql}`, 'named')} WHERE ${actor} != ''`
     : `${tables.events} ${sql}`;
   return {
     sql: `SELECT ${one} FROM ${events} GROUP BY ${one} HAVING count() >= {${count}:UInt32}`,

@@ -1,4 +1,5 @@
 import {
+  byUsers,
   filterConditions,
   type OwnerSource,
   ownersIn,
@@ -8,7 +9,7 @@ import {
 } from '../../records/records.ts';
 import { BoundParameters, type Sql, type Tables } from '../../store/store.ts';
 import { eventsWithOwners, groupCondition, keyOfEvent, keyOrder, propertiesOfKeys } from '../group-key.ts';
-import { EVENT_PLACE, isAboutUsers, MS_BEFORE_1970, PLACE_TIME_SHIFT, personColumn } from '../people.ts';
+import { EVENT_PLACE, MS_BEFORE_1970, PLACE_TIME_SHIFT, personColumn, personSql, personsRead } from '../people.ts';
 import type { ReportSelection } from '../report-selection.ts';
 import type { FunnelPeopleRequest, FunnelRequest } from './funnel-parameters.ts';
 
@@ -85,16 +86,11 @@ export const KEY_OF_ATTEMPT = 'keys[indexOf(firsts, positions[at_0])]';
  * Returns the query for the attempts that count, one of each `person` with an event of the first step: `furthest` is the
  * number of its steps, `times[at_0]` the time of the first one, in milliseconds since {@link MS_BEFORE_1970 1900}.
  *
- * @param more conditions that the events meet
+ * @param listed the condition on those whom the query is to name; default: it tells persons apart, and names nobody
  */
-export function attemptsQuery(
-  tables: Tables,
-  request: FunnelRequest,
-  hidden: Sql | undefined,
-  more: readonly Sql[] = [],
-): Sql {
+export function attemptsQuery(tables: Tables, request: FunnelRequest, hidden: Sql | undefined, listed?: Sql): Sql {
   const indexes = [...request.steps.keys()];
-  const persons = personsQuery(tables, request, hidden, more);
+  const persons = personsQuery(tables, request, hidden, listed);
   const sql = [...furthestStep(indexes), ...indexes.map(chosenEvent)].reduce(
     // A select of its own for every step: ClickHouse copies an expression wherever another one of its select names it.
     (from, columns) => `SELECT *,\n  ${columns.join(',\n  ')}\nFROM (\n${from}\n)`,
@@ -104,15 +100,17 @@ export function attemptsQuery(
 }
 
 /** The query for the persons with an event of the first step: their events in order, and the keys of the first steps. */
-function personsQuery(tables: Tables, request: FunnelRequest, hidden: Sql | undefined, more: readonly Sql[]): Sql {
-  const { steps, groupBy, withinMs } = request;
+function personsQuery(tables: Tables, request: FunnelRequest, hidden: Sql | undefined, listed: Sql | undefined): Sql {
+  const { by, steps, groupBy, withinMs } = request;
   const keys = groupBy ? [groupBy] : [];
   const { selection } = request;
-  const arePersons = isAboutUsers(request, keys);
+  const ofUsers = steps.map((step) => byUsers(step).ofUsers);
+  const areFiltered = ofUsers.some(({ fields, properties }) => fields.length + properties.length > 0);
+  const persons = personsRead({ by, areNamed: listed !== undefined || areFiltered }, keys);
   const conditions = steps.flatMap(({ properties }) => properties);
-  const read = readEvents(tables, selection, propertiesOfKeys(keys), { arePersons, conditions });
-  const person = personColumn(request);
-  const matched = matchedSteps(request, read, { ...ownersIn(tables, hidden), hasPersons: arePersons });
+  const read = readEvents(tables, selection, propertiesOfKeys(keys), { persons, conditions });
+  const person = personSql(request, read);
+  const matched = matchedSteps(request, read, { ...ownersIn(tables, hidden), hasPersons: persons !== undefined });
   const parameters = new BoundParameters('g');
   // Of the events of other steps the key is not computed.
   const key = groupBy && `if(bitTest(matched, 0), ${keyOfEvent(groupBy, 0, read, parameters)}, '')`;
@@ -122,7 +120,7 @@ function personsQuery(tables: Tables, request: FunnelRequest, hidden: Sql | unde
     onEvents: [
       { sql: 'event IN {step_events:Array(String)}', params: { step_events: steps.map(({ event }) => event) } },
     ],
-    onPersons: [{ sql: `${person} != ''`, params: {} }, { sql: 'matched != 0', params: {} }, ...more],
+    onPersons: [{ sql: person.exists, params: {} }, { sql: 'matched != 0', params: {} }, ...(listed ? [listed] : [])],
   });
   const events = eventsWithOwners(tables, from, keys);
   return {
@@ -130,12 +128,12 @@ function personsQuery(tables: Tables, request: FunnelRequest, hidden: Sql | unde
       ${matched.sql} AS matched,
       ${POSITION} AS position
     SELECT
-      ${person} AS person,
+      ${person.key} AS person,
       ${key ? `groupArrayIf(position, bitTest(matched, 0)) AS firsts, groupArrayIf(${key}, bitTest(matched, 0)) AS keys,` : ''}
       arraySort(groupArray(position)) AS positions
     FROM ${events.sql}
     ${where.sql}
-    GROUP BY ${person}
+    GROUP BY ${person.key}
     HAVING max(bitTest(matched, 0)) = 1`,
     params: { ...events.params, ...where.params, ...matched.params, ...parameters.params },
   };
@@ -212,7 +210,7 @@ export type FunnelPersonRow = readonly [id: string, startedMs: number, reachedMs
 export function funnelPeopleQuery(tables: Tables, request: FunnelPeopleRequest, hidden: Sql | undefined): Sql {
   const { funnel, stepsMin, stepsMax, page } = request;
   const after = { sql: `${personColumn(funnel)} > {after:String}`, params: { after: page.afterId } };
-  const attempts = attemptsQuery(tables, funnel, hidden, [after]);
+  const attempts = attemptsQuery(tables, funnel, hidden, after);
   const inGroup: Sql = funnel.groupBy
     ? groupCondition(funnel.groupBy, KEY_OF_ATTEMPT, request.group)
     : { sql: 'true', params: {} };

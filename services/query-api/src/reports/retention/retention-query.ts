@@ -1,7 +1,7 @@
 import { EVENT_COLUMNS, type FieldFilter, fieldCondition, readEvents } from '../../records/records.ts';
 import { BoundParameters, type Sql, type Tables } from '../../store/store.ts';
 import { eventsWithOwners, groupCondition, keyOfEvent, keyOrder, propertiesOfKeys } from '../group-key.ts';
-import { EVENT_PLACE, isAboutUsers, personColumn } from '../people.ts';
+import { EVENT_PLACE, personColumn, personSql, personsRead } from '../people.ts';
 import type { RetentionPeopleRequest, RetentionRequest } from './retention-parameters.ts';
 
 const STARTS = '{starts:Array(Int64)}';
@@ -90,19 +90,15 @@ WHERE place <= {groups:UInt8}`,
  * Returns the query for the persons of all cohorts: the number of the cohort's interval, when the person's first event was and the
  * key of its group, the numbers of the intervals that the person had return events in, and when the last of each was.
  *
- * @param more conditions that the events meet
+ * @param listed the condition on those whom the query is to name; default: it tells persons apart, and names nobody
  */
-export function usersQuery(
-  tables: Tables,
-  request: RetentionRequest,
-  hidden: Sql | undefined,
-  more: readonly Sql[] = [],
-): Sql {
+export function usersQuery(tables: Tables, request: RetentionRequest, hidden: Sql | undefined, listed?: Sql): Sql {
   const { selection, cohortFilters, returnFilters, starts, groupBy } = request;
-  const person = personColumn(request);
   const parameters = new BoundParameters('g');
   const keys = groupBy ? [groupBy] : [];
-  const read = readEvents(tables, selection, propertiesOfKeys(keys), { arePersons: isAboutUsers(request, keys) });
+  const persons = personsRead({ by: request.by, areNamed: listed !== undefined }, keys);
+  const read = readEvents(tables, selection, propertiesOfKeys(keys), { persons });
+  const person = personSql(request, read);
   // Of all events that may be the first one, the first in the order of those of a funnel is.
   const key = groupBy ? `argMinIf(${keyOfEvent(groupBy, 0, read, parameters)}, ${EVENT_PLACE}, begins) AS key,` : '';
   const begins = nameCondition(cohortFilters, 'cohort_event');
@@ -110,7 +106,7 @@ export function usersQuery(
   const params = { ...begins.params, ...returns.params };
   const { from, where } = read.selected(selection, hidden, {
     onEvents: [{ sql: `(${begins.sql}) OR (${returns.sql})`, params }],
-    onPersons: [{ sql: `${person} != ''`, params: {} }, ...more],
+    onPersons: [{ sql: person.exists, params: {} }, ...(listed ? [listed] : [])],
   });
   const events = eventsWithOwners(tables, from, keys);
   return {
@@ -119,7 +115,7 @@ export function usersQuery(
       toUnixTimestamp64Milli(timestamp) AS time,
       (${begins.sql}) AS begins
     SELECT
-      ${person} AS person,
+      ${person.key} AS person,
       ${key}
       minIf(interval, begins) AS cohort,
       minIf(time, begins) AS started,
@@ -128,7 +124,7 @@ export function usersQuery(
       tupleElement(last_returns, 2) AS returned_last
     FROM ${events.sql}
     ${where.sql}
-    GROUP BY ${person}
+    GROUP BY ${person.key}
     HAVING max(begins) = 1`,
     params: { ...events.params, ...where.params, ...params, ...parameters.params, starts },
   };
@@ -155,7 +151,7 @@ export type RetentionUserRow = readonly [id: string, startedMs: number];
 export function retentionPeopleQuery(tables: Tables, request: RetentionPeopleRequest, hidden: Sql | undefined): Sql {
   const { retention, cohort, period, group, page } = request;
   const after = { sql: `${personColumn(retention)} > {after:String}`, params: { after: page.afterId } };
-  const users = usersQuery(tables, retention, hidden, [after]);
+  const users = usersQuery(tables, retention, hidden, after);
   const returned = returnedCondition(period);
   const inGroup: Sql = retention.groupBy
     ? groupCondition(retention.groupBy, 'key', group)

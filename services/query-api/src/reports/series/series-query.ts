@@ -1,9 +1,8 @@
-import { PERSON_SQL } from '@sluice/shared/rows/deleted-person';
 import { EVENT_COLUMNS, numberOfJson, type ReadEvents, readEvents } from '../../records/records.ts';
 import { BoundParameters, type Sql, type Tables } from '../../store/store.ts';
 import { eventsWithOwners, type GroupKey, keyOfEvent, keyOrder, propertiesOfKeys } from '../group-key.ts';
 import { type CountUnit, DAYS, HOURS, hourCountsQuery, isCountedByHour } from '../hour-counts.ts';
-import { isAboutUsers } from '../people.ts';
+import { personsRead } from '../people.ts';
 import type { ReportSelection } from '../report-selection.ts';
 import { DISTINCT, type Measure, ranksGroups, type SeriesRange, type SeriesRequest } from './series-parameters.ts';
 
@@ -138,8 +137,8 @@ type PartEvents = ReadEvents<ReportSelection>;
 
 function eventsOf({ request: { selection, groupBy, measure }, tables }: HidingPart): PartEvents {
   const names = [...propertiesOfKeys(groupBy), ...('property' in measure ? [measure.property] : [])];
-  const arePersons = measure.kind === 'users' || isAboutUsers({}, groupBy);
-  return readEvents(tables, selection, names, { arePersons });
+  const persons = personsRead({ by: measure.kind === 'users' ? 'user' : undefined }, groupBy);
+  return readEvents(tables, selection, names, { persons });
 }
 
 /** The cells of a range: `bucket`, the keys, `events`, and `state`. */
@@ -257,7 +256,8 @@ function measureSql(
   if (measure.kind === 'count') return { state: 'count()', merged: 'sum(state)' };
   if (!('property' in measure)) {
     const isVisitor = measure.kind === 'users' && tables.arePersons;
-    return distinctSql(isVisitor ? VISITORS : identifiersOf(EVENT_COLUMNS[DISTINCT[measure.kind]].column), approximate);
+    const column = EVENT_COLUMNS[DISTINCT[measure.kind]].column;
+    return distinctSql(isVisitor ? visitorsOf(events) : identifiersOf(column), approximate);
   }
   const { kind, property } = measure;
   const number = numberOfJson(events.valueOf(property, parameters));
@@ -277,21 +277,25 @@ function measureSql(
 
 /** What is counted once. */
 interface Identifiers {
-  readonly identifier: string;
+  /** A number of 64 bits. */
+  readonly number: string;
   /** Whether an event has one. */
   readonly exists: string;
 }
 
 function identifiersOf(column: string): Identifiers {
-  return { identifier: column, exists: `${column} != ''` };
+  return { number: `sipHash64(${column})`, exists: `${column} != ''` };
 }
 
 /** Users, and those visitors of whom it is not known whose they are. */
-const VISITORS: Identifiers = { identifier: PERSON_SQL, exists: `(user_id != '' OR anonymous_id != '')` };
+function visitorsOf({ person }: PartEvents): Identifiers {
+  const number = person.numberOfVisitors;
+  return { number, exists: `${number} != 0` };
+}
 
 /** Hashes of 64 bits take the memory of a number. Among a million, two are the same once in 37 million times. */
-function distinctSql({ identifier, exists }: Identifiers, approximate: boolean): MeasureSql {
-  const hashed = `sipHash64(${identifier}), ${exists}`;
+function distinctSql({ number, exists }: Identifiers, approximate: boolean): MeasureSql {
+  const hashed = `${number}, ${exists}`;
   if (!approximate) return { state: `uniqExactStateIf(${hashed})`, merged: 'uniqExactMerge(state)' };
   const [exact, estimate] = [`(${EXACT_DISTINCT_MAX + 1})`, '(17)'];
   const counted = `length(groupUniqArrayMerge${exact}(state.1))`;
