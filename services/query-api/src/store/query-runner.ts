@@ -413,7 +413,7 @@ async function statementOf(query: Query, { tables, visibility }: Store): Promise
     readableTables(query.workspace, tables, visibility),
     'hiding' in query ? visibility.hiddenCondition(query.workspace) : undefined,
   ]);
-  const readable = query.isLinked ? shown.withLinks({ areMerged: query.isMerged ?? false }) : shown;
+  const readable = query.isLinked ? shown.withLinks(query.merges) : shown;
   const { sql, params } = 'statement' in query ? query.statement(readable) : query.hiding(readable, hidden?.(readable));
   return { sql, params: { ...readable.params, ...params }, fast: readable.fast };
 }

@@ -73,9 +73,11 @@ export { queryStringOf, refuseTooLong, VALUE_CHARACTERS_MAX } from './statement-
 export type { StatementWatch } from './statement-slot.ts';
 export { RequestStore, type Store, type Stores, type StreamStores, type Visibility } from './stores.ts';
 export {
+  areAnyMerged,
   type Deletion,
   type FastSet,
   type FastSets,
+  type KnownMerges,
   keptSince,
   LOCAL_TABLES,
   newestDeletions,

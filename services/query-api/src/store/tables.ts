@@ -42,6 +42,8 @@ export interface Tables {
   readonly areLinked: boolean;
   /** Whether they see besides which users became others. */
   readonly areMerged: boolean;
+  /** Which users became others, where it is known. */
+  readonly namedMerges: Exclude<KnownMerges, 'many'> | undefined;
   /** What links visitors to users, as it is stored. */
   readonly identityLinks: string;
   /**
@@ -60,6 +62,8 @@ export interface Tables {
   readonly saidMerges: string;
   /** The `merged` and the `person` of those of {@link saidMerges} that count: nobody merged the person into somebody else. */
   readonly merges: string;
+  /** SQL of the same as two arrays of one length, which begin with the empty text. */
+  readonly mergeArrays: MergeArrays;
   /**
    * The visitors of deleted users, and those merged into these, who have no deletion of their own yet, as deletions name them: `user_id`, and
    * the `version` of the user's deletion.
@@ -113,8 +117,12 @@ export interface Tables {
   keptFrom(ms: number): Tables;
   /** Returns the same tables, of which it is known what columns of the workspace's events have. */
   withFast(fast: FastSets): Tables;
-  /** Returns the same tables, of which statements see whose the events of anonymous visitors are, and which users became others. */
-  withLinks(known: { readonly areMerged: boolean }): Tables;
+  /**
+   * Returns the same tables, of which statements see whose the events of anonymous visitors are.
+   *
+   * @param merges which users became others, as statements see it. Default: none did
+   */
+  withLinks(merges?: KnownMerges): Tables;
   /** Returns the same tables with further deletions: those that another server has, and this one perhaps not yet, or that follow from others. */
   withDeletions(deletions: readonly Deletion[]): Tables;
 }
@@ -138,6 +146,19 @@ export interface Visitors {
   readonly visitors?: string;
   /** A condition on the `user_id` of a link: visitors that have such a link, whoever they belong to. */
   readonly linkedTo?: string;
+}
+
+/** SQL of two arrays: who was merged, and whom each became. */
+export interface MergeArrays {
+  readonly merged: string;
+  readonly persons: string;
+}
+
+/** The merges of a workspace that count, or that they are more than a statement may name: then each finds them by itself. */
+export type KnownMerges = readonly { readonly merged: string; readonly person: string }[] | 'many';
+
+export function areAnyMerged(merges: KnownMerges | undefined): boolean {
+  return merges === 'many' || (merges ?? []).length > 0;
 }
 
 /** A list of fast properties that a workspace has or had. */
@@ -252,6 +273,26 @@ export function newestDeletions(deletions: Iterable<Deletion>): readonly Deletio
   return [...newest.values()];
 }
 
+interface MergeParameters {
+  readonly users: string;
+  readonly persons: string;
+}
+
+/** Each list begins with nobody: `transform` takes no empty arrays. */
+function mergeParams(merges: Exclude<KnownMerges, 'many'>, { users, persons }: MergeParameters): Sql['params'] {
+  return {
+    [users]: ['', ...merges.map(({ merged }) => merged)],
+    [persons]: ['', ...merges.map(({ person }) => person)],
+  };
+}
+
+/** Returns the merges of two parameters. */
+function namedMerges({ users, persons }: MergeParameters): Pick<Tables, 'merges' | 'mergeArrays'> {
+  const mergeArrays = { merged: `{${users}:Array(String)}`, persons: `{${persons}:Array(String)}` };
+  const pairs = `SELECT arrayJoin(arrayZip(${mergeArrays.merged}, ${mergeArrays.persons})) AS pair`;
+  return { mergeArrays, merges: `(SELECT pair.1 AS merged, pair.2 AS person FROM (${pairs}) WHERE merged != '')` };
+}
+
 interface TableOptions {
   readonly params: Sql['params'];
   /** The parameter of the workspace. Default: `workspace`. */
@@ -260,13 +301,14 @@ interface TableOptions {
   readonly where?: 'WHERE' | 'PREWHERE';
   readonly fast?: FastSets;
   readonly areLinked?: boolean;
-  readonly areMerged?: boolean;
+  readonly merges?: KnownMerges | undefined;
 }
 
 function createTables(source: Source, options: TableOptions): Tables {
-  const { params, workspace = 'workspace', where = 'WHERE', fast = [], areLinked = false, areMerged = false } = options;
+  const { params, workspace = 'workspace', where = 'WHERE', fast = [], areLinked = false, merges } = options;
   const changed = (changes: Partial<TableOptions>) => createTables(source, { ...options, ...changes });
   const deleted = { users: `${workspace}_deleted_users`, versions: `${workspace}_deleted_versions` };
+  const merged = { users: `${workspace}_merged_users`, persons: `${workspace}_merged_persons` };
   const ofWorkspace =
     (table: string, columns = '*', more = '', clause = where): Select =>
     (database) =>
@@ -293,8 +335,10 @@ function createTables(source: Source, options: TableOptions): Tables {
     fast,
     eventsByUuid: source(kept(), EVENTS_SHARDING_KEY),
     areLinked,
-    areMerged,
+    areMerged: areAnyMerged(merges),
+    namedMerges: merges === 'many' ? undefined : merges,
     ...linkTables(source, ofWorkspace, (read) => deletions('pending_deletions', read)),
+    ...(Array.isArray(merges) && namedMerges(merged)),
     eventSizes: source(kept('*, properties.size + context.size + traits.size AS json_bytes')),
     entities: source(ofWorkspace('entities')),
     entityProperties: source(ofWorkspace('entity_properties')),
@@ -325,7 +369,10 @@ function createTables(source: Source, options: TableOptions): Tables {
     comparingWorkspaceFirst: () => changed({ where: 'PREWHERE' }),
     keptFrom: (ms) => changed({ params: { ...params, [KEPT_FROM]: ms } }),
     withFast: (known) => changed({ fast: known }),
-    withLinks: (known) => changed({ areLinked: true, ...known }),
+    withLinks(known) {
+      const named = Array.isArray(known) ? mergeParams(known, merged) : {};
+      return changed({ areLinked: true, merges: known, params: { ...params, ...named } });
+    },
     withDeletions(more) {
       const given = newestDeletions([...givenDeletions(params, deleted), ...more]);
       return changed({ params: { ...params, ...deletionParams(given, deleted) } });
@@ -343,7 +390,10 @@ function linkTables(
   source: Source,
   ofWorkspace: (table: string, columns?: string, more?: string) => Select,
   pendingIn: (read: Source) => string,
-): Pick<Tables, 'identityLinks' | 'owners' | 'linkConflicts' | 'saidMerges' | 'merges' | 'deletedVisitors'> {
+): Pick<
+  Tables,
+  'identityLinks' | 'owners' | 'linkConflicts' | 'saidMerges' | 'merges' | 'mergeArrays' | 'deletedVisitors'
+> {
   const onEach = (select: (rowsOf: (stored: Select) => string, pending: string) => string) =>
     source((database) => {
       const here: Source = (stored) => `(${stored(database)})`;
@@ -363,12 +413,16 @@ function linkTables(
     return deletedVisitorsSql({ links: rowsOf(ofWorkspace('identity_links')), deletions, unsettled, ofUsers });
   });
   const saidMerges = ofVisitors(saidMergesSql);
+  const merges = `(${mergesSql(saidMerges)})`;
+  // A scalar, which ClickHouse reads once.
+  const arrays = `(SELECT (arrayPushFront(groupArray(merged), ''), arrayPushFront(groupArray(person), '')) FROM ${merges})`;
   return {
     identityLinks: source(ofWorkspace('identity_links')),
     owners: (among) => ofVisitors(ownersSql, among),
     linkConflicts: (among) => ofVisitors(conflictsSql, among),
     saidMerges,
-    merges: `(${mergesSql(saidMerges)})`,
+    merges,
+    mergeArrays: { merged: `tupleElement(${arrays}, 1)`, persons: `tupleElement(${arrays}, 2)` },
     deletedVisitors: ofDeletedUsers,
   };
 }

@@ -1,4 +1,13 @@
-import type { QueryContext, QueryRunner, Sql, Tables } from '../../store/store.ts';
+import {
+  areAnyMerged,
+  type KnownMerges,
+  type QueryContext,
+  type QueryRunner,
+  queryStringOf,
+  type Sql,
+  type Tables,
+  VALUE_CHARACTERS_MAX,
+} from '../../store/store.ts';
 import { groupsOf } from '../entities/candidates.ts';
 import { becameSql } from '../owners/persons.ts';
 import { type EventRow, textOf } from './event-record.ts';
@@ -6,13 +15,32 @@ import type { EventSelection } from './event-selection.ts';
 
 /** Returns the context of queries that see whose the events are, if a selection asks for it and any visitor is linked or user merged. */
 export async function withIdentity<Context extends QueryContext>(
-  queryRunner: Pick<QueryRunner, 'identities'>,
+  queryRunner: Pick<QueryRunner, 'all' | 'identities'>,
   { identity }: Pick<EventSelection, 'identity'>,
   context: Context,
 ): Promise<Context> {
   if (identity !== 'linked') return context;
   const { areLinked, areMerged } = await queryRunner.identities(context);
-  return areLinked ? { ...context, isLinked: true, isMerged: areMerged } : context;
+  if (!areLinked) return context;
+  return { ...context, isLinked: true, merges: areMerged ? await readMerges(queryRunner, context) : undefined };
+}
+
+/** How many merges statements name. */
+export const NAMED_MERGES_MAX = 1_000;
+
+/** Reads which users became others: named in statements, they cost little, where each would find them by itself. */
+async function readMerges(queryRunner: Pick<QueryRunner, 'all'>, context: QueryContext): Promise<KnownMerges> {
+  const rows = await queryRunner.all({
+    ...{ kind: 'owners', urgent: true, ...context },
+    statement: (tables) => ({
+      sql: `SELECT merged, person FROM ${tables.merges} LIMIT {rows:UInt64}`,
+      params: { rows: NAMED_MERGES_MAX + 1 },
+    }),
+  });
+  const merges = rows.map(([merged, person]) => ({ merged: merged as string, person: person as string }));
+  const lists = [merges.map(({ merged }) => merged), merges.map(({ person }) => person)];
+  const areFew = lists.every((list) => queryStringOf({}, { list }).length <= VALUE_CHARACTERS_MAX);
+  return areFew && merges.length <= NAMED_MERGES_MAX ? merges : 'many';
 }
 
 /** The member of a record with the user of its person. */
@@ -32,7 +60,7 @@ export class OwnersOfVisitors {
   constructor(queryRunner: Pick<QueryRunner, 'all'>, context: QueryContext, selection: Pick<EventSelection, 'fields'>) {
     this.#queryRunner = queryRunner;
     this.#context = context;
-    this.#user = context.isMerged ? undefined : onlyUser(selection);
+    this.#user = areAnyMerged(context.merges) ? undefined : onlyUser(selection);
   }
 
   /** Returns the user of the person of each event, in their order; the empty text for nobody. */
@@ -43,7 +71,7 @@ export class OwnersOfVisitors {
     const visitors = events.filter((event) => !isOfUser(event)).map((event) => textOf(event, 'anonymousId'));
     const users = events.filter(isOfUser).map((event) => textOf(event, 'userId'));
     if (this.#context.isLinked) await this.#find(visitors, this.#known, ownersQuery);
-    if (this.#context.isMerged) await this.#find(users, this.#became, becameQuery);
+    if (areAnyMerged(this.#context.merges)) await this.#find(users, this.#became, becameQuery);
     return events.map((event) => {
       const sent = textOf(event, 'userId');
       return sent === '' ? (this.#known.get(textOf(event, 'anonymousId')) ?? '') : this.#became.get(sent) || sent;
