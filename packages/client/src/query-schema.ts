@@ -873,6 +873,10 @@ export interface components {
             anonymousId: string;
             userId: string;
         };
+        NewMerge: {
+            userId: string;
+            into: string;
+        };
         EventPage: {
             /** @description The limit that was applied. */
             limit: number;
@@ -2258,6 +2262,8 @@ export interface components {
             propertiesSetAt?: {
                 [key: string]: string;
             };
+            /** @description Whom this user became, as `POST /identities/merge` said: with `identity=linked`, what it did is what that one did. Only of one record. */
+            mergedInto?: string;
         };
         /** @description With the identifier that the request has. */
         AcceptedDeletion: {
@@ -2343,7 +2349,7 @@ export interface components {
         Identity: {
             /** @description The anonymous visitor. */
             anonymousId: string;
-            /** @description Whose it is. */
+            /** @description Whose it is, also where that user became another one. */
             userId: string;
             /**
              * Format: date-time
@@ -2381,6 +2387,31 @@ export interface components {
              * @description When that was accepted for the first time.
              */
             linkedAt: string;
+        };
+        MergePage: {
+            /** @description The limit that was applied. */
+            limit: number;
+            results: components["schemas"]["Merge"][];
+            /** @description Where the next page begins; `null` at the end. */
+            nextCursor: string | null;
+        };
+        Merge: {
+            userId: string;
+            /** @description Whom it became. */
+            into: string;
+            /**
+             * Format: date-time
+             * @description When that was accepted.
+             */
+            mergedAt: string;
+            /** @description Whether reads follow it. They do not while `into` became somebody else itself. */
+            counts: boolean;
+        };
+        AcceptedMerge: {
+            /** @constant */
+            status: "accepted";
+            userId: string;
+            into?: string;
         };
         NamingOutput: {
             /**
