@@ -419,9 +419,16 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   {
     name: 'writer/visitors-not-deleted',
     file: writer('erasure/linked-visitors.ts'),
-    search: '    await this.#send(visitors);\n',
+    search: '    await this.#send(inTurn.flatMap((deletion) => open.get(keyOf(deletion)) ?? []));\n',
     replacement: '',
     breaks: 'The visitors of a deleted user stay, and the user is never erased.',
+  },
+  {
+    name: 'writer/later-deletions-do-not-wait',
+    file: writer('erasure/linked-visitors.ts'),
+    search: '      if (hasMerged) waiting.add(deletion.workspace_id);\n',
+    replacement: '',
+    breaks: 'A visitor stays that a link to a merged user hid, which the deletion of that one has ended.',
   },
   {
     name: 'writer/links-not-erased',

@@ -459,6 +459,30 @@ test('from a first visit on a phone to a purchase on a laptop is a funnel of one
   expect(faults).toEqual([]);
 });
 
+test('a user is merged into another one, whose page says so and takes it back', async () => {
+  for (const foreignUserId of ['old liz', 'liz']) {
+    const submission = { foreignUserGroupId: 'acme', foreignUserId, events: [{ event: `of ${foreignUserId}` }] };
+    expect((await pipeline.submit(submission)).status).toBe(202);
+  }
+  await pipeline.drained();
+  const countOf = async () => (await pipeline.get<EventPage>('/events?userId=liz&identity=linked')).body.total;
+  expect(await countOf()).toBe(1);
+  const old = await open(userHash('old liz'));
+  await old.page.getByLabel('Merge into the user').fill('liz');
+  await old.page.keyboard.press('Enter');
+  await shown(old.page.getByText('old liz became liz'));
+  await shown(old.page.getByText('This user became'));
+  await eventually(countOf).toBe(2);
+  const { page, faults } = await open(userHash('liz'));
+  await shown(page.getByRole('link', { name: 'of old liz', exact: true }).last());
+  const became = page.getByRole('list', { name: 'Users who became this one' });
+  await became.getByRole('button', { name: 'Undo old liz' }).click();
+  await became.getByRole('button', { name: 'Undo', exact: true }).click();
+  await shown(page.getByText('old liz is a user of its own again'));
+  await eventually(countOf).toBe(1);
+  expect([...old.faults, ...faults]).toEqual([]);
+});
+
 test('a part that fails says so, and is loaded again on demand', async () => {
   const { page } = await open('#/home');
   let fails = true;

@@ -1,3 +1,4 @@
+import { mergeKeyOf } from '@sluice/shared/rows/merged-user';
 import { until } from '@sluice/shared/testing/until';
 import { expect, inject, test } from 'vitest';
 import { readClickHouse } from '../kit/clickhouse.ts';
@@ -25,14 +26,22 @@ test('of a deleted user the visitors are erased from the disk as well, with what
   );
   await send({ type: 'identify', userId: 'jane', anonymousId: 'shared' });
   expect((await pipeline.submit({ anonymousId: 'said', userId: 'jane' }, { path: '/v1/identities' })).status).toBe(202);
+  await send(
+    visit('tablet', 'jane on a tablet, with the account that she had before'),
+    { type: 'identify', userId: 'old jane', anonymousId: 'tablet' },
+    { type: 'track', userId: 'old jane', event: 'jane with the account that she had before' },
+  );
+  const merge = { userId: 'old jane', into: 'jane' };
+  expect((await pipeline.submit(merge, { path: '/v1/identities/merge' })).status).toBe(202);
   await pipeline.drained();
   expect(await read("SELECT anonymous_id FROM identity_links WHERE user_id = 'jane' ORDER BY 1")).toEqual([
-    ...['desk', 'phone', 'said', 'shared'],
+    ...['desk', 'phone', 'said', 'shared', mergeKeyOf('old jane')],
   ]);
   expect((await pipeline.deleteUser('jane')).status).toBe(202);
   await until('nothing is left to erase', async () => {
     const pending = await read('SELECT user_id FROM pending_deletions');
-    return pending.length === 0 && (await read('SELECT 1 FROM identity_deletions')).length > 0;
+    const deleted = await read("SELECT 1 FROM user_deletions WHERE user_id = 'old jane'");
+    return pending.length === 0 && deleted.length > 0;
   });
   expect(await read('SELECT event FROM events ORDER BY 1')).toEqual([
     ...['ann on a tablet that jane uses later', 'identify', 'somebody else'],

@@ -536,7 +536,7 @@ const SEGMENT_LIMITS = {
 
 const IDENTITY_LIMITS = {
   identityBody: {
-    title: 'body of `POST /identities`',
+    title: 'body of `POST /identities` and of `POST /identities/merge`',
     max: IDENTITY_BODY_BYTES_MAX,
     unit: 'bytes',
     beyond: 'body_too_large',

@@ -404,6 +404,14 @@ const identityDoor = bodyDoor({
   answered: { statuses: [202], named: [['"accepted"']] },
 });
 
+/** A random one may make a chain. */
+const mergeDoor = bodyDoor({
+  request: { service: 'query-api', method: 'POST', path: '/identities/merge' },
+  bodyLimit: 'identityBody',
+  body: (_, random) => ({ userId: textOfLength(random, 12), into: textOfLength(random, 12) }),
+  answered: { statuses: [202, 409], named: [] },
+});
+
 /** The routes of query-api that read events, users and organizations. */
 export const QUERY_DOORS: Doors = {
   'GET /events': events,
@@ -428,6 +436,9 @@ export const QUERY_DOORS: Doors = {
   'GET /identities/conflicts': fixed('/identities/conflicts'),
   'POST /identities': identityDoor,
   'DELETE /identities': deletion('/identities?anonymousId='),
+  'GET /identities/merges': entityDoor('/identities/merges?into='),
+  'POST /identities/merge': mergeDoor,
+  'DELETE /identities/merge': deletion('/identities/merge?userId='),
   'GET /organizations': entities('/organizations'),
   'GET /users/{foreignId}': entityDoor('/users/'),
   'GET /users/{foreignId}/organizations': entityDoor('/users/', '/organizations'),

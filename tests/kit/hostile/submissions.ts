@@ -350,6 +350,32 @@ const takingBackDoor: Door = {
   },
 };
 
+const mergeDoor: Door = {
+  limits: ['identifier'],
+  build(values, seed) {
+    const writer = new Writer(values, seed);
+    const body = JSON.stringify({ userId: writer.identifier(), into: writer.identifier(1) });
+    const expected = writer.isOver('identifier')
+      ? { statuses: [400], named: [[String(LIMITS.identifier.max)]] }
+      : { statuses: [202, 400], named: [] };
+    const headers = { 'content-type': 'application/json' };
+    const path = '/v1/identities/merge';
+    return { request: { service: 'ingest-api', method: 'POST', path, headers, body: Buffer.from(body) }, expected };
+  },
+};
+
+const mergeBackDoor: Door = {
+  limits: ['identifier'],
+  build(values, seed) {
+    const writer = new Writer(values, seed);
+    const path = `/v1/identities/merge?userId=${encodeURIComponent(writer.identifier())}`;
+    const expected = writer.isOver('identifier')
+      ? { statuses: [400], named: [[String(LIMITS.identifier.max)]] }
+      : { statuses: [202], named: [] };
+    return { request: { service: 'ingest-api', method: 'DELETE', path, headers: {} }, expected };
+  },
+};
+
 /** As many whole characters of a text as a URL writes in so many bytes. */
 function encodedWithin(text: string, bytesMax: number): string {
   let encoded = '';
@@ -420,6 +446,8 @@ export const SUBMISSION_DOORS: Doors = {
   'DELETE /v1/users': deletionDoor,
   'POST /v1/identities': identityDoor,
   'DELETE /v1/identities': takingBackDoor,
+  'POST /v1/identities/merge': mergeDoor,
+  'DELETE /v1/identities/merge': mergeBackDoor,
   'GET /sourceConfig': sourceDoor,
   'GET /v1/projects/{key}/settings': settingsDoor,
   'POST /v1/m': ignoredDoor(['/v1/m', '/m', '/rsaMetrics'], ['POST /m', 'POST /rsaMetrics']),

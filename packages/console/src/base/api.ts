@@ -8,6 +8,7 @@ export type EventPage = components['schemas']['EventPage'];
 export type User = components['schemas']['User'];
 export type Organization = components['schemas']['Organization'];
 export type IdentityPage = components['schemas']['IdentityPage'];
+export type MergePage = components['schemas']['MergePage'];
 export type UserPage = components['schemas']['UserPage'];
 export type OrganizationPage = components['schemas']['OrganizationPage'];
 export type UserOrganizationPage = components['schemas']['UserOrganizationPage'];

@@ -17,6 +17,7 @@ import { EntityActivity } from './entity-activity.tsx';
 import { apiPathOf, ENTITY_KINDS, type EntityPath, type EntityProps, personParams } from './entity-kinds.ts';
 import { EntityTimeline } from './entity-timeline.tsx';
 import { Identities } from './identities.tsx';
+import { Merges } from './merges.tsx';
 
 interface EntityPageProps extends EntityProps {
   /** Filters of the timeline, those of `GET /events`, and `show`, the uuid of the event that is open beside it. */
@@ -96,6 +97,7 @@ function StoredEntity({ path, id, children }: KnownProps) {
       )}
       <EntityMembers {...entity} />
       {path === 'users' && <Identities id={id} />}
+      {data && path === 'users' && <Merges id={id} mergedInto={(data as User).mergedInto} />}
       <EntityActivity {...entity} />
       {children}
     </>

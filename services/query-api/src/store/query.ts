@@ -5,7 +5,7 @@ import type { ReadRequest } from './clickhouse-reader.ts';
 import type { QuerySettings } from './query-settings.ts';
 import type { Sql } from './sql.ts';
 import type { RequestStore } from './stores.ts';
-import type { Tables } from './tables.ts';
+import type { KnownMerges, Tables } from './tables.ts';
 import type { TimeBudget } from './time-budget.ts';
 
 /** The request that a query belongs to. */
@@ -23,8 +23,8 @@ export interface QueryContext {
   readonly arePersons?: boolean;
   /** Whether its statements see whose the events of anonymous visitors are: {@link Tables.areLinked}. Default: false. */
   readonly isLinked?: boolean;
-  /** Whether they see besides which users became others: {@link Tables.areMerged}. Default: false. */
-  readonly isMerged?: boolean;
+  /** Which users became others, as they see it besides: {@link Tables.areMerged}. Default: none did. */
+  readonly merges?: KnownMerges | undefined;
   /** Where the request reserves what it holds. Default: nothing is reserved. */
   readonly memory?: Reservation | undefined;
 }

@@ -82,9 +82,11 @@ export {
   type Visibility,
 } from './stores.ts';
 export {
+  areAnyMerged,
   type Deletion,
   type FastSet,
   type FastSets,
+  type KnownMerges,
   keptSince,
   LOCAL_TABLES,
   newestDeletions,

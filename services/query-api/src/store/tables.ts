@@ -44,6 +44,8 @@ export interface Tables {
   readonly areLinked: boolean;
   /** Whether they see besides which users became others. */
   readonly areMerged: boolean;
+  /** Which users became others, where it is known. */
+  readonly namedMerges: Exclude<KnownMerges, 'many'> | undefined;
   /** What links visitors to users, as it is stored. */
   readonly identityLinks: string;
   /**
@@ -62,6 +64,8 @@ export interface Tables {
   readonly saidMerges: string;
   /** The `merged` and the `person` of those of {@link saidMerges} that count: nobody merged the person into somebody else. */
   readonly merges: string;
+  /** SQL of the same as two arrays of one length, which begin with the empty text. */
+  readonly mergeArrays: MergeArrays;
   /**
    * The visitors of deleted users, and those merged into these, who have no deletion of their own yet, as deletions name them: `user_id`, and
    * the `version` of the user's deletion.
@@ -120,11 +124,12 @@ export interface Tables {
   /** Returns the same tables for a request that asks for persons. */
   withPersons(): Tables;
   /**
-   * Returns the same tables, of which statements see whose the events of anonymous visitors are, and which users became others.
+   * Returns the same tables, of which statements see whose the events of anonymous visitors are.
    *
+   * @param known.merges which users became others, as statements see it. Default: none did
    * @param known.isDeletionPending whether a deletion of the workspace may be pending
    */
-  withLinks(known: { readonly areMerged: boolean; readonly isDeletionPending: boolean }): Tables;
+  withLinks(known: { readonly merges?: KnownMerges | undefined; readonly isDeletionPending: boolean }): Tables;
   /** Returns the same tables with further deletions: those that another server has, and this one perhaps not yet, or that follow from others. */
   withDeletions(deletions: readonly Deletion[]): Tables;
 }
@@ -148,6 +153,19 @@ export interface Visitors {
   readonly visitors?: string;
   /** A condition on the `user_id` of a link: visitors that have such a link, whoever they belong to. */
   readonly linkedTo?: string;
+}
+
+/** SQL of two arrays: who was merged, and whom each became. */
+export interface MergeArrays {
+  readonly merged: string;
+  readonly persons: string;
+}
+
+/** The merges of a workspace that count, or that they are more than a statement may name: then each finds them by itself. */
+export type KnownMerges = readonly { readonly merged: string; readonly person: string }[] | 'many';
+
+export function areAnyMerged(merges: KnownMerges | undefined): boolean {
+  return merges === 'many' || (merges ?? []).length > 0;
 }
 
 /** A list of fast properties that a workspace has or had. */
@@ -262,6 +280,26 @@ export function newestDeletions(deletions: Iterable<Deletion>): readonly Deletio
   return [...newest.values()];
 }
 
+interface MergeParameters {
+  readonly users: string;
+  readonly persons: string;
+}
+
+/** Each list begins with nobody: `transform` takes no empty arrays. */
+function mergeParams(merges: Exclude<KnownMerges, 'many'>, { users, persons }: MergeParameters): Sql['params'] {
+  return {
+    [users]: ['', ...merges.map(({ merged }) => merged)],
+    [persons]: ['', ...merges.map(({ person }) => person)],
+  };
+}
+
+/** Returns the merges of two parameters. */
+function namedMerges({ users, persons }: MergeParameters): Pick<Tables, 'merges' | 'mergeArrays'> {
+  const mergeArrays = { merged: `{${users}:Array(String)}`, persons: `{${persons}:Array(String)}` };
+  const pairs = `SELECT arrayJoin(arrayZip(${mergeArrays.merged}, ${mergeArrays.persons})) AS pair`;
+  return { mergeArrays, merges: `(SELECT pair.1 AS merged, pair.2 AS person FROM (${pairs}) WHERE merged != '')` };
+}
+
 interface TableOptions {
   readonly params: Sql['params'];
   /** The parameter of the workspace. Default: `workspace`. */
@@ -271,16 +309,17 @@ interface TableOptions {
   readonly fast?: FastSets;
   readonly arePersons?: boolean;
   readonly areLinked?: boolean;
-  readonly areMerged?: boolean;
+  readonly merges?: KnownMerges | undefined;
   /** Default: true. */
   readonly isDeletionPending?: boolean;
 }
 
 function createTables(source: Source, options: TableOptions): Tables {
-  const { params, workspace = 'workspace', where = 'WHERE', fast = [] } = options;
-  const { arePersons = false, areLinked = false, areMerged = false, isDeletionPending = true } = options;
+  const { params, workspace = 'workspace', where = 'WHERE', fast = [], merges } = options;
+  const { arePersons = false, areLinked = false, isDeletionPending = true } = options;
   const changed = (changes: Partial<TableOptions>) => createTables(source, { ...options, ...changes });
   const deleted = { users: `${workspace}_deleted_users`, versions: `${workspace}_deleted_versions` };
+  const merged = { users: `${workspace}_merged_users`, persons: `${workspace}_merged_persons` };
   const ofWorkspace =
     (table: string, columns = '*', more = '', clause = where): Select =>
     (database) =>
@@ -308,8 +347,10 @@ function createTables(source: Source, options: TableOptions): Tables {
     eventsByUuid: source(kept(), EVENTS_SHARDING_KEY),
     arePersons,
     areLinked,
-    areMerged,
+    areMerged: areAnyMerged(merges),
+    namedMerges: merges === 'many' ? undefined : merges,
     ...linkTables(source, ofWorkspace, (read) => deletions('pending_deletions', read), isDeletionPending),
+    ...(Array.isArray(merges) && namedMerges(merged)),
     eventSizes: source(kept('*, properties.size + context.size + traits.size AS json_bytes')),
     entities: source(ofWorkspace('entities')),
     entityProperties: source(ofWorkspace('entity_properties')),
@@ -345,7 +386,10 @@ function createTables(source: Source, options: TableOptions): Tables {
     keptFrom: (ms) => changed({ params: { ...params, [KEPT_FROM]: ms } }),
     withFast: (known) => changed({ fast: known }),
     withPersons: () => changed({ arePersons: true }),
-    withLinks: (known) => changed({ areLinked: true, ...known }),
+    withLinks(known) {
+      const named = Array.isArray(known.merges) ? mergeParams(known.merges, merged) : {};
+      return changed({ areLinked: true, ...known, params: { ...params, ...named } });
+    },
     withDeletions(more) {
       const given = newestDeletions([...givenDeletions(params, deleted), ...more]);
       return changed({ params: { ...params, ...deletionParams(given, deleted) } });
@@ -365,7 +409,10 @@ function linkTables(
   ofWorkspace: (table: string, columns?: string, more?: string) => Select,
   pendingIn: (read: Source) => string,
   isDeletionPending: boolean,
-): Pick<Tables, 'identityLinks' | 'owners' | 'linkConflicts' | 'saidMerges' | 'merges' | 'deletedVisitors'> {
+): Pick<
+  Tables,
+  'identityLinks' | 'owners' | 'linkConflicts' | 'saidMerges' | 'merges' | 'mergeArrays' | 'deletedVisitors'
+> {
   const onEach = (select: (rowsOf: (stored: Select) => string, pending: string) => string) =>
     source((database) => {
       const here: Source = (stored) => `(${stored(database)})`;
@@ -385,13 +432,17 @@ function linkTables(
     return deletedVisitorsSql({ links: rowsOf(ofWorkspace('identity_links')), deletions, unsettled, ofUsers });
   });
   const saidMerges = ofVisitors(saidMergesSql);
+  const merges = `(${mergesSql(saidMerges)})`;
+  // A scalar, which ClickHouse reads once.
+  const arrays = `(SELECT (arrayPushFront(groupArray(merged), ''), arrayPushFront(groupArray(person), '')) FROM ${merges})`;
   return {
     identityLinks: source(ofWorkspace('identity_links')),
     owners: (among) =>
       ofVisitors(({ links, pending }) => ownersSql({ links, pending: isDeletionPending ? pending : undefined }), among),
     linkConflicts: (among) => ofVisitors(conflictsSql, among),
     saidMerges,
-    merges: `(${mergesSql(saidMerges)})`,
+    merges,
+    mergeArrays: { merged: `tupleElement(${arrays}, 1)`, persons: `tupleElement(${arrays}, 2)` },
     deletedVisitors: ofDeletedUsers,
   };
 }

@@ -242,7 +242,8 @@ class PersonsOfPage {
     for (const { workspace, identity } of selections) {
       if (identity !== 'linked' || this.#owners.has(workspace)) continue;
       const { areLinked = false, areMerged = false } = shown.get(workspace)?.known ?? {};
-      const context = { workspace, store, signal, isLinked: areLinked, isMerged: areMerged };
+      const merges = areMerged ? ('many' as const) : undefined;
+      const context = { workspace, store, signal, isLinked: areLinked, merges };
       this.#owners.set(workspace, new OwnersOfVisitors(queryRunner, context, { fields: [] }));
     }
   }

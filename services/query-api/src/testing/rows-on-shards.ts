@@ -1,3 +1,4 @@
+import { mergeKeyOf } from '@sluice/shared/rows/merged-user';
 import { entityHash, eventHash } from '@sluice/shared/rows/row-hashes';
 import fc, { sample } from '@sluice/shared/testing/fast-check';
 import { afterAll, beforeAll, expect, vi } from 'vitest';
@@ -188,9 +189,9 @@ async function storeEverything(workspace: string): Promise<void> {
   await storeLinks(workspace, deletedAt);
 }
 
-/** Stores facts about visitors on the server of each; some users are deleted, and some came back. */
+/** Stores facts about visitors, and users who became others, on the server of each; some users are deleted, and some came back. */
 async function storeLinks(workspace: string, deletedAt: number): Promise<void> {
-  const facts = VISITORS.flatMap((anonymous_id, index) =>
+  const ofVisitors = VISITORS.flatMap((anonymous_id, index) =>
     [0, 1].map((place) => ({
       ...{
         workspace_id: workspace,
@@ -201,6 +202,13 @@ async function storeLinks(workspace: string, deletedAt: number): Promise<void> {
       version: deletedAt - 500 + 700 * place + index,
     })),
   );
+  const merges = USERS.slice(2).flatMap((user, index) => {
+    const [anonymous_id, version] = [mergeKeyOf(user), deletedAt - 1_000 + 1_500 * index];
+    return index % 2 === 0
+      ? [{ workspace_id: workspace, anonymous_id, user_id: pick(USERS, index), said: 1, version }]
+      : [];
+  });
+  const facts = [...ofVisitors, ...merges];
   await single.insert('identity_links', facts);
   const byShard = Map.groupBy(facts, ({ anonymous_id }) => mirrorsOf(entityHash(workspace, 'visitor', anonymous_id)));
   expect(byShard.size).toBe(2);

@@ -7,6 +7,7 @@ import { createTopics } from '@sluice/shared/kafka/testing/create-topics';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import type { ChangeRow } from '@sluice/shared/rows';
 import { visitorOf } from '@sluice/shared/rows/deleted-person';
+import { mergeKeyOf } from '@sluice/shared/rows/merged-user';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { STATEMENTS as STORAGE_STATEMENTS } from '@sluice/storage/clickhouse/statements';
 import { expect, inject, onTestFinished, test } from 'vitest';
@@ -24,6 +25,9 @@ function fact(visitor: string, user: string, after: number, operation: 'link' | 
   const row = changeRow({ kind: 'visitor', id: visitor, operation, version: NOON_US + after });
   return user === '' ? row : { ...row, user_id: user };
 }
+
+/** What somebody says of a user; without `into`, that it is itself. */
+const merge = (user: string, into: string, after: number) => fact(mergeKeyOf(user), into, after, 'say');
 
 const deletion = (id: string, after: number) => changeRow({ id, operation: 'delete', version: NOON_US + after });
 
@@ -158,6 +162,53 @@ test('what a deletion hides is stored while its visitors are not deleted, and dr
   expect(await unsettled()).toEqual([]);
   await db.store(batchOf([], [fact('too late', 'ada', 6), fact('again', 'ada', 11), fact('too late', '', 3, 'say')]));
   expect((await links()).toSorted()).toEqual(['again ada', 'late ada', 'too late ']);
+});
+
+test('with a user those are deleted who became it, then their visitors, and later deletions wait for them', async () => {
+  const { db, visitors, erasure, sent, storeThrough, links, unsettled } = await startLinkedVisitors();
+  const facts = [
+    ...[merge('old', 'ada', 2), merge('gone', 'ada', 2), merge('gone', '', 3), merge('later', 'ada', 20)],
+    ...[fact('phone', 'old', 1), fact('shared', 'old', 3), fact('shared', 'bob', 5), fact('desk', 'later', 1)],
+    // Nobody said it.
+    fact(mergeKeyOf('victim'), 'ada', 1),
+  ];
+  await db.store(batchOf([], facts));
+  await db.store(batchOf([], [deletion('ada', 10), deletion('bob', 15)]));
+  await storeThrough(60_000);
+  const sentNow = () => [...new Set(sent.map(({ id, version }) => `${id} ${version - NOON_US}`))].sort();
+  await visitors.takeRound();
+  await eventually(sentNow).toEqual(['old 10']);
+  expect(await unsettled()).toEqual(['ada', 'bob']);
+
+  // Whose the shared visitor was when bob was deleted depends on this deletion.
+  await db.store(batchOf([], sent.slice(0, 1)));
+  await visitors.takeRound();
+  const ofVisitors = [`${visitorOf('phone')} 10`, `${visitorOf('shared')} 10`, `${visitorOf('shared')} 15`];
+  await eventually(sentNow).toEqual(['old 10', ...ofVisitors]);
+  await db.store(batchOf([], [...new Map(sent.map((row) => [`${row.id} ${row.version}`, row])).values()]));
+  await visitors.takeRound();
+  expect(await unsettled()).toEqual([]);
+  await erasure.takeRound();
+  const left = [`${mergeKeyOf('gone')} `, `${mergeKeyOf('later')} ada`, 'desk later'];
+  expect((await links()).toSorted()).toEqual(left.toSorted());
+  // What comes late of either is dropped.
+  await db.store(batchOf([], [merge('old', 'cy', 4), merge('cy', 'ada', 4), merge('old', '', 5)]));
+  expect((await links()).toSorted()).toEqual(left.toSorted());
+});
+
+test('the deletion of a merged user ends the merge, and leaves the other one', async () => {
+  const { db, visitors, erasure, sent, storeThrough, links } = await startLinkedVisitors();
+  await db.store(batchOf([], [merge('old', 'ada', 1), fact('phone', 'old', 1), fact('desk', 'ada', 1)]));
+  await db.store(batchOf([], [deletion('old', 10), deletion('ada', 20)]));
+  await storeThrough(60_000);
+  await visitors.takeRound();
+  await eventually(() => sent.length).toBe(2 * PARTITIONS);
+  const found = sent.map(({ id, version }) => `${id.slice(1)} ${version - NOON_US}`);
+  expect([...new Set(found)].sort()).toEqual(['desk 20', 'phone 10']);
+  await db.store(batchOf([], sent));
+  await visitors.takeRound();
+  await erasure.takeRound();
+  expect(await links()).toEqual([]);
 });
 
 test('events from before there were links link by the statement of the documentation', async () => {

@@ -30,7 +30,7 @@ import {
   personPropertyCondition,
   type TimeCondition,
 } from '../owners/owners.ts';
-import { matchesNobody, namedPerson } from '../owners/persons.ts';
+import { matchesNobody, namedPerson, namedUsers } from '../owners/persons.ts';
 import { readSegments, SEGMENT } from '../owners/segment.ts';
 import { segmentCondition } from '../owners/segment-sql.ts';
 import {
@@ -121,10 +121,25 @@ export function filterConditions(
       const name = `${prefix}${field}`;
       if (field !== 'userId') return fieldCondition({ field: name, condition }, EVENT_COLUMNS[field]);
       const named = fieldCondition({ field: name, condition }, EVENT_COLUMNS[field], namedPerson(owners.tables));
-      return personFieldCondition(owners, condition, named);
+      return personsNamed(owners, condition, name) ?? personFieldCondition(owners, condition, named);
     }),
     ...properties.map((filter, index) => selectedPropertyCondition(filter, owners, `${prefix}p${index}`)),
   ];
+}
+
+/** Returns the condition that the person of an event is one of those that a condition names, where it is known who became others. */
+function personsNamed(owners: OwnerSource, condition: Condition, name: string): Sql | undefined {
+  const { operator, value } = condition;
+  if (operator !== 'eq' && operator !== 'ne' && operator !== 'in') return undefined;
+  const named = operator === 'in' ? value : [value];
+  const users = named.includes('') ? undefined : namedUsers(owners.tables, named);
+  if (!users) return undefined;
+  const parameter = `${name}_${operator}_users`;
+  const sql = `user_id IN {${parameter}:Array(String)}`;
+  const found = ofPersons(owners, () => ({
+    ...{ sql, params: { [parameter]: users }, isOfIdentifier: true, hasMerged: true },
+  }));
+  return operator === 'ne' ? { ...found, sql: `NOT (${found.sql})` } : found;
 }
 
 /** Returns the condition that the person of an event meets a condition on `user_id`, which is there as SQL. */

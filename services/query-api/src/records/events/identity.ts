@@ -1,4 +1,13 @@
-import type { QueryContext, QueryRunner, Sql, Tables } from '../../store/store.ts';
+import {
+  areAnyMerged,
+  type KnownMerges,
+  type QueryContext,
+  type QueryRunner,
+  queryStringOf,
+  type Sql,
+  type Tables,
+  VALUE_CHARACTERS_MAX,
+} from '../../store/store.ts';
 import { groupsOf } from '../entities/candidates.ts';
 import { becameSql } from '../owners/persons.ts';
 import { type EventRow, textOf } from './event-record.ts';
@@ -9,14 +18,34 @@ import type { EventSelection } from './event-selection.ts';
  * any visitor is linked, or any user merged.
  */
 export async function withIdentity<Context extends QueryContext>(
-  queryRunner: Pick<QueryRunner, 'identities' | 'defaultIdentities'>,
+  queryRunner: Pick<QueryRunner, 'all' | 'identities' | 'defaultIdentities'>,
   { identity }: Pick<EventSelection, 'identity'>,
   context: Context,
 ): Promise<Context> {
   const seen = identity ?? (await queryRunner.defaultIdentities.of(context.workspace));
   if (seen === 'raw') return context;
   const { areLinked, areMerged } = await queryRunner.identities(context);
-  return { ...context, arePersons: true, ...(areLinked && { isLinked: true, isMerged: areMerged }) };
+  if (!areLinked) return { ...context, arePersons: true };
+  const merges = areMerged ? await readMerges(queryRunner, context) : undefined;
+  return { ...context, arePersons: true, isLinked: true, merges };
+}
+
+/** How many merges statements name. */
+export const NAMED_MERGES_MAX = 1_000;
+
+/** Reads which users became others: named in statements, they cost little, where each would find them by itself. */
+async function readMerges(queryRunner: Pick<QueryRunner, 'all'>, context: QueryContext): Promise<KnownMerges> {
+  const rows = await queryRunner.all({
+    ...{ kind: 'owners', urgent: true, ...context },
+    statement: (tables) => ({
+      sql: `SELECT merged, person FROM ${tables.merges} LIMIT {rows:UInt64}`,
+      params: { rows: NAMED_MERGES_MAX + 1 },
+    }),
+  });
+  const merges = rows.map(([merged, person]) => ({ merged: merged as string, person: person as string }));
+  const lists = [merges.map(({ merged }) => merged), merges.map(({ person }) => person)];
+  const areFew = lists.every((list) => queryStringOf({}, { list }).length <= VALUE_CHARACTERS_MAX);
+  return areFew && merges.length <= NAMED_MERGES_MAX ? merges : 'many';
 }
 
 /** The member of a record with the user of its person. */
@@ -36,7 +65,7 @@ export class OwnersOfVisitors {
   constructor(queryRunner: Pick<QueryRunner, 'all'>, context: QueryContext, selection: Pick<EventSelection, 'fields'>) {
     this.#queryRunner = queryRunner;
     this.#context = context;
-    this.#user = context.isMerged ? undefined : onlyUser(selection);
+    this.#user = areAnyMerged(context.merges) ? undefined : onlyUser(selection);
   }
 
   /** Returns the user of the person of each event, in their order; the empty text for nobody. */
@@ -47,7 +76,7 @@ export class OwnersOfVisitors {
     const visitors = events.filter((event) => !isOfUser(event)).map((event) => textOf(event, 'anonymousId'));
     const users = events.filter(isOfUser).map((event) => textOf(event, 'userId'));
     if (this.#context.isLinked) await this.#find(visitors, this.#known, ownersQuery);
-    if (this.#context.isMerged) await this.#find(users, this.#became, becameQuery);
+    if (areAnyMerged(this.#context.merges)) await this.#find(users, this.#became, becameQuery);
     return events.map((event) => {
       const sent = textOf(event, 'userId');
       return sent === '' ? (this.#known.get(textOf(event, 'anonymousId')) ?? '') : this.#became.get(sent) || sent;

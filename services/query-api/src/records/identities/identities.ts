@@ -150,13 +150,14 @@ type IdentityRow = readonly [anonymousId: string, userId: string, version: numbe
 function identitiesQuery(tables: Tables, of: IdentitiesOf, after: string, rows: number): Sql {
   const { userId: user, anonymousId: visitor } = of;
   const visitors = visitor === undefined ? AFTER_VISITOR : `${AFTER_VISITOR} AND anonymous_id = {visitor:String}`;
-  const owners = user === undefined ? tables.owners({ visitors }) : visitorsOfPerson(tables, '{user:String}', visitors);
+  const owners =
+    user === undefined ? { sql: tables.owners({ visitors }), params: {} } : visitorsOfPerson(tables, user, visitors);
   return {
     sql: `SELECT anonymous_id, user_id, version, said
-FROM ${owners}
+FROM ${owners.sql}
 ORDER BY anonymous_id
 LIMIT {rows:UInt64}`,
-    params: { ...(user !== undefined && { user }), ...(visitor !== undefined && { visitor }), after, rows },
+    params: { ...owners.params, ...(visitor !== undefined && { visitor }), after, rows },
   };
 }
 

@@ -5,6 +5,7 @@ import { mergeKeyOf } from '@sluice/shared/rows/merged-user';
 import { until } from '@sluice/shared/testing/until';
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest';
 import { anEvent, aRegister, type QueryService, startQuery, type TestEvent } from '../../testing/query-service.ts';
+import { NAMED_MERGES_MAX } from '../events/identity.ts';
 import { MERGED_MAX } from './merges.ts';
 
 /** Stands in for ingest-api: the page of a user in tests/clients merges through the real one. */
@@ -121,6 +122,11 @@ test('the list has each merge once, also those that do not count', async () => {
   expect(await list('')).toEqual(all);
   expect(await list('into=jane')).toEqual(all.slice(0, 2));
   expect(await list('userId=other')).toEqual([all[3]]);
+  // Each of a circle stays who it is.
+  await query.store('d', [anEvent({ userId: 'one' }), anEvent({ userId: 'other' })]);
+  const linked = async () =>
+    (await get('/events?identity=linked', 'd')).results.map(({ userId, linkedUserId }) => userId === linkedUserId);
+  expect(await linked()).toEqual([true, true]);
   const found: unknown[] = [];
   for (let cursor = ''; ; ) {
     const page = await get(`/identities/merges?limit=3${cursor}`, 'd');
@@ -206,12 +212,62 @@ describe('two accounts of one person', () => {
     expect(await read()).toEqual(before);
     await say(workspace, 'old', 'jane', VERSION + 3);
     expect(await read()).toEqual(merged);
+    // With more merges than statements name, each finds them by itself.
+    const others = Array.from({ length: NAMED_MERGES_MAX }, (_, index) => ({
+      ...{ workspace_id: workspace, anonymous_id: mergeKeyOf(`other ${index}`), user_id: `person ${index}` },
+      ...{ version: VERSION, said: 1 },
+    }));
+    await query.insert('identity_links', others);
+    expect(await read()).toEqual(merged);
   });
 
   test('are who they were in reads of what was sent', async () => {
     const raw = await get('/events?userId=old&identity=raw', workspace);
     expect(raw.results.map(({ uuid }) => uuid)).toEqual([events[0]?.uuid]);
   });
+});
+
+test('with a deleted person whoever became it is hidden at once, with their visitors and records', async () => {
+  const workspace = 'g';
+  const [deletion, later] = [VERSION + 10, VERSION + 20];
+  await say(workspace, 'old', 'jane');
+  await say(workspace, 'older', 'old');
+  await say(workspace, 'joe', 'jane', later);
+  const link = { workspace_id: workspace, user_id: 'older', version: VERSION, said: 0 };
+  await query.insert('identity_links', [{ ...link, anonymous_id: 'phone' }]);
+  const of = (who: Partial<TestEvent>, receivedAtUs = VERSION) => anEvent({ ...who, receivedAtUs });
+  const shown = [of({ userId: 'joe' }), of({ userId: 'old' }, later), of({ anonymousId: 'phone' }, later)];
+  const hidden = [of({ userId: 'jane' }), of({ userId: 'old' }), of({ userId: 'older' }), of({ anonymousId: 'phone' })];
+  await query.store(workspace, [...shown, ...hidden]);
+  for (const id of ['older', 'joe']) {
+    const seen = { first_seen_at: START_MS, last_seen_at: START_MS, version: VERSION };
+    await query.insert('entities', [{ workspace_id: workspace, kind: 'user', id, ...seen }]);
+  }
+  const uuids = async (parameters: string) =>
+    (await get(`/events?${parameters}`, workspace)).results.map(({ uuid }) => uuid).toSorted();
+  expect((await uuids('')).length).toBe(7);
+  const row = { workspace_id: workspace, user_id: 'jane', version: deletion };
+  await query.insert('user_deletions', [row]);
+  await query.insert('pending_deletions', [{ ...row, stored_at: 1 }]);
+  await until('the deletion is in force', async () => (await uuids('')).length < 7);
+  const expected = shown.map(({ uuid }) => uuid).toSorted();
+  expect(await uuids('')).toEqual(expected);
+  expect(await uuids('identity=linked')).toEqual(expected);
+  expect((await query.get('/users/older', workspace)).status).toBe(404);
+  expect((await get('/users', workspace)).results.map(({ foreignId }) => foreignId)).toEqual(['joe']);
+});
+
+test('of a person with more accounts than a statement can name nothing is shown, rather than something deleted', async () => {
+  const workspace = 'h';
+  const names = Array.from({ length: 700 }, (_, index) => `${'x'.repeat(200)}${index}`);
+  const said = { workspace_id: workspace, user_id: 'jane', version: VERSION };
+  await query.insert(
+    'identity_links',
+    names.map((name) => ({ ...said, anonymous_id: mergeKeyOf(name), said: 1 })),
+  );
+  await query.store(workspace, [anEvent({ userId: names[0] as string, receivedAtUs: VERSION })]);
+  await query.insert('pending_deletions', [{ ...said, version: VERSION + 10, stored_at: 1 }]);
+  await until('the deletion is in force', async () => (await query.get('/events', workspace)).status === 503);
 });
 
 test('a visitor that is named as a merged user is nobody’s', async () => {

@@ -12,12 +12,15 @@ import type { Condition } from '../filters/operators.ts';
 export interface UserCondition extends Sql {
   /** Whether it is about the identifier alone: then the links of visitors are searched by it. */
   readonly isOfIdentifier?: boolean;
+  /** Whether it holds for those as well who became somebody that meets it, and for nobody who became somebody else. */
+  readonly hasMerged?: boolean;
 }
 
 /** Returns the condition that the user of an event meets a condition, or the user of its visitor where it has none. */
-export function personCondition(tables: Tables, { sql, params, isOfIdentifier = false }: UserCondition): Sql {
+export function personCondition(tables: Tables, condition: UserCondition): Sql {
+  const { sql, params, isOfIdentifier = false, hasMerged = false } = condition;
   if (!tables.areLinked) return { sql, params };
-  const ofUser = becameCondition(tables, sql);
+  const ofUser = hasMerged ? sql : becameCondition(tables, sql);
   const owners = tables.owners(isOfIdentifier ? linkedTo(tables, ofUser) : {});
   return {
     sql: `(${ofUser}) OR user_id = '' AND anonymous_id GLOBAL IN (SELECT anonymous_id FROM ${owners} WHERE ${ofUser})`,
@@ -25,10 +28,31 @@ export function personCondition(tables: Tables, { sql, params, isOfIdentifier = 
   };
 }
 
-/** Returns SQL of the visitors, each with its owner, of the person whom a user became, or else of that user. */
-export function visitorsOfPerson(tables: Tables, user: string, visitors: string): string {
-  const ofUser = becameCondition(tables, `user_id = ${becameSql(tables, user)}`);
-  return `${tables.owners({ visitors, ...linkedTo(tables, ofUser) })} WHERE ${ofUser}`;
+/**
+ * Returns SQL of the visitors, each with its owner, of the person whom a user became, or else of that user.
+ *
+ * @param visitors a condition on `anonymous_id`
+ */
+export function visitorsOfPerson(tables: Tables, user: string, visitors: string): Sql {
+  const users = namedUsers(tables, [user]);
+  const ofUser = users
+    ? 'user_id IN {users:Array(String)}'
+    : becameCondition(tables, `user_id = ${becameSql(tables, '{user:String}')}`);
+  return {
+    sql: `${tables.owners({ visitors, ...linkedTo(tables, ofUser) })} WHERE ${ofUser}`,
+    params: users ? { users } : { user },
+  };
+}
+
+/**
+ * Returns the users of the persons whom a condition names: by themselves, or by a user who became them. `undefined` where it is not known which
+ * users became others.
+ */
+export function namedUsers({ namedMerges }: Tables, named: readonly string[]): readonly string[] | undefined {
+  if (!namedMerges) return undefined;
+  const became = new Map(namedMerges.map(({ merged, person }) => [merged, person]));
+  const persons = new Set(named.map((user) => became.get(user) ?? user));
+  return [...persons, ...namedMerges.filter(({ person }) => persons.has(person)).map(({ merged }) => merged)];
 }
 
 /** A server does not know all merges. */
@@ -39,32 +63,20 @@ function linkedTo(tables: Tables, ofUser: string): Visitors {
 /** Returns the condition that whoever a user in `user_id` became, or else that user, meets a condition on `user_id`. */
 function becameCondition(tables: Tables, sql: string): string {
   if (!tables.areMerged) return sql;
-  return `(${sql}) AND user_id NOT IN tupleElement(${allMerges(tables)}, 1)
+  return `(${sql}) AND user_id NOT IN ${tables.mergeArrays.merged}
     OR user_id GLOBAL IN (SELECT merged FROM (SELECT merged, person AS user_id FROM ${tables.merges}) WHERE ${sql})`;
 }
 
 /** Returns SQL for whom a user became, or else that user. */
 export function becameSql(tables: Tables, user: string): string {
   if (!tables.areMerged) return user;
-  const merges = allMerges(tables);
-  return `transform(${user}, ${merges}.1, ${merges}.2, ${user})`;
+  const { merged, persons } = tables.mergeArrays;
+  return `transform(${user}, ${merged}, ${persons}, ${user})`;
 }
 
 /** Returns what a condition on a person compares with in place of a user whom it names; undefined: the user itself. */
 export function namedPerson(tables: Tables): ((user: string) => string) | undefined {
   return tables.areMerged ? (user) => becameSql(tables, user) : undefined;
-}
-
-/**
- * A scalar, which ClickHouse reads once. The first elements are nobody: transform takes no empty arrays.
- *
- * @param standIn returns SQL of what stands for a user
- */
-function allMerges(tables: Tables, standIn = (user: string) => user, nobody = "''"): string {
-  const [merged, person] = ['merged', 'person'].map(
-    (user) => `arrayPushFront(groupArray(${standIn(user)}), ${nobody})`,
-  );
-  return `(SELECT (${merged}, ${person}) FROM ${tables.merges})`;
 }
 
 /** Whether a condition on an identifier holds where there is none. */
@@ -125,8 +137,9 @@ export const PERSONS_BY_NUMBER: PersonSql = {
 /** Returns SQL for the number of whoever a user became, or else of that user, whose number is given. */
 function numberOfPerson(tables: Tables, number: string): string {
   if (!tables.areMerged) return number;
-  const merges = allMerges(tables, numberOf, 'toUInt64(0)');
-  return `transform(${number}, ${merges}.1, ${merges}.2, ${number})`;
+  const { merged, persons } = tables.mergeArrays;
+  const numbersOf = (users: string) => `arrayMap(user -> ${numberOf('user')}, ${users})`;
+  return `transform(${number}, ${numbersOf(merged)}, ${numbersOf(persons)}, ${number})`;
 }
 
 /** Returns SQL of events with their persons: the user of the visitor where there is no other, or whom that user became. */
