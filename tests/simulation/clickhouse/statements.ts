@@ -274,11 +274,10 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
   'store-links'({ tables, session }) {
     for (const fact of stagedChanges(session).flatMap((change) => factOf(change) ?? [])) {
       const { workspace, user, version } = fact;
-      const deleted = tables.deletions.get(userKey(workspace, user)) ?? 0;
-      const unsettled = [...tables.identityDeletions.values()].filter(
-        (deletion) => deletion.settledAtMs === 0 && deletion.workspace === workspace && deletion.user === user,
+      const ofUser = [...tables.identityDeletions.values()].filter(
+        (deletion) => deletion.workspace === workspace && deletion.user === user && version <= deletion.version,
       );
-      const isNeeded = version > deleted || unsettled.some((deletion) => version <= deletion.version);
+      const isNeeded = ofUser.length === 0 || ofUser.some(({ settledAtMs }) => settledAtMs === 0);
       if (isNeeded) tables.links.set(factKey(fact), fact);
     }
     return {};

@@ -2,6 +2,7 @@ import { nameOf as partitionName } from '@sluice/storage/protocol/position';
 import { Keeper } from '../clickhouse/keeper.ts';
 import { Replica } from '../clickhouse/replica.ts';
 import { SimulatedClickHouse, type SimulatedClickHouseOptions } from '../clickhouse/simulated-clickhouse.ts';
+import type { Tables } from '../clickhouse/tables.ts';
 import type { PartitionLog } from '../kafka/partition-log.ts';
 import type { Commit } from '../kafka/simulated-kafka.ts';
 import { Oracle } from '../writer/oracle.ts';
@@ -56,6 +57,11 @@ export class ReplicaSet {
   /** Those in the file of servers, as it is now. */
   get listed(): readonly PlacedReplica[] {
     return this.#listed;
+  }
+
+  /** What each has, and had when it died. */
+  get tables(): readonly Tables[] {
+    return this.#placed.map(({ clickhouse }) => clickhouse.tables);
   }
 
   /** Whether one has died. */

@@ -77,10 +77,12 @@ export class Oracle {
     const visible = this.#visibleEvents();
     for (const row of rows) {
       const identity = identityOf(row);
+      this.#stored.set(identity, (this.#stored.get(identity) ?? new Set()).add(row.timestamp));
+      // A part that a replica fetches late may be of a user who was deleted meanwhile.
+      if (this.#isHidden(row)) continue;
       const others = visible.get(identity) ?? [];
       if (others.some((other) => areSame(row, other))) this.report(`${nameOf(row)} is stored twice`);
       visible.set(identity, [...others, row]);
-      this.#stored.set(identity, (this.#stored.get(identity) ?? new Set()).add(row.timestamp));
       this.#checkColumns(row);
       if (!this.#server.sent.hasKeyOf(row)) this.report(`${nameOf(row)} was never sent`);
       if (!this.#server.stores({ partition: partitionOf(row.uuid, this.#world.config.KAFKA_PARTITIONS) }))
@@ -95,11 +97,22 @@ export class Oracle {
 
   /** Returns the events that no deletion hides, by their identities. */
   #visibleEvents(): Map<string, readonly StoredEvent[]> {
-    const { tables } = this.#clickhouse;
     return Map.groupBy(
-      tables.events.filter((event) => !isHidden(tables, event)),
+      this.#clickhouse.tables.events.filter((event) => !this.#isHidden(event)),
       identityOf,
     );
+  }
+
+  /** A deletion hides an event at all replicas once one of them knows it. */
+  #isHidden(event: StagedEvent): boolean {
+    return event.received_at <= this.#deletedAt(personKey(event));
+  }
+
+  /** Returns the version of the last deletion of a user or visitor that any of the replicas knows; 0: there is none. */
+  #deletedAt(person: string): number {
+    const { replicas } = this.#server;
+    if (!replicas) return this.#clickhouse.tables.deletions.get(person) ?? 0;
+    return Math.max(...replicas.tables.map(({ deletions }) => deletions.get(person) ?? 0));
   }
 
   /** Checks that everything before an offset is stored, when it is committed, and that its owner commits it. */
@@ -330,13 +343,16 @@ export class Oracle {
     const { tables } = this.#clickhouse;
     if (sent.kind === 'poison') return this.#missingDeadLetter(log, record, sent);
     if (sent.kind === 'event') {
-      const deleted = tables.deletions.get(personKey(sent.row)) ?? 0;
+      const deleted = this.#deletedAt(personKey(sent.row));
       const isSettled = this.#wasStored(sent.row) || sent.row.received_at <= deleted || this.#isUncertain(sent.row);
       return isSettled ? undefined : `${nameOf(sent.row)} is not stored`;
     }
     const { operation, workspace_id, kind, id, property, version } = sent.row;
-    const deleted = tables.deletions.get(userKey(workspace_id, id)) ?? 0;
-    if (operation === 'delete') return deleted >= version ? undefined : `the deletion of ${id} is not stored`;
+    const deleted = this.#deletedAt(userKey(workspace_id, id));
+    if (operation === 'delete') {
+      const isStored = (tables.deletions.get(userKey(workspace_id, id)) ?? 0) >= version;
+      return isStored ? undefined : `the deletion of ${id} is not stored`;
+    }
     if ((operation !== 'set' && operation !== 'set_once') || (kind === 'user' && version <= deleted)) return undefined;
     const isOnceOfOrganization = operation === 'set_once' && kind === 'organization';
     const onceWeek = operation === 'set' ? 0 : isOnceOfOrganization ? 1 : Math.floor(version / WEEK_US);
@@ -346,8 +362,8 @@ export class Oracle {
   }
 
   #missingDeadLetter(log: PartitionLog, { offset }: LogRecord, sent: SentPoison): string | undefined {
-    const { deadLetters, deletions } = this.#clickhouse.tables;
-    const isErased = this.#server.sent.firstReceiptOf(sent) <= (deletions.get(personKey(sent.row)) ?? 0);
+    const { deadLetters } = this.#clickhouse.tables;
+    const isErased = this.#server.sent.firstReceiptOf(sent) <= this.#deletedAt(personKey(sent.row));
     const isOfRecord = (deadLetter: DeadLetterRow) =>
       deadLetter.topic === log.topic && deadLetter.partition === log.partition && deadLetter.offset === offset;
     const isKept = sent.deadLetterId ? deadLetters.has(sent.deadLetterId) : [...deadLetters.values()].some(isOfRecord);

@@ -81,7 +81,7 @@ export class WriterPlace {
     const addresses = all.map((one) => one.clickhouse);
     this.#world.time.runAs(process, async () => {
       const clients = addresses.map((address) => this.#client(address));
-      const own = await chooseReplica(clients, this.#starts % clients.length);
+      const own = await chooseReplica(clients, (this.#starts + this.server.writers.indexOf(this)) % clients.length);
       this.#world.note(`${this.name} stores at ${addresses[own]?.name}`);
       const others = clients.filter((_, place) => place !== own);
       this.#run(process, addresses[own] ?? clickhouse, others);
