@@ -69,6 +69,12 @@ export class Replica {
     return this.#options.name;
   }
 
+  /** It gets a session of Keeper, or loses it. @param isReadOnly whether it then refuses inserts at once */
+  setSession(has: boolean, isReadOnly = false): void {
+    this.hasSession = has;
+    this.isReadOnly = !has && isReadOnly;
+  }
+
   /** Does what a statement does that is not an insert of events. */
   async run(name: string, call: Omit<Call, 'tables'>, runner: Runner, settings: InsertSettings): Promise<Result> {
     if (name === 'look-at-replica') return { rows: [{ stuck: this.hasSession ? 0 : 1 }] };

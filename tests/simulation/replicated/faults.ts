@@ -81,24 +81,19 @@ function killReplica(world: World, choice: Choice, request?: Request) {
 }
 
 function loseKeeper(world: World, choice: Choice, request?: Request) {
-  const { placed } = chosenReplica(world, choice, request);
+  const { set, placed } = chosenReplica(world, choice, request);
   const { replica, clickhouse } = placed;
-  replica.hasSession = false;
-  replica.isReadOnly = choice.manner < 0.4;
-  const end = () => {
-    replica.hasSession = true;
-    replica.isReadOnly = false;
-  };
-  return {
-    name: `${clickhouse.name} has no session of Keeper${replica.isReadOnly ? ' and refuses inserts' : ''}`,
-    end,
-  };
+  if (!replica.hasSession) return { name: `${clickhouse.name} has no session of Keeper anyway` };
+  replica.setSession(false, choice.manner < 0.4);
+  const name = `${clickhouse.name} has no session of Keeper${replica.isReadOnly ? ' and refuses inserts' : ''}`;
+  return { name, end: () => set.mendSession(placed) };
 }
 
-/** Until there are no more faults. */
+/** Until there are no more faults, and writers have left it. */
 function loseKeeperForLong(world: World, choice: Choice, request?: Request) {
-  const { name } = loseKeeper(world, choice, request);
-  return { name: `${name}, for long` };
+  const { set, placed } = chosenReplica(world, choice, request);
+  set.stick(placed);
+  return { name: `${placed.clickhouse.name} has no session of Keeper for long` };
 }
 
 function lag(world: World, choice: Choice, request?: Request) {

@@ -12,6 +12,11 @@ import type { World } from '../writer/world.ts';
 /** On how many replicas everything has to be that is committed. */
 const QUORUM = 2;
 
+/** Within which time writers leave a replica that nothing can be stored at while it can at others, in milliseconds. */
+const LEFT_MS = 90_000;
+
+const LOOK_MS = 100;
+
 export interface PlacedReplica {
   readonly clickhouse: SimulatedClickHouse;
   readonly oracle: Oracle;
@@ -29,6 +34,8 @@ export class ReplicaSet {
   readonly keeper = new Keeper();
   readonly #placed: readonly PlacedReplica[];
   #listed: readonly PlacedReplica[];
+  /** Those without a session of Keeper for long. */
+  readonly #stuck = new Set<Replica>();
   /** Up to which record of each log the commits are checked. */
   readonly #checked = new Map<PartitionLog, number>();
 
@@ -82,6 +89,7 @@ export class ReplicaSet {
 
   /** The operator drops the one that has died: from Keeper, then from the file of servers. Then the writers are started again. */
   dropDead(): void {
+    for (const { replica, clickhouse } of this.#placed) if (clickhouse.isGone) this.#stuck.delete(replica);
     const dead = this.#listed.filter(({ clickhouse }) => clickhouse.isGone);
     if (dead.length === 0) return;
     for (const { replica } of dead) this.keeper.drop(replica);
@@ -93,18 +101,41 @@ export class ReplicaSet {
     }
   }
 
-  /** Ends all that is wrong. */
+  /** Ends all that is wrong. A replica that has had no Keeper for long gets it back once no writer stores at it any more. */
   mend(): void {
     this.keeper.cut.clear();
     this.keeper.held.clear();
     for (const { replica } of this.#placed) {
-      replica.hasSession = true;
-      replica.isReadOnly = false;
+      if (!this.#stuck.has(replica)) replica.setSession(true);
       replica.lagMs = 0;
       replica.losesNextAnswer = false;
       replica.onNextPart = undefined;
     }
     this.dropDead();
+    for (const placed of this.#listed) if (this.#stuck.has(placed.replica)) this.#mendOnceLeft(placed);
+  }
+
+  /** A replica has no session of Keeper until all faults are over, and writers have left it. Where no other one has, it gets one sooner. */
+  stick({ replica }: PlacedReplica): void {
+    replica.setSession(false, true);
+    this.#stuck.add(replica);
+  }
+
+  /** A replica that was without Keeper for a while has it again. */
+  mendSession({ replica }: PlacedReplica): void {
+    if (!this.#stuck.has(replica)) replica.setSession(true);
+  }
+
+  #mendOnceLeft({ clickhouse, replica }: Omit<PlacedReplica, 'oracle'>, sinceMs = this.#world.time.nowMs): void {
+    const { time } = this.#world;
+    const isLeft = this.#server.writers.every((writer) => !writer.storesAt(clickhouse));
+    const isAlone = this.#listed.every((one) => this.#stuck.has(one.replica));
+    if (isLeft || isAlone) {
+      this.#stuck.delete(replica);
+      replica.setSession(true);
+    } else if (time.nowMs - sinceMs < LEFT_MS)
+      time.after(LOOK_MS, () => this.#mendOnceLeft({ clickhouse, replica }, sinceMs));
+    else this.#world.report(`a writer goes on at ${clickhouse.name}, where nothing can be stored`);
   }
 
   /** Checks that everything before an offset is on enough replicas when it is committed. One that has died since then counts. */

@@ -59,11 +59,18 @@ export class WriterPlace {
   #process: SimulatedProcess | undefined;
   #writer: Writer | undefined;
   #lag: LagReader | undefined;
+  /** The name of the replica that it stores at; undefined while it does not. */
+  #own: string | undefined;
 
   constructor(world: World, server: Server, name: string) {
     this.#world = world;
     this.server = server;
     this.name = name;
+  }
+
+  /** Whether it stores at a replica. */
+  storesAt({ name }: Address): boolean {
+    return this.#process !== undefined && this.#own === name;
   }
 
   start(): void {
@@ -72,6 +79,7 @@ export class WriterPlace {
     const process = new SimulatedProcess(this.name);
     this.#process = process;
     this.#writer = undefined;
+    this.#own = undefined;
     const { clickhouse, balancer, replicas, all } = this.server;
     if (!replicas) {
       this.#run(process, balancer ?? clickhouse);
@@ -82,7 +90,8 @@ export class WriterPlace {
     this.#world.time.runAs(process, async () => {
       const clients = addresses.map((address) => this.#client(address));
       const own = await chooseReplica(clients, (this.#starts + this.server.writers.indexOf(this)) % clients.length);
-      this.#world.note(`${this.name} stores at ${addresses[own]?.name}`);
+      this.#own = addresses[own]?.name;
+      this.#world.note(`${this.name} stores at ${this.#own}`);
       const others = clients.filter((_, place) => place !== own);
       this.#run(process, addresses[own] ?? clickhouse, others);
     });
