@@ -21,8 +21,8 @@ export class Keeper {
   readonly #blocks = new Set<string>();
   /** Pairs of replicas, of which the first cannot fetch from the second. */
   readonly cut = new Set<string>();
-  /** The numbers of parts that nobody fetches for now. */
-  readonly held = new Set<number>();
+  /** The numbers of parts that are not fetched for now, each with the replicas that do not. */
+  readonly held = new Map<number, readonly Replica[]>();
 
   add(replica: Replica): void {
     this.#replicas.add(replica);
@@ -65,7 +65,7 @@ export class Keeper {
   /** Whether a replica can get what an entry needs now. */
   isThere(entry: Entry, replica: Replica): boolean {
     if (!entry.rows) return true;
-    if (this.held.has(entry.number)) return false;
+    if (this.held.get(entry.number)?.includes(replica)) return false;
     return [...entry.doneBy].some(
       (other) => other.isUp && !this.isDropped(other) && !this.cut.has(linkOf(replica, other)),
     );

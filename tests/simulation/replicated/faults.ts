@@ -44,7 +44,11 @@ export function chooseReplicatedFaults(random: Random, count: number, untilMs: n
   const own = Array.from({ length: 1 + random.below(3) }, () =>
     random.pick([UNKNOWN, HELD_PART, DEATH, NO_KEEPER, LAG, CUT, LONG]),
   );
-  const kinds = random.isTrue(0.3) ? [...own, LATE] : [...own, ...chooseWriterKinds(random, false).slice(0, 2)];
+  const among = random.next();
+  // Most goes wrong where another writer takes over while a replica lacks something.
+  const others =
+    among < 0.25 ? [LATE] : among < 0.6 ? ['rebalance', 'kill writer'] : chooseWriterKinds(random, false).slice(0, 2);
+  const kinds = [...own, ...others];
   return chooseWriterFaults(random, { kinds, count, untilMs }, OWN_TRIGGERS);
 }
 
@@ -52,20 +56,24 @@ export function chooseReplicatedFaults(random: Random, count: number, untilMs: n
 function loseEndOfInsert(world: World, choice: Choice, request?: Request) {
   const { set, placed } = chosenReplica(world, choice, request);
   placed.replica.losesNextAnswer = true;
-  const end = hold(set, placed);
+  const end = hold(set, placed, choice);
   return { name: `the next insert at ${placed.clickhouse.name} ends as one whose end nobody knows`, end };
 }
 
 function holdPart(world: World, choice: Choice, request?: Request) {
   const { set, placed } = chosenReplica(world, choice, request);
-  return { name: `the next part of ${placed.clickhouse.name} is not fetched`, end: hold(set, placed) };
+  return { name: `the next part of ${placed.clickhouse.name} is not fetched`, end: hold(set, placed, choice) };
 }
 
-function hold({ keeper }: ReplicaSet, { replica }: PlacedReplica): () => void {
+/** All others do not fetch it, or one of them does not. */
+function hold({ keeper, listed }: ReplicaSet, { replica }: PlacedReplica, { manner }: Choice): () => void {
+  const all = listed.map((placed) => placed.replica).filter((other) => other !== replica);
+  const one = all[Math.floor(manner * 89) % Math.max(1, all.length)];
+  const behind = manner < 0.5 || !one ? all : [one];
   let held: Entry | undefined;
   replica.onNextPart = (entry) => {
     held = entry;
-    keeper.held.add(entry.number);
+    keeper.held.set(entry.number, behind);
   };
   return () => {
     if (held) keeper.held.delete(held.number);
