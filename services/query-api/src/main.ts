@@ -2,7 +2,7 @@ import { createLogger } from '@sluice/shared/base/log';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loginOf } from '@sluice/shared/clickhouse/connection';
 import { watchForOneServer } from '@sluice/shared/clickhouse/one-server';
-import { type ClickHouseConfig, orExit } from '@sluice/shared/config';
+import { type ClickHouseConfig, isReplicated, orExit } from '@sluice/shared/config';
 import { listening } from '@sluice/shared/http/server';
 import { type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
 import { createKeyRing } from '@sluice/shared/keys/measured-key-ring';
@@ -116,9 +116,10 @@ const webhooks = ofWebhooks && connectWebhooks(ofWebhooks, REQUEST_CONNECTIONS +
 
 /** Whether events may be on another server than the state of webhooks. */
 const isApart =
-  servers !== undefined ||
-  config.CLICKHOUSE_WEBHOOKS_URL !== undefined ||
-  config.CLICKHOUSE_WEBHOOKS_DATABASE !== undefined;
+  !isReplicated(config) &&
+  (servers !== undefined ||
+    config.CLICKHOUSE_WEBHOOKS_URL !== undefined ||
+    config.CLICKHOUSE_WEBHOOKS_DATABASE !== undefined);
 if (webhooks && servers && servers.length > 1 && config.CLICKHOUSE_WEBHOOKS_URL === undefined) {
   const message =
     'webhooks and saved views are on the first server of the file: set CLICKHOUSE_WEBHOOKS_URL to its address';

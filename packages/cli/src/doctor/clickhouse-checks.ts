@@ -208,7 +208,7 @@ export class ClickHouseChecks {
   async #checkRights(): Promise<Finding> {
     const problems: string[] = [];
     for (const { roles, config } of this.#accounts) {
-      const rights = await Promise.all(roles.map((role) => rightsOf(role, config.CLICKHOUSE_DATABASE)));
+      const rights = await Promise.all(roles.map((role) => rightsOf(role, config)));
       const missing = await missingOf(config, rights.flat());
       if (missing.length > 0) problems.push(`${config.CLICKHOUSE_USER} lacks ${listed(missing)}`);
     }

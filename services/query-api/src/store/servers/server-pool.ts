@@ -36,6 +36,8 @@ export interface ServerPoolOptions {
   /** Called when a server is given up, with its name. */
   readonly onGivenUp: (name: string) => void;
   readonly logger: Logger;
+  /** Whether the servers are replicas. Default false. */
+  readonly areReplicas?: boolean | undefined;
   /** As in {@link Store.visibility}. */
   readonly fastSets?: Visibility['fastSets'];
   /** As in {@link Store.visibility}. */
@@ -236,7 +238,7 @@ export class ServerPool implements StreamStores, Component {
 
   get #limits() {
     const { READ_LAG_MS_MAX: lagMsMax, READ_STALE_MS_MAX: staleMsMax } = this.#options.config;
-    return { lagMsMax, staleMsMax, isOfRange: this.#ranges.length > 1 };
+    return { lagMsMax, staleMsMax, isOfRange: this.#ranges.length > 1, areReplicas: this.#options.areReplicas };
   }
 
   /** Polls pause while nobody asks. */

@@ -35,7 +35,7 @@ export interface ServerState {
   readonly isTooNew: boolean;
   /**
    * For how long it has been behind Kafka, by its own clock, in milliseconds; some seconds where it is up to date. Infinite
-   * while no writer has recorded its progress.
+   * while no writer has recorded its progress. Of a replica, also for how long it has lacked rows that another one has.
    */
   readonly behindMs: number;
   /** Over how many partitions rows are spread; undefined before a writer has recorded it. */
@@ -55,8 +55,9 @@ export interface ServerState {
  *
  * @param recentMs what counts as lately, in milliseconds
  * @param migrations how many this version knows
+ * @param isReplica whether the tables are replicated
  */
-export function stateQuery(recentMs: number, migrations: number): Sql {
+export function stateQuery(recentMs: number, migrations: number, isReplica: boolean): Sql {
   return {
     sql: `SELECT
   (
@@ -91,10 +92,17 @@ export function stateQuery(recentMs: number, migrations: number): Sql {
       GROUP BY workspace_id
     )
   ),
-  (SELECT groupArray((workspace_id, days)) FROM retention FINAL WHERE days > 0)`,
+  (SELECT groupArray((workspace_id, days)) FROM retention FINAL WHERE days > 0)${isReplica ? REPLICA_DELAY : ''}`,
     params: { recent_ms: recentMs, migrations, no_downgrade: NO_DOWNGRADE },
   };
 }
+
+/**
+ * What is recorded of a replica's progress shows that it is cut off from Keeper: it does not get the newest. This shows that it has not
+ * fetched yet what it knows of.
+ */
+const REPLICA_DELAY = `,
+  (SELECT max(absolute_delay) FROM system.replicas WHERE database = currentDatabase())`;
 
 type StateRow = readonly [
   identity: readonly [id: string, server: string, partitions: string, state: RecordedIdentity['state']][],
@@ -105,18 +113,19 @@ type StateRow = readonly [
   deleting: readonly string[],
   recent: readonly [workspace: string, deletions: readonly [user: string, version: number][], unlistedMs: number][],
   retention: readonly [workspace: string, days: number][],
+  delaySeconds?: number,
 ];
 
 /** Reads the row of {@link stateQuery}. */
 export function asServerState(row: Row): ServerState {
-  const [[identity], migrations, isTooNew, [behindMs], partitionCount, deleting, recent, retention] =
+  const [[identity], migrations, isTooNew, [behindMs], partitionCount, deleting, recent, retention, delaySeconds = 0] =
     row as unknown as StateRow;
   const [id = '', server = '', partitions = '', state = 'complete'] = identity ?? [];
   return {
     identity: identity && { id, server, partitions, state },
     migrations,
     isTooNew: isTooNew === 1,
-    behindMs: Math.max(0, behindMs ?? Number.POSITIVE_INFINITY),
+    behindMs: Math.max(0, behindMs ?? Number.POSITIVE_INFINITY, 1_000 * delaySeconds),
     partitionCount: partitionCount || undefined,
     deleting: deleting.length > WORKSPACES_MAX ? undefined : new Set(deleting),
     recentDeletions: recent.flatMap(([workspace, deletions]) =>
