@@ -144,11 +144,11 @@ export const PLANTED_REPLICATED_FAULTS: readonly PlantedFault[] = [
     breaks: 'An insert that waits for Keeper stores rows of a deleted user after the erasure.',
   },
   {
-    name: 'replicated/erased-what-is-here',
-    file: REPLICAS,
-    search: '    await this.#sync(own, ERASED);\n',
-    replacement: '',
-    breaks: 'Rows that were stored at another replica meanwhile are not found, and the deletion is forgotten.',
+    name: 'replicated/forgotten-by-own-alone',
+    file: writer('erasure/deleted-rows.ts'),
+    search: 'for (const one of [session, ...others]) {',
+    replacement: 'for (const one of [session, ...others].slice(0, 1)) {',
+    breaks: 'A deletion is forgotten while another replica has rows of the user.',
   },
   {
     name: 'replicated/links-hidden-too-early',

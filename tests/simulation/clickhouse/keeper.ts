@@ -71,16 +71,16 @@ export class Keeper {
     );
   }
 
-  /** Whether a replica has done all entries up to a number, of a table; but for what is lost. @param removals whether also removals */
-  isLevel(replica: Replica, until: number, table?: keyof Tables, removals = true): boolean {
-    return this.#entries.every(
-      (entry) =>
-        entry.number >= until ||
-        (table !== undefined && entry.table !== table) ||
-        (!removals && entry.remove !== undefined) ||
-        entry.doneBy.has(replica) ||
-        this.#isLost(entry),
-    );
+  /** Whether a replica has done everything, but for what is lost. */
+  isLevel(replica: Replica): boolean {
+    return this.#entries.every((entry) => entry.doneBy.has(replica) || this.#isLost(entry));
+  }
+
+  /** Whether a replica has all parts of a table up to a number, but for those that are lost. */
+  hasParts(replica: Replica, until: number, table: keyof Tables): boolean {
+    return this.#entries
+      .slice(0, until)
+      .every((entry) => entry.table !== table || !entry.rows || entry.doneBy.has(replica) || this.#isLost(entry));
   }
 
   /** Whether only replicas have done it that were dropped. */

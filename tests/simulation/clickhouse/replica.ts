@@ -80,8 +80,8 @@ export class Replica {
   /** Does what a statement does that is not an insert of events. */
   async run(name: string, call: Omit<Call, 'tables'>, runner: Runner, settings: InsertSettings): Promise<Result> {
     if (name === 'look-at-replica') return { rows: [{ stuck: this.hasSession ? 0 : 1 }] };
-    const [, verb, table] = /^(sync|level)-(.+)$/.exec(name) ?? [];
-    if (verb && table) return await this.#sync(TABLES[table] as keyof Tables, verb === 'level', runner);
+    const table = TABLES[name.replace(/^sync-/, '')];
+    if (table && name.startsWith('sync-')) return await this.#sync(table, runner);
     const effect = STATEMENT_EFFECTS[name];
     if (!effect) throw new Error(`the simulated ClickHouse does not know the statement ${name}`);
     const [insert, removal] = [INSERTS[name], REMOVALS[name]];
@@ -145,11 +145,12 @@ export class Replica {
     }
   }
 
-  async #sync(table: keyof Tables, removals: boolean, runner: Runner): Promise<Result> {
+  /** It waits for parts, and not for removals. */
+  async #sync(table: keyof Tables, runner: Runner): Promise<Result> {
     const { keeper } = this.#options;
     if (!this.hasSession || keeper.isDropped(this)) refuse('TABLE_IS_READ_ONLY');
     const until = keeper.next;
-    while (!keeper.isLevel(this, until, table, removals)) await runner.pause();
+    while (!keeper.hasParts(this, until, table)) await runner.pause();
     return {};
   }
 

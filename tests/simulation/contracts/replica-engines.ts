@@ -8,6 +8,7 @@ import { createLogger } from '@sluice/shared/base/log';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { migrateReplicas } from '@sluice/shared/clickhouse/migrate-replicas';
 import { pinnedSettings } from '@sluice/shared/clickhouse/settings';
+import type { ClickHouseConfig } from '@sluice/shared/config';
 import { until } from '@sluice/shared/testing/until';
 import { STATEMENTS } from '@sluice/storage/clickhouse/statements';
 import { Keeper } from '../clickhouse/keeper.ts';
@@ -74,22 +75,17 @@ export async function realReplicas(dir: string): Promise<ReplicasEngine> {
   const started = new AsyncDisposableStack();
   const keeper = await startKeeper({ dataDir: join(dir, 'keeper') });
   started.defer(() => keeper.kill9());
-  const configs = [];
-  for (const name of ['one', 'two']) {
+  const database = `contracts_${randomUUID().replaceAll('-', '')}`;
+  const start = async (name: string): Promise<ClickHouseConfig> => {
     const replica = { keeperPort: keeper.port, shard: '1', name };
     const server = await startClickHouse({ dataDir: join(dir, name), name, replica });
     started.defer(() => server.kill9());
-    configs.push({
-      CLICKHOUSE_URL: server.url,
-      CLICKHOUSE_DATABASE: `contracts_${randomUUID().replaceAll('-', '')}`,
-      CLICKHOUSE_REPLICATION: 'replicated' as const,
-    });
-  }
-  const database = configs[0]?.CLICKHOUSE_DATABASE ?? '';
-  const places = configs.map((config) => ({ ...config, CLICKHOUSE_DATABASE: database })) as never as readonly [
-    Config,
-    Config,
-  ];
+    return {
+      ...{ CLICKHOUSE_URL: server.url, CLICKHOUSE_DATABASE: database, CLICKHOUSE_REPLICATION: 'replicated' },
+      ...{ CLICKHOUSE_USER: server.user, CLICKHOUSE_PASSWORD: server.password },
+    };
+  };
+  const places = [await start('one'), await start('two')] as const;
   await migrateReplicas(places, createLogger('test', 'silent'));
   const connect = (place: 0 | 1, settings: ClickHouseSettings = {}): ClickHouseClient => {
     const options = { application: 'test', requestTimeoutMs: REQUEST_TIMEOUT_MS, connectionsMax: 4 };
@@ -128,5 +124,3 @@ export async function realReplicas(dir: string): Promise<ReplicasEngine> {
     [Symbol.asyncDispose]: () => started.disposeAsync(),
   };
 }
-
-type Config = Parameters<typeof createClickHouse>[0];

@@ -9,6 +9,7 @@ import type { PlacedReplica, ReplicaSet } from './replica-set.ts';
 const UNKNOWN = 'unknown end of an insert';
 const HELD_PART = 'part that is not fetched';
 const LONG_HELD_PART = 'part that is not fetched for long';
+const NO_LEADER = 'no leader';
 const DEATH = 'death of a replica';
 const NO_KEEPER = 'replica without Keeper';
 const LONG = 'replica without Keeper for long';
@@ -36,7 +37,10 @@ const INSERTS = [
 const OWN_TRIGGERS: Readonly<Record<string, OwnTrigger>> = {
   [UNKNOWN]: { moment: 'arrived', requests: INSERTS },
   [HELD_PART]: { moment: 'arrived', requests: INSERTS },
-  [LONG_HELD_PART]: { moment: 'arrived', requests: INSERTS },
+  [LONG_HELD_PART]: {
+    moment: 'arrived',
+    requests: [...INSERTS, ...Array<string>(INSERTS.length).fill('store-deletions')],
+  },
   // Most is lost by one that dies just after somebody took what it has for stored.
   [DEATH]: { moment: 'served', requests: ['store-events', 'store-positions', 'offsetCommit', 'find-repeats'] },
   [NO_KEEPER]: { moment: 'arrived', requests: [...INSERTS, 'record-epoch', 'end-older-statements'] },
@@ -44,17 +48,14 @@ const OWN_TRIGGERS: Readonly<Record<string, OwnTrigger>> = {
 
 /** Chooses what goes wrong while users are erased: replicas lack something for long, and writers are behind. */
 export function chooseErasureFaults(random: Random, count: number, untilMs: number): Fault[] {
-  const others = [
-    'freeze writer',
-    'break connection to ClickHouse',
-    STALLING,
-    NO_KEEPER,
-    CUT,
-    'no leader',
-    'rebalance',
-  ];
-  const kinds = [LONG_HELD_PART, LONG_HELD_PART, LAG, random.pick(others), random.pick(others)];
-  return chooseWriterFaults(random, { kinds, count, untilMs }, OWN_TRIGGERS);
+  const others = ['freeze writer', 'break connection to ClickHouse', STALLING, NO_KEEPER, CUT, 'rebalance', LAG];
+  const kinds = [LONG_HELD_PART, LONG_HELD_PART, NO_LEADER, NO_LEADER, random.pick(others)];
+  const faults = chooseWriterFaults(random, { kinds, count, untilMs }, OWN_TRIGGERS);
+  return faults.map((fault) => {
+    if (fault.kind !== NO_LEADER) return fault;
+    const { trigger: _trigger, until: _until, ...lasting } = fault;
+    return { ...lasting, forMs: 3_000 + 6_000 * fault.manner };
+  });
 }
 
 /** Chooses the faults of a schedule. A replica may die with what only it has, and nothing else is lost. */

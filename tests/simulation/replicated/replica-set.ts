@@ -98,7 +98,7 @@ export class ReplicaSet {
 
   /** Whether all of them have the same. */
   get isLevel(): boolean {
-    return this.#listed.every(({ replica }) => this.keeper.isLevel(replica, this.keeper.next));
+    return this.#listed.every(({ replica }) => this.keeper.isLevel(replica));
   }
 
   /** A replica dies for good, with all that only it has. */

@@ -17,30 +17,21 @@ const READ_BY_BATCHES = [
   ...['writer_positions', 'writer_halts'],
 ] as const;
 
-/** What the erasure reads and removes, and the deletions that inserts look at. */
-const ERASED = [
-  ...['events', 'entities', 'entity_properties', 'user_sightings', 'identity_links', 'dead_letters'],
-  ...['user_deletions', 'identity_deletions', 'pending_deletions'],
-] as const;
+/** What says that users are deleted, as inserts look at it. */
+const DELETIONS = ['user_deletions', 'identity_deletions'] as const;
 
 /** Tables that ClickHouse copies from one replica to another. */
-type Table = (typeof READ_BY_BATCHES)[number] | (typeof ERASED)[number];
+type Table = (typeof READ_BY_BATCHES)[number] | 'identity_links';
 
-const TABLES: readonly Table[] = [...new Set([...READ_BY_BATCHES, ...ERASED])];
+const TABLES: readonly Table[] = [...READ_BY_BATCHES, 'identity_links'];
 
-/** Returns when the replica has each part of a table that any replica had committed before. */
-const SYNC = statementsOf('sync', (table) => `SYSTEM SYNC REPLICA ${table} LIGHTWEIGHT`);
+/** Brings a replica level, by table: it returns when the replica has each part of the table that any replica had committed before. */
+const SYNC = Object.fromEntries(
+  TABLES.map((table) => [table, { name: `sync-${table}`, sql: `SYSTEM SYNC REPLICA ${table} LIGHTWEIGHT` }]),
+) as Readonly<Record<Table, Statement>>;
 
-/** As {@link SYNC}, and when it has done the removals, too. */
-const LEVEL = statementsOf('level', (table) => `SYSTEM SYNC REPLICA ${table}`);
-
-/** All statements that bring replicas level, for those who have to know them by their texts. */
-export const REPLICA_STATEMENTS: readonly Statement[] = [...Object.values(SYNC), ...Object.values(LEVEL)];
-
-function statementsOf(verb: string, sqlOf: (table: Table) => string): Readonly<Record<Table, Statement>> {
-  const entries = TABLES.map((table) => [table, { name: `${verb}-${table}`, sql: sqlOf(table) }]);
-  return Object.fromEntries(entries) as Record<Table, Statement>;
-}
+/** The statements that bring replicas level, for those who have to know them by their texts. */
+export const REPLICA_STATEMENTS: readonly Statement[] = Object.values(SYNC);
 
 /** On how many replicas rows have to be before they count as stored. */
 const QUORUM = 2;
@@ -86,6 +77,11 @@ export class Replicas {
     this.#options = options;
   }
 
+  /** Clients of the replicas that are not the own one. */
+  get others(): readonly ClickHouseClient[] {
+    return this.#options.others;
+  }
+
   /**
    * Makes sure that the own replica has all that was committed anywhere before, of what batches read; and that the positions there are on a
    * second one. Once all older statements were ended everywhere, nobody but the owners stores anything of their partitions.
@@ -114,13 +110,12 @@ export class Replicas {
 
   /** Makes sure that the own replica has all that was stored of visitors and deletions. @throws ClickHouse's errors */
   async readLinks(): Promise<void> {
-    await this.#sync(this.#options.own, ['identity_links', 'identity_deletions', 'user_deletions']);
+    await this.#sync(this.#options.own, ['identity_links', ...DELETIONS]);
   }
 
   /**
-   * Makes sure that all replicas know the deletions that are stored by now and have done the removals, that no batch goes on which may not
-   * know them, and that the own replica has what such a batch has stored. How long an insert may take is not limited here: it waits for other
-   * replicas, and for Keeper.
+   * Makes sure that all replicas know the deletions that are stored by now, and that no batch goes on which may not know them. How long an
+   * insert may take is not limited here: it waits for other replicas, and for Keeper.
    *
    * @param delayMs how long a batch may take between its statements
    * @throws {Error} when the signal aborts, or older statements do not end
@@ -129,11 +124,10 @@ export class Replicas {
   async settle(delayMs: number, signal: AbortSignal): Promise<void> {
     const { own, others } = this.#options;
     const all = [own, ...others];
-    await Promise.all(all.map((client) => this.#run(client, ERASED, LEVEL)));
+    await Promise.all(all.map((client) => this.#sync(client, DELETIONS)));
     const knownAt = performance.now();
     await sleep(delayMs, signal);
     for (const client of all) await this.#waitForOlder(client, knownAt, signal);
-    await this.#sync(own, ERASED);
   }
 
   async #waitForOlder(client: ClickHouseClient, sinceMs: number, signal: AbortSignal): Promise<void> {
@@ -167,19 +161,11 @@ export class Replicas {
   }
 
   async #sync(client: ClickHouseClient, tables: readonly Table[]): Promise<void> {
-    await this.#run(client, tables, SYNC);
-  }
-
-  async #run(
-    client: ClickHouseClient,
-    tables: readonly Table[],
-    statements: Readonly<Record<Table, Statement>>,
-  ): Promise<void> {
     const { writerId, statementTimeoutMs } = this.#options;
     // ClickHouse waits for so long, in seconds.
     const clickhouse_settings = { receive_timeout: statementTimeoutMs / 1_000 };
     for (const table of tables) {
-      const { name, sql } = statements[table];
+      const { name, sql } = SYNC[table];
       const query_id = `sluice-writer/${writerId}-replicas/${name}/${randomUUID()}`;
       await client.command({ query: sql, query_id, clickhouse_settings });
     }

@@ -67,7 +67,7 @@ export class Erasure extends Rounds {
     for await (const pass of this.#duePasses(this.#looked)) {
       let forgotten = 0;
       const forget = async (users: readonly DueErasure[]) => {
-        forgotten += await this.#inSession((session) => forgetUsersWithoutRows(session, users));
+        forgotten += await this.#inSessions((session, others) => forgetUsersWithoutRows(session, users, others));
       };
       await eraseInHalves(pass, forget, (error) => this.#warn(error));
       this.#looked = pass.at(-1);
@@ -121,12 +121,23 @@ export class Erasure extends Rounds {
   }
 
   async #inSession<Result>(work: (session: ClickHouseSession) => Promise<Result>): Promise<Result> {
-    return await ClickHouseSession.use(
-      this.#deps.client,
-      `sluice-writer/${this.#deps.writerId}-erasure`,
-      ERASURE_TIMEOUT_MS,
-      work,
+    return await ClickHouseSession.use(this.#deps.client, this.#queryIdPrefix, ERASURE_TIMEOUT_MS, work);
+  }
+
+  /** Works in a session, and in one at each other replica. */
+  async #inSessions<Result>(
+    work: (session: ClickHouseSession, others: readonly ClickHouseSession[]) => Promise<Result>,
+  ): Promise<Result> {
+    const others = (this.#deps.replicas?.others ?? []).map(
+      (client) => new ClickHouseSession(client, this.#queryIdPrefix, ERASURE_TIMEOUT_MS),
     );
+    const result = await this.#inSession((session) => work(session, others));
+    for (const session of others) await session.close();
+    return result;
+  }
+
+  get #queryIdPrefix(): string {
+    return `sluice-writer/${this.#deps.writerId}-erasure`;
   }
 
   #warn(error: Error): void {

@@ -7,7 +7,7 @@ import type { Replicas } from '@sluice/storage/clickhouse/replicas';
 export interface RoundsDependencies {
   readonly client: ClickHouseClient;
   /** Undefined where a server has its rows alone. */
-  readonly replicas?: Pick<Replicas, 'settle' | 'readLinks'> | undefined;
+  readonly replicas?: Pick<Replicas, 'others' | 'settle' | 'readLinks'> | undefined;
   readonly writerId: string;
   readonly logger: Logger;
   /** Counts rounds that failed. */
