@@ -42,26 +42,22 @@ GROUP BY workspace_id, id
 -- name: store-links
 -- What says whose visitors are. Of what a deletion of its user hides, that alone which a deletion still needs, whose visitors are not
 -- deleted yet (0060-identity-deletions.sql). The deletions are read here and not before: this insert must know every one that may be
--- erased before it ends.
+-- erased before it ends. Only settled ones may be, and `identity_deletions` alone says which are: of one that is stored by another writer
+-- now, `user_deletions` may be there before it.
 INSERT INTO identity_links (workspace_id, anonymous_id, user_id, version, said)
 SELECT DISTINCT staged_changes.workspace_id, id, staged_changes.user_id, staged_changes.version, operation = 'say'
 FROM staged_changes
 LEFT JOIN (
-  SELECT workspace_id, user_id, max(deleted) AS deleted_version, max(unsettled) AS unsettled_version
+  SELECT workspace_id, user_id, maxIf(version, is_settled) AS settled_version, maxIf(version, NOT is_settled) AS unsettled_version
   FROM (
-    SELECT workspace_id, user_id, max(version) AS deleted, 0 AS unsettled
-    FROM user_deletions
-    WHERE (workspace_id, user_id) IN (SELECT workspace_id, user_id FROM staged_changes WHERE kind = 'visitor')
-    GROUP BY workspace_id, user_id
-    UNION ALL
-    SELECT workspace_id, user_id, version, if(max(settled_at) = toDateTime64(0, 3, 'UTC'), version, 0)
+    SELECT workspace_id, user_id, version, max(settled_at) != toDateTime64(0, 3, 'UTC') AS is_settled
     FROM identity_deletions
     WHERE (workspace_id, user_id) IN (SELECT workspace_id, user_id FROM staged_changes WHERE kind = 'visitor')
     GROUP BY workspace_id, user_id, version
   )
   GROUP BY workspace_id, user_id
 ) AS deletions ON deletions.workspace_id = staged_changes.workspace_id AND deletions.user_id = staged_changes.user_id
-WHERE kind = 'visitor' AND (staged_changes.version > deleted_version OR staged_changes.version <= unsettled_version)
+WHERE kind = 'visitor' AND (staged_changes.version > settled_version OR staged_changes.version <= unsettled_version)
 
 -- name: store-sightings
 INSERT INTO user_sightings (workspace_id, user_id, version, group_id)

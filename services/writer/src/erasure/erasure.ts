@@ -31,6 +31,9 @@ export type ErasureConfig = Pick<WriterConfig, 'ERASURE_DELAY_MS' | 'ERASURE_INT
  * `ERASURE_GATHER_MS` old, or `GATHERED_MAX` are gathered. One round removes the rows of all of them, so that they share
  * the rewrites. A round that is interrupted goes on with the partitions that still hold such rows.
  *
+ * Where the server is one of several replicas, an insert at another one may not know the deletion yet, or be under way for long: then due
+ * deletions are settled at all of them before anything is erased or forgotten.
+ *
  * The oldest deletions come first. A deletion that cannot be erased is retried in the next round.
  */
 export class Erasure extends Rounds {
@@ -100,6 +103,7 @@ export class Erasure extends Rounds {
     while (this.mayGoOn) {
       const due = await this.#readDue(cursor, this.#config.ERASURE_DELAY_MS, USERS_MAX);
       if (due.length === 0) return;
+      await this.#deps.replicas?.settle(this.#config.ERASURE_DELAY_MS, this.stopping);
       yield* passesOf(due);
       cursor = due.at(-1);
     }

@@ -67,6 +67,8 @@ export class LinkedVisitors extends Rounds {
       let after: UserDeletion | undefined;
       while (this.mayGoOn) {
         const deletions = await this.#readUnsettled(session, after);
+        // What was said of visitors up to these deletions is stored, maybe at another replica.
+        if (deletions.length > 0) await this.#deps.replicas?.readLinks();
         for (const pass of passesOf(deletions)) await this.#settle(session, pass);
         after = deletions.at(-1);
         if (!after) return;
