@@ -3,6 +3,7 @@ import { createLogger } from '@sluice/shared/base/log';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { useColdPolicy } from '@sluice/shared/clickhouse/cold-policy';
 import { migrate } from '@sluice/shared/clickhouse/migrate';
+import { migrateReplicas } from '@sluice/shared/clickhouse/migrate-replicas';
 import { watchForOneServer } from '@sluice/shared/clickhouse/one-server';
 import { orExit } from '@sluice/shared/config';
 import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
@@ -18,24 +19,29 @@ import { DeadLetters } from '@sluice/storage/dead-letters';
 import { LagReader } from '@sluice/storage/kafka/lag';
 import { Registry } from 'prom-client';
 import { ClickHouseReadings } from './clickhouse-readings.ts';
-import { configSchema } from './config.ts';
+import { configSchema, type WriterConfig } from './config.ts';
 import { ERASURE_TIMEOUT_MS } from './erasure/erasure.ts';
 import { declareMeasuredMetrics } from './measured-metrics.ts';
 import { createWriterMetrics } from './metrics.ts';
+import { findOwnPlace } from './own-replica.ts';
 import { registerReplay } from './replay-route.ts';
 import { createWriter } from './writer.ts';
 
-const { config, server } = orExit(() => loadServerConfig(configSchema, process.env));
+const loaded = orExit(() => loadServerConfig(configSchema, process.env));
+const { config, server, others, settings } = await findOwnPlace(loaded);
 const logger = createLogger('writer', config.LOG_LEVEL);
 const registry = withProcessMetrics(new Registry());
 // All that a writer measures is of its server.
 if (server) registry.setDefaultLabels({ server: server.name });
-const client = createClickHouse(config, {
-  application: 'sluice-writer',
-  requestTimeoutMs: config.STATEMENT_TIMEOUT_MS + 5_000,
-  connectionsMax: 4,
-  logger,
-});
+const connect = (place: WriterConfig) =>
+  createClickHouse(place, {
+    application: 'sluice-writer',
+    requestTimeoutMs: config.STATEMENT_TIMEOUT_MS + 5_000,
+    connectionsMax: 4,
+    logger,
+    settings,
+  });
+const client = connect(config);
 const kafka = createKafka(config, 'sluice-writer', logger);
 const topics = Object.values(topicNames(config));
 const durability = new TopicDurability(kafka, topics, logger);
@@ -65,9 +71,11 @@ declareMeasuredMetrics(
 const writer = createWriter(config, {
   kafka,
   client,
-  server,
+  others: others?.map(connect),
+  // What replicas have in common is no server's of its own.
+  server: others ? undefined : server,
   storedThrough: () => lag.storedThrough(),
-  migrate: () => migrate(config, logger),
+  migrate: () => (others ? migrateReplicas([config, ...others], logger) : migrate(config, logger)),
   useColdPolicy: () => useColdPolicy(config),
   erasureClient: createClickHouse(config, {
     application: 'sluice-writer-erasure',
@@ -75,6 +83,7 @@ const writer = createWriter(config, {
     // One for deleted users, one for expired events, one for those that move, and two for late ones that wait.
     connectionsMax: 5,
     logger,
+    settings,
   }),
   logger,
   metrics: createWriterMetrics(registry),
@@ -92,6 +101,7 @@ const replays = createClickHouse(config, {
   requestTimeoutMs: config.STATEMENT_TIMEOUT_MS + 5_000,
   connectionsMax: 1,
   logger,
+  settings,
 });
 registerReplay(app, new DeadLetters(config, replays, kafka));
 app.addHook('onClose', () => replays.close());

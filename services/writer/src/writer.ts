@@ -135,7 +135,7 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     new LinkedVisitors(config, { ...ofRounds, kafka }),
   ];
   // Which of several servers is read depends on it; where there is one, alerts alone do.
-  const intervalMs = server ? PROGRESS_MS_OF_SEVERAL : PROGRESS_MS;
+  const intervalMs = server || others ? PROGRESS_MS_OF_SEVERAL : PROGRESS_MS;
   const ofProgress = { client, groupId: config.KAFKA_GROUP_ID, replicas, storedThrough, logger, intervalMs };
   const ofOneWriter = [...rounds, new StoringProgress(ofProgress)];
   const silenceMs = SILENT_SESSIONS_MAX * config.KAFKA_SESSION_TIMEOUT_MS;
