@@ -1,8 +1,8 @@
 import type { ClickHouseSettings } from '@clickhouse/client';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
-import { pinnedSettings } from '@sluice/shared/clickhouse/settings';
+import { pinnedSettings, replicatedSettings } from '@sluice/shared/clickhouse/settings';
 import type { ServerConfig } from '@sluice/shared/servers/server-config';
-import { chooseReplica, replicatedSettings } from '@sluice/storage/clickhouse/replicas';
+import { chooseReplica } from '@sluice/storage/clickhouse/replicas';
 import type { configSchema, WriterConfig } from './config.ts';
 
 /** How long a replica may take to say whether it can be stored at, in milliseconds. */
