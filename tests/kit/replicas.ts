@@ -24,7 +24,7 @@ export async function startReplicas<Name extends string>(names: readonly Name[])
   const kept = started.move();
   return {
     keeper,
-    servers: Object.fromEntries(servers) as Record<Name, LocalClickHouse>,
+    servers: Object.fromEntries(servers) as unknown as Record<Name, LocalClickHouse>,
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   };
 }
