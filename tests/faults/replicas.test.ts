@@ -1,5 +1,6 @@
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, test } from 'vitest';
+import { expectBalanced } from '../kit/audit.ts';
 import { readClickHouse } from '../kit/clickhouse.ts';
 import { diagnose } from '../kit/doctor.ts';
 import { startLoad } from '../kit/load.ts';
@@ -76,6 +77,8 @@ test('of two replicas, each and Keeper are away for a while: reads go on, and bo
   for (const { url } of [r1, r2]) {
     await readClickHouse(url, `SYSTEM SYNC REPLICA ${running.database}.events`);
     await expectExactlyOnce(running, url, tally);
+    const of = { CLICKHOUSE_SERVERS_FILE: '', CLICKHOUSE_SERVER: '', CLICKHOUSE_URL: url };
+    await expectBalanced({ environment: running.environment, of });
   }
 
   await running.deleteUser('u0');
