@@ -36,6 +36,8 @@ export interface ReplicaOptions {
   readonly keeper: Keeper;
   /** Called with events that become visible at this replica, before they are. */
   readonly onEvents: (rows: readonly StoredEvent[]) => void;
+  /** Called when it has removed rows of a table, with what it had before. */
+  readonly onRemoved: (table: keyof Tables, before: Tables) => void;
 }
 
 /**
@@ -184,10 +186,12 @@ export class Replica {
   #remove(entry: Entry): void {
     this.#removals.push(entry);
     for (const [number, part] of this.#parts) if (number < entry.number) entry.remove?.(part);
-    const { epochs, deadLetterTime } = this.tables;
+    const before = this.tables;
+    const { epochs, deadLetterTime } = before;
     const tables = { ...createTables(), epochs, deadLetterTime };
     for (const part of this.#parts.values()) addRows(tables, part);
     this.tables = tables;
+    this.#options.onRemoved(entry.table, before);
   }
 }
 

@@ -1,5 +1,5 @@
 import { type Entry, linkOf } from '../clickhouse/keeper.ts';
-import type { Choice, Fault, FaultTable, OwnTrigger } from '../world/faults.ts';
+import { type Choice, type Fault, type FaultTable, type OwnTrigger, STALLING } from '../world/faults.ts';
 import type { Request } from '../world/network.ts';
 import type { Random } from '../world/random.ts';
 import { chooseWriterFaults, chooseWriterKinds, LATE, WRITER_FAULTS } from '../writer/faults.ts';
@@ -8,6 +8,7 @@ import type { PlacedReplica, ReplicaSet } from './replica-set.ts';
 
 const UNKNOWN = 'unknown end of an insert';
 const HELD_PART = 'part that is not fetched';
+const LONG_HELD_PART = 'part that is not fetched for long';
 const DEATH = 'death of a replica';
 const NO_KEEPER = 'replica without Keeper';
 const LONG = 'replica without Keeper for long';
@@ -18,6 +19,7 @@ export const REPLICATED_FAULTS: FaultTable<World> = {
   ...WRITER_FAULTS,
   [UNKNOWN]: { weight: 10, begin: loseEndOfInsert },
   [HELD_PART]: { weight: 10, begin: holdPart },
+  [LONG_HELD_PART]: { weight: 4, begin: holdPartForLong },
   [DEATH]: { weight: 4, begin: killReplica },
   [NO_KEEPER]: { weight: 10, begin: loseKeeper },
   [LONG]: { weight: 3, begin: loseKeeperForLong },
@@ -34,10 +36,26 @@ const INSERTS = [
 const OWN_TRIGGERS: Readonly<Record<string, OwnTrigger>> = {
   [UNKNOWN]: { moment: 'arrived', requests: INSERTS },
   [HELD_PART]: { moment: 'arrived', requests: INSERTS },
+  [LONG_HELD_PART]: { moment: 'arrived', requests: INSERTS },
   // Most is lost by one that dies just after somebody took what it has for stored.
   [DEATH]: { moment: 'served', requests: ['store-events', 'store-positions', 'offsetCommit', 'find-repeats'] },
   [NO_KEEPER]: { moment: 'arrived', requests: [...INSERTS, 'record-epoch', 'end-older-statements'] },
 };
+
+/** Chooses what goes wrong while users are erased: replicas lack something for long, and writers are behind. */
+export function chooseErasureFaults(random: Random, count: number, untilMs: number): Fault[] {
+  const others = [
+    'freeze writer',
+    'break connection to ClickHouse',
+    STALLING,
+    NO_KEEPER,
+    CUT,
+    'no leader',
+    'rebalance',
+  ];
+  const kinds = [LONG_HELD_PART, LONG_HELD_PART, LAG, random.pick(others), random.pick(others)];
+  return chooseWriterFaults(random, { kinds, count, untilMs }, OWN_TRIGGERS);
+}
 
 /** Chooses the faults of a schedule. A replica may die with what only it has, and nothing else is lost. */
 export function chooseReplicatedFaults(random: Random, count: number, untilMs: number): Fault[] {
@@ -63,6 +81,13 @@ function loseEndOfInsert(world: World, choice: Choice, request?: Request) {
 function holdPart(world: World, choice: Choice, request?: Request) {
   const { set, placed } = chosenReplica(world, choice, request);
   return { name: `the next part of ${placed.clickhouse.name} is not fetched`, end: hold(set, placed, choice) };
+}
+
+/** Until there are no more faults, one of the replicas does not fetch it. */
+function holdPartForLong(world: World, { target }: Choice, request?: Request) {
+  const { set, placed } = chosenReplica(world, { target, manner: 0 }, request);
+  hold(set, placed, { target, manner: 0.5 + target / 2 });
+  return { name: `one replica does not fetch the next part of ${placed.clickhouse.name} for long` };
 }
 
 /** All others do not fetch it, or one of them does not. */

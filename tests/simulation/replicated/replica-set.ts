@@ -1,8 +1,8 @@
 import { nameOf as partitionName } from '@sluice/storage/protocol/position';
 import { Keeper } from '../clickhouse/keeper.ts';
-import { Replica } from '../clickhouse/replica.ts';
+import { Replica, type ReplicaOptions } from '../clickhouse/replica.ts';
 import { SimulatedClickHouse, type SimulatedClickHouseOptions } from '../clickhouse/simulated-clickhouse.ts';
-import type { Tables } from '../clickhouse/tables.ts';
+import { type Tables, userKey } from '../clickhouse/tables.ts';
 import type { PartitionLog } from '../kafka/partition-log.ts';
 import type { Commit } from '../kafka/simulated-kafka.ts';
 import { Oracle } from '../writer/oracle.ts';
@@ -34,6 +34,8 @@ export class ReplicaSet {
   readonly keeper = new Keeper();
   readonly #placed: readonly PlacedReplica[];
   #listed: readonly PlacedReplica[];
+  /** Up to which version deletions were forgotten, by user or visitor. */
+  readonly #forgotten = new Map<string, number>();
   /** Those without a session of Keeper for long. */
   readonly #stuck = new Set<Replica>();
   /** Up to which record of each log the commits are checked. */
@@ -49,7 +51,10 @@ export class ReplicaSet {
   #place(name: string, common: Omit<ReplicaSetOptions, 'count'>): PlacedReplica {
     const oracle: Oracle = new Oracle(this.#world, this.#server, () => clickhouse);
     const onEvents: SimulatedClickHouseOptions['onEvents'] = (rows) => oracle.checkInsert(rows);
-    const replica = new Replica({ ...common, name, keeper: this.keeper, onEvents });
+    const onRemoved: ReplicaOptions['onRemoved'] = (table, before) => {
+      if (table === 'pendingDeletions') this.#forget(before, replica.tables);
+    };
+    const replica = new Replica({ ...common, name, keeper: this.keeper, onEvents, onRemoved });
     const onConflict: SimulatedClickHouseOptions['onConflict'] = (row) => oracle.reportConflict(row);
     const clickhouse = new SimulatedClickHouse({
       ...common,
@@ -59,6 +64,21 @@ export class ReplicaSet {
       onConflict,
     });
     return { clickhouse, oracle, replica };
+  }
+
+  /** Notes that deletions are pending no more, and checks that nothing is left that they have hidden. */
+  #forget(before: Tables, after: Tables): void {
+    const left = new Set(after.pendingDeletions);
+    for (const deletion of before.pendingDeletions.filter((one) => !left.has(one))) {
+      const person = userKey(deletion.workspace, deletion.user);
+      this.#forgotten.set(person, Math.max(deletion.version, this.#forgotten.get(person) ?? 0));
+    }
+    for (const { oracle } of this.#listed) oracle.checkForgotten();
+  }
+
+  /** Up to which version the deletion of a user was forgotten, because nothing was left of the user; 0: it was not. */
+  forgottenAt(person: string): number {
+    return this.#forgotten.get(person) ?? 0;
   }
 
   /** Those in the file of servers, as it is now. */

@@ -116,6 +116,7 @@ export async function recover(world: World): Promise<void> {
   const everywhere = () => world.servers.flatMap(({ all }) => all);
   await reach(world, RECOVERY_MS, () => {
     if (!everywhere().every(({ oracle }) => oracle.isDone())) return 'not everything is stored';
+    if (!areLevel(world)) return 'the replicas are not level';
     const halted = operators.map((resumeHalted) => resumeHalted());
     return halted.some((count) => count > 0) ? 'partitions are halted' : isReady();
   });
@@ -129,18 +130,19 @@ export async function settle(world: World, { erases, fills = false }: Pick<Haste
       const isPending = world.servers.some(({ all }) =>
         all.some(({ clickhouse }) => clickhouse.tables.pendingDeletions.length > 0),
       );
-      return isPending ? 'deleted users are not erased' : undefined;
+      return isPending || !areLevel(world) ? 'deleted users are not erased' : undefined;
     });
   }
   if (fills) await reach(world, FILLING_MS, () => world.declarations.missing());
-  await reach(world, RECOVERY_MS, () => {
-    const isLevel = world.servers.every(({ replicas }) => replicas?.isLevel ?? true);
-    return isLevel ? undefined : 'the replicas are not level';
-  });
   if (world.violation === undefined) {
     for (const { oracle } of world.servers.flatMap(({ all }) => all)) oracle.checkEnd(erases);
   }
   if (world.violation === undefined) checkEqual(world);
+}
+
+/** Whether replicas have what their others have. */
+function areLevel({ servers }: World): boolean {
+  return servers.every(({ replicas }) => replicas?.isLevel ?? true);
 }
 
 /** Lets time pass until nothing is missing any more. @param missing returns what is */

@@ -79,7 +79,10 @@ export class Oracle {
       const identity = identityOf(row);
       this.#stored.set(identity, (this.#stored.get(identity) ?? new Set()).add(row.timestamp));
       // A part that a replica fetches late may be of a user who was deleted meanwhile.
-      if (this.#isHidden(row)) continue;
+      if (this.#isHidden(row)) {
+        this.#checkPending(row);
+        continue;
+      }
       const others = visible.get(identity) ?? [];
       if (others.some((other) => areSame(row, other))) this.report(`${nameOf(row)} is stored twice`);
       visible.set(identity, [...others, row]);
@@ -101,6 +104,23 @@ export class Oracle {
       this.#clickhouse.tables.events.filter((event) => !this.#isHidden(event)),
       identityOf,
     );
+  }
+
+  /** Checks that no event of a deleted user is there that no query knows to hide. */
+  checkForgotten(): void {
+    for (const row of this.#clickhouse.tables.events) if (this.#isHidden(row)) this.#checkPending(row);
+  }
+
+  /** Queries hide what a pending deletion hides that any of the replicas knows. */
+  #checkPending(row: StoredEvent): void {
+    const { replicas } = this.#server;
+    if (!replicas || row.received_at > replicas.forgottenAt(personKey(row))) return;
+    const isPending = replicas.tables.some(({ pendingDeletions }) =>
+      pendingDeletions.some(
+        ({ workspace, user, version }) => userKey(workspace, user) === personKey(row) && version >= row.received_at,
+      ),
+    );
+    if (!isPending) this.report(`${nameOf(row)} is stored after its user was erased`);
   }
 
   /** A deletion hides an event at all replicas once one of them knows it. */
