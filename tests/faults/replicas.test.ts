@@ -1,3 +1,4 @@
+import { runCheck } from '@sluice/cli/servers/check-file';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, test } from 'vitest';
 import { expectBalanced } from '../kit/audit.ts';
@@ -35,6 +36,10 @@ test('of two replicas, each and Keeper are away for a while: reads go on, and bo
       found: expect.stringContaining('replica r2 of shard 1'),
     }),
   );
+
+  const lines: string[] = [];
+  const env = running.environment;
+  expect(await runCheck(env['CLICKHOUSE_SERVERS_FILE'] ?? '', env, (line) => lines.push(line)), lines.join()).toBe(0);
 
   await using load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 3 });
   const paths = ['/events?limit=20', '/events?event=load&limit=5', '/users/u0', '/organizations/g'];

@@ -126,7 +126,13 @@ const isApart =
   (servers !== undefined ||
     config.CLICKHOUSE_WEBHOOKS_URL !== undefined ||
     config.CLICKHOUSE_WEBHOOKS_DATABASE !== undefined);
-if (webhooks && servers && servers.length > 1 && config.CLICKHOUSE_WEBHOOKS_URL === undefined) {
+if (
+  webhooks &&
+  servers &&
+  servers.length > 1 &&
+  !isReplicated(config) &&
+  config.CLICKHOUSE_WEBHOOKS_URL === undefined
+) {
   const message =
     'webhooks and saved views are on the first server of the file: set CLICKHOUSE_WEBHOOKS_URL to its address';
   logger.warn({ server: servers[0]?.name }, message);
