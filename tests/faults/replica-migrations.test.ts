@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { createLogger } from '@sluice/shared/base/log';
 import { retry } from '@sluice/shared/base/retry';
 import { type Migration, MigrationMismatch, readMigrations } from '@sluice/shared/clickhouse/migrate';
-import { migrateReplicas } from '@sluice/shared/clickhouse/migrate-replicas';
+import { migrateReplicas, ReplicaBehind } from '@sluice/shared/clickhouse/migrate-replicas';
 import { ADMINISTRATOR } from '@sluice/shared/clickhouse/testing/test-accounts';
 import type { ClickHouseConfig } from '@sluice/shared/config';
 import { expect, test } from 'vitest';
@@ -71,6 +71,13 @@ test('all replicas get the same tables and records, also one that is added later
   expect((await readClickHouse(r3.url, plain)).trim().split('\n')).toEqual(['schema_migrations', 'writer_epochs']);
   await readClickHouse(r3.url, `SYSTEM SYNC REPLICA ${DATABASE}.events`);
   expect(Number(await readClickHouse(r3.url, `SELECT count() FROM ${DATABASE}.events WHERE added = ''`))).toBe(1);
+
+  await readClickHouse(r2.url, `SYSTEM STOP REPLICATION QUEUES ${DATABASE}.events`);
+  const late = 'ALTER TABLE events ADD COLUMN IF NOT EXISTS late String SETTINGS alter_sync = 0';
+  const newest = [...newer, migration(next + 4, 'late', late)];
+  await expect(migrateReplicas(all, logger, newest)).rejects.toThrow(ReplicaBehind);
+  await readClickHouse(r2.url, `SYSTEM START REPLICATION QUEUES ${DATABASE}.events`);
+  await untilMigrated(all, newest);
 
   const changed = newer.map((one) => (one.number === 1 ? { ...one, checksum: 'another' } : one));
   await expect(migrateReplicas(all, logger, changed)).rejects.toThrow(MigrationMismatch);
