@@ -16,7 +16,7 @@ test('of two replicas, each and Keeper are away for a while: reads go on, and bo
   await using running = await startPipeline({
     kafkaBrokers: inject('kafkaBrokers'),
     clickhouseUrl: r1.url,
-    name: 'replicas',
+    name: 'replicasaway',
     servers: { r1: { url: r1.url }, r2: { url: r2.url } },
     env: { CLICKHOUSE_REPLICATION: 'replicated' },
     envOf: { 'query-api': { READ_STALE_MS_MAX: '600000' } },
