@@ -5,6 +5,7 @@ import { useColdPolicy } from '@sluice/shared/clickhouse/cold-policy';
 import { migrate } from '@sluice/shared/clickhouse/migrate';
 import { migrateReplicas } from '@sluice/shared/clickhouse/migrate-replicas';
 import { watchForOneServer } from '@sluice/shared/clickhouse/one-server';
+import { pinnedSettings, replicatedSettings } from '@sluice/shared/clickhouse/settings';
 import { orExit } from '@sluice/shared/config';
 import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
 import { ownTls } from '@sluice/shared/http/own-tls';
@@ -12,9 +13,10 @@ import { createHttpServer, listening } from '@sluice/shared/http/server';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { TopicDurability } from '@sluice/shared/kafka/topic-durability';
 import { topicNames } from '@sluice/shared/kafka/topics';
-import { loadServerConfig } from '@sluice/shared/servers/server-config';
+import { loadServerConfig, type ServerConfig } from '@sluice/shared/servers/server-config';
 import { runService } from '@sluice/shared/service/lifecycle';
 import { withProcessMetrics } from '@sluice/shared/service/process-metrics';
+import { chooseReplica } from '@sluice/storage/clickhouse/replicas';
 import { DeadLetters } from '@sluice/storage/dead-letters';
 import { LagReader } from '@sluice/storage/kafka/lag';
 import { Registry } from 'prom-client';
@@ -23,9 +25,11 @@ import { configSchema, type WriterConfig } from './config.ts';
 import { ERASURE_TIMEOUT_MS } from './erasure/erasure.ts';
 import { declareMeasuredMetrics } from './measured-metrics.ts';
 import { createWriterMetrics } from './metrics.ts';
-import { findOwnPlace } from './own-replica.ts';
 import { registerReplay } from './replay-route.ts';
 import { createWriter } from './writer.ts';
+
+/** How long a replica may take to say whether it can be stored at, in milliseconds. */
+const CHOICE_MS = 5_000;
 
 const loaded = orExit(() => loadServerConfig(configSchema, process.env));
 const { config, server, others, settings } = await findOwnPlace(loaded);
@@ -114,3 +118,28 @@ const service = runService({
   exitOnStdinEnd: config.EXIT_ON_STDIN_END,
 });
 watchForOneServer(config, (error) => service.fail(error));
+
+/** Where a writer stores. */
+interface OwnPlace extends Pick<ServerConfig<typeof configSchema>, 'config' | 'server'> {
+  /** The configurations of the other replicas; undefined where the server has its rows alone. */
+  readonly others: readonly WriterConfig[] | undefined;
+  /** The settings of everything that is sent to it. */
+  readonly settings: typeof pinnedSettings;
+}
+
+/** Returns the server that a writer stores at: of replicas the one that was chosen, unless it is read-only and another one is not. */
+async function findOwnPlace({ config, server, replicas }: ServerConfig<typeof configSchema>): Promise<OwnPlace> {
+  if (!replicas || !server) return { config, server, others: undefined, settings: pinnedSettings };
+  const configs = replicas.map(({ url }) => ({ ...config, CLICKHOUSE_URL: url }));
+  const clients = configs.map((one) =>
+    createClickHouse(one, { application: 'sluice-writer', requestTimeoutMs: CHOICE_MS, connectionsMax: 1 }),
+  );
+  const own = await chooseReplica(clients, replicas.indexOf(server));
+  await Promise.all(clients.map((client) => client.close()));
+  return {
+    config: configs[own] ?? config,
+    server: replicas[own],
+    others: configs.filter((_, place) => place !== own),
+    settings: { ...pinnedSettings, ...replicatedSettings(replicas.length, config.STATEMENT_TIMEOUT_MS) },
+  };
+}

@@ -1,7 +1,6 @@
 import type { ClickHouseSettings } from '@clickhouse/client';
-import { pinnedSettings } from '@sluice/shared/clickhouse/settings';
+import { pinnedSettings, replicatedSettings } from '@sluice/shared/clickhouse/settings';
 import { isInRange, type PartitionRange } from '@sluice/shared/servers/partition-range';
-import { replicatedSettings } from '@sluice/storage/clickhouse/replicas';
 import { nameOf } from '@sluice/storage/protocol/position';
 import type { WriterConfig } from '@sluice/writer/config';
 import { Balancer } from '../clickhouse/balancer.ts';

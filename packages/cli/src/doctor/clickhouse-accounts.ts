@@ -48,9 +48,16 @@ export const RIGHTS: Readonly<
     server: [
       'CREATE TEMPORARY TABLE ON *.*',
       'TABLE ENGINE ON Memory',
-      ...['processes', 'mutations', 'parts', 'disks', 'storage_policies', 'moves', 'merge_tree_settings', 'replicas'].map(
-        (table) => `SELECT ON system.${table}`,
-      ),
+      ...[
+        'processes',
+        'mutations',
+        'parts',
+        'disks',
+        'storage_policies',
+        'moves',
+        'merge_tree_settings',
+        'replicas',
+      ].map((table) => `SELECT ON system.${table}`),
     ],
   },
   query: { database: ['SELECT'], server: ['SELECT ON system.replicas'] },

@@ -15,7 +15,7 @@ import {
   rejectWrong,
 } from './migrate.ts';
 import { requireUsableServer } from './one-server.ts';
-import { placeOf } from './replicated-tables.ts';
+import { placeOf, replicatedSql } from './replicated-tables.ts';
 
 /** A replica that has not carried out yet what was changed at another one. */
 export class ReplicaBehind extends Error {
@@ -79,12 +79,13 @@ async function level(
   const missing = [...ofSource].filter(([number]) => !recorded?.has(number));
   if (missing.length === 0) return;
   await client.command({ query: CREATE_RECORDS });
-  const here = new Map((await readTables(client)).map(({ name, statement }) => [name, statement]));
+  const here = new Set((await readTables(client)).map(({ name }) => name));
   for (const { name, statement } of await readTables(source.client))
     if (!here.has(name))
       await client.command({ query: statement.replace('CREATE TABLE ', 'CREATE TABLE IF NOT EXISTS ') });
+  // A table that was created here just now is as it has to be.
   for (const { number, sql } of wanted)
-    if (!recorded?.has(number) && here.size > 0 && placeOf(sql) === 'each host') await client.command({ query: sql });
+    if (!recorded?.has(number) && placeOf(sql) === 'each host') await client.command({ query: replicatedSql(sql) });
   const [columns, wantedColumns] = await Promise.all([readColumns(client), readColumns(source.client)]);
   if (columns !== wantedColumns) throw new ReplicaBehind('a replica does not have the columns of the others yet');
   await record(

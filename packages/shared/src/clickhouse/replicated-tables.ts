@@ -19,11 +19,11 @@ export function replicatedSql(sql: string): string {
 
 /**
  * Where the statement of a migration runs: `each host`, or `once`, since ClickHouse carries a change of a replicated table, and the
- * rows of an insert, to all replicas.
+ * rows of an insert, to all replicas; but not the settings of a table, which each replica has for itself.
  */
 export function placeOf(sql: string): 'each host' | 'once' {
   const statement = sql.replaceAll(/^--.*\n/gm, '').trimStart();
   if (createdTable({ sql }) !== undefined) return 'each host';
   const [, altered = ''] = /^ALTER TABLE (\w+)/.exec(statement) ?? [];
-  return LOCAL_TABLES.includes(altered) ? 'each host' : 'once';
+  return LOCAL_TABLES.includes(altered) || /\bMODIFY SETTING\b/.test(statement) ? 'each host' : 'once';
 }

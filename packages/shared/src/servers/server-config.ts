@@ -111,7 +111,8 @@ function anyOf(servers: readonly Server[]): Server | undefined {
   return servers[Math.floor(Math.random() * servers.length)];
 }
 
-function areReplicas(env: Environment): boolean {
+/** Whether the servers of the file are replicas. */
+export function areReplicas(env: Environment): boolean {
   return env['CLICKHOUSE_REPLICATION'] === 'replicated';
 }
 

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import type { ClickHouseSettings } from '@clickhouse/client';
 import { sleep } from '@sluice/shared/base/retry';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { STATEMENTS, type Statement } from './statements.ts';
@@ -32,25 +31,6 @@ const SYNC = Object.fromEntries(
 
 /** The statements that bring replicas level, for those who have to know them by their texts. */
 export const REPLICA_STATEMENTS: readonly Statement[] = Object.values(SYNC);
-
-/** On how many replicas rows have to be before they count as stored. */
-const QUORUM = 2;
-
-/**
- * Returns the settings of everything that a writer does at replicas, besides the pinned ones: an insert ends when its rows are on
- * {@link QUORUM} of them.
- *
- * @param count of replicas
- */
-export function replicatedSettings(count: number, statementTimeoutMs: number): ClickHouseSettings {
-  if (count < QUORUM) return {};
-  return {
-    insert_quorum: String(QUORUM),
-    insert_quorum_parallel: 1,
-    // ClickHouse's limit of a statement's time does not hold for this wait, nor does KILL end it.
-    insert_quorum_timeout: statementTimeoutMs,
-  };
-}
 
 export interface ReplicasOptions {
   /** Of the replica that the writer stores at. */

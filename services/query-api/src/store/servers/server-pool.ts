@@ -223,6 +223,7 @@ export class ServerPool implements StreamStores, Component {
       return {
         ...{ name, reason },
         behindSeconds: isThere && Number.isFinite(behindMs) ? behindMs / 1_000 : undefined,
+        replication: isThere ? servers[index]?.lastState?.replication : undefined,
         isChosen: reason === undefined && this.#before.includes(name),
       };
     });

@@ -25,6 +25,14 @@ export interface RecentDeletion {
   readonly version: number;
 }
 
+/** How a replica is. */
+export interface Replication {
+  /** Its tables that take no rows, since it has no session of Keeper. */
+  readonly readOnlyTables: number;
+  /** What it has still to fetch, to merge or to change. */
+  readonly queue: number;
+}
+
 /** What a poll reads of a server, all at one moment. */
 export interface ServerState {
   /** Undefined before a writer has recorded it. */
@@ -38,6 +46,8 @@ export interface ServerState {
    * while no writer has recorded its progress. Of a replica, also for how long it has lacked rows that another one has.
    */
   readonly behindMs: number;
+  /** What a replica has to catch up with; undefined where tables are not replicated. */
+  readonly replication: Replication | undefined;
   /** Over how many partitions rows are spread; undefined before a writer has recorded it. */
   readonly partitionCount: number | undefined;
   /** The workspaces with pending deletions; `undefined` when there are too many to remember. */
@@ -92,7 +102,7 @@ export function stateQuery(recentMs: number, migrations: number, isReplica: bool
       GROUP BY workspace_id
     )
   ),
-  (SELECT groupArray((workspace_id, days)) FROM retention FINAL WHERE days > 0)${isReplica ? REPLICA_DELAY : ''}`,
+  (SELECT groupArray((workspace_id, days)) FROM retention FINAL WHERE days > 0)${isReplica ? REPLICATION : ''}`,
     params: { recent_ms: recentMs, migrations, no_downgrade: NO_DOWNGRADE },
   };
 }
@@ -101,8 +111,11 @@ export function stateQuery(recentMs: number, migrations: number, isReplica: bool
  * What is recorded of a replica's progress shows that it is cut off from Keeper: it does not get the newest. This shows that it has not
  * fetched yet what it knows of.
  */
-const REPLICA_DELAY = `,
-  (SELECT max(absolute_delay) FROM system.replicas WHERE database = currentDatabase())`;
+const REPLICATION = `,
+  (
+    SELECT (max(absolute_delay), countIf(is_readonly OR is_session_expired), sum(queue_size))
+    FROM system.replicas WHERE database = currentDatabase()
+  )`;
 
 type StateRow = readonly [
   identity: readonly [id: string, server: string, partitions: string, state: RecordedIdentity['state']][],
@@ -113,19 +126,21 @@ type StateRow = readonly [
   deleting: readonly string[],
   recent: readonly [workspace: string, deletions: readonly [user: string, version: number][], unlistedMs: number][],
   retention: readonly [workspace: string, days: number][],
-  delaySeconds?: number,
+  replication?: readonly [delaySeconds: number, readOnlyTables: number, queue: number],
 ];
 
 /** Reads the row of {@link stateQuery}. */
 export function asServerState(row: Row): ServerState {
-  const [[identity], migrations, isTooNew, [behindMs], partitionCount, deleting, recent, retention, delaySeconds = 0] =
+  const [[identity], migrations, isTooNew, [behindMs], partitionCount, deleting, recent, retention, replication] =
     row as unknown as StateRow;
+  const [delaySeconds, readOnlyTables, queue] = replication ?? [0, 0, 0];
   const [id = '', server = '', partitions = '', state = 'complete'] = identity ?? [];
   return {
     identity: identity && { id, server, partitions, state },
     migrations,
     isTooNew: isTooNew === 1,
     behindMs: Math.max(0, behindMs ?? Number.POSITIVE_INFINITY, 1_000 * delaySeconds),
+    replication: replication && { readOnlyTables, queue },
     partitionCount: partitionCount || undefined,
     deleting: deleting.length > WORKSPACES_MAX ? undefined : new Set(deleting),
     recentDeletions: recent.flatMap(([workspace, deletions]) =>
