@@ -14,6 +14,9 @@ GRANT ALTER TTL, ALTER MATERIALIZE TTL, ALTER SETTINGS, ALTER MODIFY COMMENT ON 
 GRANT TABLE ENGINE ON MergeTree TO sluice_migrate;
 GRANT TABLE ENGINE ON ReplacingMergeTree TO sluice_migrate;
 GRANT TABLE ENGINE ON AggregatingMergeTree TO sluice_migrate;
+GRANT TABLE ENGINE ON ReplicatedMergeTree TO sluice_migrate;
+GRANT TABLE ENGINE ON ReplicatedReplacingMergeTree TO sluice_migrate;
+GRANT TABLE ENGINE ON ReplicatedAggregatingMergeTree TO sluice_migrate;
 GRANT SELECT ON system.backups TO sluice_migrate;
 GRANT SELECT ON system.mutations TO sluice_migrate;
 GRANT SELECT ON system.merges TO sluice_migrate;
@@ -21,10 +24,11 @@ GRANT SELECT ON system.parts TO sluice_migrate;
 GRANT SELECT ON system.processes TO sluice_migrate;
 
 -- Stores rows by way of temporary tables, erases those of deleted users, fills the columns of fast properties, and moves old months to
--- another disk. It may end its own statements alone.
+-- another disk. It may end its own statements alone, and waits for replicas.
 CREATE USER IF NOT EXISTS sluice_writer IDENTIFIED WITH sha256_hash BY {writer_password_sha256:String};
 ALTER USER sluice_writer IDENTIFIED WITH sha256_hash BY {writer_password_sha256:String};
 GRANT SHOW TABLES, SELECT, INSERT, ALTER DELETE, ALTER UPDATE, ALTER MOVE PARTITION ON * TO sluice_writer;
+GRANT SYSTEM SYNC REPLICA ON * TO sluice_writer;
 GRANT CREATE TEMPORARY TABLE ON *.* TO sluice_writer;
 GRANT TABLE ENGINE ON Memory TO sluice_writer;
 GRANT SELECT ON system.processes TO sluice_writer;
@@ -34,6 +38,7 @@ GRANT SELECT ON system.disks TO sluice_writer;
 GRANT SELECT ON system.storage_policies TO sluice_writer;
 GRANT SELECT ON system.moves TO sluice_writer;
 GRANT SELECT ON system.merge_tree_settings TO sluice_writer;
+GRANT SELECT ON system.replicas TO sluice_writer;
 
 -- Reads, and nothing else. query-api sends the limits of each query, which may not exceed these. 0 would be no limit.
 CREATE SETTINGS PROFILE IF NOT EXISTS sluice_query SETTINGS
@@ -44,6 +49,7 @@ CREATE USER IF NOT EXISTS sluice_query IDENTIFIED WITH sha256_hash BY {query_pas
   SETTINGS PROFILE sluice_query;
 ALTER USER sluice_query IDENTIFIED WITH sha256_hash BY {query_password_sha256:String};
 GRANT SELECT ON * TO sluice_query;
+GRANT SELECT ON system.replicas TO sluice_query;
 
 -- Stores the state of webhooks for query-api, and what the console keeps, and nothing else: their tables have names that begin
 -- with `webhook` and `console`.

@@ -163,8 +163,10 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
   const scopes = options.checkout === undefined ? SCOPES : SCOPES_OF_OLDER_VERSIONS;
   const key = await createKey('test', scopes);
   for (const [workspace, given] of Object.entries(options.keys ?? {})) await createKey(workspace, scopes, given);
+  // One group feeds replicas, and their writers create the tables.
+  const areReplicas = options.env?.['CLICKHOUSE_REPLICATION'] === 'replicated';
   const stores: readonly PipelineServer[] = Object.values(options.servers ?? { '': { url: options.clickhouseUrl } });
-  if (options.checkout === undefined) {
+  if (options.checkout === undefined && !areReplicas) {
     // A writer creates what this account does not reach, such as a database behind TLS.
     const created = stores.map(({ url, database: own = database }) =>
       createNewest({ CLICKHOUSE_URL: url, CLICKHOUSE_DATABASE: own, ...ADMINISTRATOR }).catch(() => undefined),
@@ -261,9 +263,10 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
     },
     async drained() {
       const { kafkaBrokers, name } = options;
-      const groups = current
-        ? Object.entries(current).map(([server, { partitions = '' }]) => ({ suffix: `.${server}`, partitions }))
-        : [{ suffix: '', partitions: '' }];
+      const groups =
+        current && !areReplicas
+          ? Object.entries(current).map(([server, { partitions = '' }]) => ({ suffix: `.${server}`, partitions }))
+          : [{ suffix: '', partitions: '' }];
       for (const { suffix, partitions } of groups) {
         const groupId = `${env.KAFKA_GROUP_ID}${suffix}`;
         const stored = waitUntilCommitted(kafkaBrokers, name, groupId, parseRange(partitions));

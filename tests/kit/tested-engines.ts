@@ -14,4 +14,6 @@ export const TESTED_KAFKAS = {
 export const TESTED_CLICKHOUSES = {
   one: { name: 'one server, 26.7' },
   several: { name: '[mirrors, and ranges](servers.md), 26.7' },
+  /** Over ZooKeeper: `replicas.ts`. */
+  replicas: { name: '[replicated tables](existing-cluster.md#replicated-tables), 26.7' },
 } as const;

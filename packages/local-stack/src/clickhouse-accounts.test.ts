@@ -24,6 +24,7 @@ test('in one database a right for some tables is for these alone', () => {
   ]);
   expect(accounts.get('sluice_query')?.grants).toEqual([
     'GRANT SELECT ON sluice.*',
+    'GRANT SELECT ON system.replicas',
     'REVOKE SELECT ON sluice.webhooks',
   ]);
 });

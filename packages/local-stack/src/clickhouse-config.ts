@@ -29,6 +29,33 @@ const IDLE_TABLES = [
   element('merge_tree', value('merge_tree_clear_old_parts_interval_seconds', 5)),
 ];
 
+/** A server whose tables replicate. */
+export interface ReplicaConfig {
+  /** Of Keeper on 127.0.0.1, or of a proxy to it. */
+  readonly keeperPort: number;
+  /** The macro `shard`. */
+  readonly shard: string;
+  /** The macro `replica`. */
+  readonly name: string;
+}
+
+/** Where a replica listens for others. */
+export const INTERSERVER_HOST = '127.0.0.2';
+
+/** A file of `config.d`. */
+export function replicaConfigXml({ keeperPort, shard, name }: ReplicaConfig): string {
+  const node = element('node', value('host', '127.0.0.1') + value('port', keeperPort));
+  // Servers end each other's sessions by their UUIDs, which all local ones have in common.
+  const sessions = value('session_timeout_ms', SESSION_TIMEOUT_MS) + value('sessions_path', `/sessions/${name}`);
+  return document([
+    element('zookeeper', node + sessions),
+    element('macros', value('shard', shard) + value('replica', name)),
+    ...['127.0.0.1', INTERSERVER_HOST].map((host) => value('listen_host', host)),
+  ]);
+}
+
+const SESSION_TIMEOUT_MS = 5000;
+
 /** The server's config.xml. */
 export function serverConfigXml(config: ClickHouseServerConfig): string {
   return document([

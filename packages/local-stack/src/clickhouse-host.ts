@@ -1,5 +1,5 @@
 // A ClickHouse server as a process: `clickhouse local` of the chDB library, with its real HTTP and TCP interfaces.
-// Usage: node clickhouse-host.ts <run folder> <data folder> <backup folder>; the run folder holds config.xml, users.xml and start.sql
+// Usage: node clickhouse-host.ts <run folder> <data folder> <backup folder> [host:port for other replicas]; the run folder holds config.xml, users.xml and start.sql
 // and is removed once the server listens. Where the system can limit that, the server reads files of these folders only. The process
 // ends on SIGTERM and when standard input ends, that is with its parent.
 import { execFileSync } from 'node:child_process';
@@ -11,7 +11,7 @@ import { type ClickHouseLocal, exitNow } from './clickhouse-library.ts';
 
 const STOP_TIMEOUT_MS = 10_000;
 
-const [runDir, dataDir, backupDir] = process.argv.slice(2);
+const [runDir, dataDir, backupDir, interserver] = process.argv.slice(2);
 if (!runDir || !dataDir || !backupDir)
   throw new Error('usage: clickhouse-host.ts <run folder> <data folder> <backup folder>');
 await mkdir(backupDir, { recursive: true });
@@ -20,17 +20,19 @@ await mkdir(backupDir, { recursive: true });
 const holdPipe = join(runDir, 'hold.fifo');
 execFileSync('mkfifo', ['-m', '600', holdPipe]);
 
+const replicas = interserver === undefined ? undefined : new URL(`http://${interserver}`);
 const local: ClickHouseLocal = {
   args: [
     'clickhouse',
     ...['--config-file', join(runDir, 'config.xml')],
     ...['--path', dataDir],
-    ...['--listen_host', '127.0.0.1'],
+    ...(replicas ? [] : ['--listen_host', '127.0.0.1']),
     // `clickhouse local` ignores the level in the configuration file.
     ...['--log-level', 'information'],
     ...['--queries-file', join(runDir, 'start.sql'), holdPipe],
   ],
   folders: [runDir, dataDir, backupDir],
+  interserver: replicas && { host: replicas.hostname, port: Number(replicas.port) },
 };
 const worker = new Worker(new URL('./clickhouse-worker.ts', import.meta.url), { workerData: local });
 worker.on('error', (error) => {

@@ -2,6 +2,7 @@ import { dlopen, getRawPointer, toString as readCString } from 'node:ffi';
 import { realpathSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { libchdbPath } from 'chdb/libchdb';
+import { allowReplication, type InterserverAddress } from './clickhouse-replication.ts';
 import { limitReadableFiles } from './readable-files.ts';
 
 /** How `clickhouse local` runs. */
@@ -10,13 +11,15 @@ export interface ClickHouseLocal {
   readonly args: readonly string[];
   /** The folders whose files it may read, where the system can limit that. */
   readonly folders: readonly string[];
+  /** Where other servers fetch the parts of its replicated tables. Without it, these stay read-only. */
+  readonly interserver?: InterserverAddress | undefined;
 }
 
 /**
  * Runs `clickhouse local` and returns when it has ended: the server's message when it did not start, or ended by itself. It blocks
  * the thread, and works once in a process.
  */
-export function runClickHouseLocal({ args, folders }: ClickHouseLocal): string | undefined {
+export function runClickHouseLocal({ args, folders, interserver }: ClickHouseLocal): string | undefined {
   const { functions: chdb } = dlopen(libchdbPath(), {
     chdb_set_signal_handlers_enabled: { return: 'void', arguments: ['i32'] },
     chdb_query_cmdline: { return: 'pointer', arguments: ['i32', 'pointer'] },
@@ -27,6 +30,7 @@ export function runClickHouseLocal({ args, folders }: ClickHouseLocal): string |
   // Its function `file` reads every file that the process can read, and needs no right.
   if (!limitReadableFiles([...folders, dirname(realpathSync(libchdbPath()))]))
     console.error('This system cannot limit which files ClickHouse reads: docs/operate/secure.md#sql');
+  if (interserver) allowReplication(interserver);
   const strings = args.map((arg) => Buffer.from(`${arg}\0`));
   const argv = new BigUint64Array([...strings.map(getRawPointer), 0n]);
   const result = chdb.chdb_query_cmdline(args.length, getRawPointer(argv));

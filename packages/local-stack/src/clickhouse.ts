@@ -5,7 +5,13 @@ import { get, type IncomingMessage, request } from 'node:http';
 import { dirname, join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { AccountOptions } from './clickhouse-accounts.ts';
-import { serverConfigXml, usersXml } from './clickhouse-config.ts';
+import {
+  INTERSERVER_HOST,
+  type ReplicaConfig,
+  replicaConfigXml,
+  serverConfigXml,
+  usersXml,
+} from './clickhouse-config.ts';
 import { type EngineProcess, type ExitStatus, startEngineProcess } from './engine-process.ts';
 import { LocalStackError } from './errors.ts';
 import { findFreePorts, requireFreePort } from './ports.ts';
@@ -29,6 +35,8 @@ export interface LocalClickHouseOptions {
   readonly usersFiles?: Readonly<Record<string, string>>;
   /** Files of `config.d`, by name: more of the server's configuration, as XML. Default none. */
   readonly configFiles?: Readonly<Record<string, string>>;
+  /** Makes it a replica. Its listener for other replicas has the HTTP port on another address. Default none. */
+  readonly replica?: ReplicaConfig | undefined;
   /** The memory that the server may use. Default 4 GiB. */
   readonly memoryBytesMax?: number;
   /** Whether it keeps `system.query_log`. Default false. */
@@ -143,7 +151,9 @@ async function startServer(server: Server): Promise<EngineProcess> {
   const usersFile = join(runDir, 'users.xml');
   const { queryLog = false, kafkaSessionTimeoutMs, profile = {}, accounts, sql } = server.options;
   const usersFiles = { ...(sql && { 'sql.xml': await sqlAccountsXml(sql) }), ...server.options.usersFiles };
-  const { readyTimeoutMs, wrap = [], configFiles = {} } = server.options;
+  const { readyTimeoutMs, wrap = [], replica } = server.options;
+  const replicaFiles = replica && { 'replica.xml': replicaConfigXml(replica) };
+  const configFiles = { ...replicaFiles, ...server.options.configFiles };
   const logFile = join(logDir, `${name}.log`);
   const config = { ...server, logFile, usersFile, memoryBytesMax, queryLog, kafkaSessionTimeoutMs, backupDir };
   await writeFile(join(runDir, 'config.xml'), serverConfigXml(config), { mode: 0o600 });
@@ -155,6 +165,7 @@ async function startServer(server: Server): Promise<EngineProcess> {
   await writeFile(join(runDir, 'start.sql'), START_SQL);
   const host = join(import.meta.dirname, 'clickhouse-host.ts');
   const nodeArgs = ['--disable-warning=ExperimentalWarning', host, runDir, dataDir, backupDir];
+  if (replica) nodeArgs.push(`${INTERSERVER_HOST}:${server.httpPort}`);
   try {
     const engine = await startEngineProcess({
       name: 'ClickHouse',

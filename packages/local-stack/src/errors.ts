@@ -7,7 +7,8 @@ export type LocalStackErrorCode =
   | 'PORT_TAKEN'
   | 'ENGINE_EXITED'
   | 'ENGINE_NOT_READY'
-  | 'ENGINE_UNAVAILABLE';
+  | 'ENGINE_UNAVAILABLE'
+  | 'REPLICATION_UNKNOWN';
 
 /** Why a local engine cannot run, in one sentence that says what to do, with a `code` to branch on. */
 export class LocalStackError extends Error {

@@ -1,5 +1,6 @@
 import type { Logger } from '@sluice/shared/base/log';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { isReplicated } from '@sluice/shared/config';
 import { allowOrigins } from '@sluice/shared/http/cors';
 import { acceptJsonBodies } from '@sluice/shared/http/json-body';
 import { MemoryBudget } from '@sluice/shared/http/memory-budget';
@@ -116,13 +117,14 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   const sources = { open: streams.open.bind(streams), inQuery: segments.inQuery };
   const delivering = { ...reads, streams: sources, memory: budget, stores, logger };
   const [ofWebhooks, ofAlerts] = [new WebhookMetrics(registry), new AlertMetrics(registry)];
+  // Deliveries follow streams.
   const webhooks =
-    deps.webhooks &&
-    views &&
-    new Webhooks({
-      ...{ ...delivering, client: deps.webhooks, metrics: ofWebhooks },
-      numberSources: (find) => numberSources({ ...delivering, views, metrics: ofAlerts, find }),
-    });
+    deps.webhooks && views && !isReplicated(config)
+      ? new Webhooks({
+          ...{ ...delivering, client: deps.webhooks, metrics: ofWebhooks },
+          numberSources: (find) => numberSources({ ...delivering, views, metrics: ofAlerts, find }),
+        })
+      : undefined;
   const anonymousWorkspace = config.QUERY_ANONYMOUS_WORKSPACE;
   const gate = { keys, limiter, linkKeys: views?.linkKeys, anonymousWorkspace };
   runWith(app, { open, webhooks, levelling, propertyReads, queryRunner, slots, streams });

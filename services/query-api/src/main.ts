@@ -2,7 +2,8 @@ import { createLogger } from '@sluice/shared/base/log';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loginOf } from '@sluice/shared/clickhouse/connection';
 import { watchForOneServer } from '@sluice/shared/clickhouse/one-server';
-import { type ClickHouseConfig, orExit } from '@sluice/shared/config';
+import { pinnedSettings, replicatedSettings } from '@sluice/shared/clickhouse/settings';
+import { type ClickHouseConfig, isReplicated, orExit } from '@sluice/shared/config';
 import { listening } from '@sluice/shared/http/server';
 import { type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
 import { createKeyRing } from '@sluice/shared/keys/measured-key-ring';
@@ -107,7 +108,12 @@ function readOneServer() {
 /** Connects for the state of webhooks, and for what is declared. */
 function connectWebhooks(clickHouse: ClickHouseConfig, connectionsMax: number) {
   const application = 'sluice-query-api-webhooks';
-  return createClickHouse(clickHouse, { application, requestTimeoutMs: WEBHOOKS_TIMEOUT_MS, connectionsMax, logger });
+  const settings = isReplicated(config)
+    ? { ...pinnedSettings, ...replicatedSettings(servers?.length ?? 0, WEBHOOKS_TIMEOUT_MS) }
+    : pinnedSettings;
+  return createClickHouse(clickHouse, {
+    ...{ application, requestTimeoutMs: WEBHOOKS_TIMEOUT_MS, connectionsMax, logger, settings },
+  });
 }
 
 /** Undefined where the state of webhooks has no account. */
@@ -116,10 +122,17 @@ const webhooks = ofWebhooks && connectWebhooks(ofWebhooks, REQUEST_CONNECTIONS +
 
 /** Whether events may be on another server than the state of webhooks. */
 const isApart =
-  servers !== undefined ||
-  config.CLICKHOUSE_WEBHOOKS_URL !== undefined ||
-  config.CLICKHOUSE_WEBHOOKS_DATABASE !== undefined;
-if (webhooks && servers && servers.length > 1 && config.CLICKHOUSE_WEBHOOKS_URL === undefined) {
+  !isReplicated(config) &&
+  (servers !== undefined ||
+    config.CLICKHOUSE_WEBHOOKS_URL !== undefined ||
+    config.CLICKHOUSE_WEBHOOKS_DATABASE !== undefined);
+if (
+  webhooks &&
+  servers &&
+  servers.length > 1 &&
+  !isReplicated(config) &&
+  config.CLICKHOUSE_WEBHOOKS_URL === undefined
+) {
   const message =
     'webhooks and saved views are on the first server of the file: set CLICKHOUSE_WEBHOOKS_URL to its address';
   logger.warn({ server: servers[0]?.name }, message);

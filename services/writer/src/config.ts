@@ -1,4 +1,4 @@
-import { clickHouseEnv, groupEnv, integer, kafkaEnv, serviceEnv } from '@sluice/shared/config';
+import { clickHouseEnv, groupEnv, integer, isReplicated, kafkaEnv, serviceEnv } from '@sluice/shared/config';
 import { coldAfterDays, retentionDays } from '@sluice/shared/config/retention-days';
 import { serverEnv } from '@sluice/shared/servers/server-config';
 import { limitsEnv } from '@sluice/submissions/reading/submission-limits';
@@ -29,6 +29,10 @@ export const configSchema = z
     path: ['ERASURE_DELAY_MS'],
     message:
       'must be longer than STATEMENT_TIMEOUT_MS; otherwise rows of a user could be stored after the user was erased',
+  })
+  .refine((config) => !isReplicated(config) || config.EVENTS_COLD_AFTER_DAYS === undefined, {
+    path: ['EVENTS_COLD_AFTER_DAYS'],
+    message: 'cannot be used where tables are replicated: each replica has its months on volumes of its own',
   });
 
 export type WriterConfig = z.output<typeof configSchema>;

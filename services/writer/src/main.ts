@@ -3,7 +3,9 @@ import { createLogger } from '@sluice/shared/base/log';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { useColdPolicy } from '@sluice/shared/clickhouse/cold-policy';
 import { migrate } from '@sluice/shared/clickhouse/migrate';
+import { migrateReplicas } from '@sluice/shared/clickhouse/migrate-replicas';
 import { watchForOneServer } from '@sluice/shared/clickhouse/one-server';
+import { pinnedSettings, replicatedSettings } from '@sluice/shared/clickhouse/settings';
 import { orExit } from '@sluice/shared/config';
 import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
 import { ownTls } from '@sluice/shared/http/own-tls';
@@ -11,31 +13,39 @@ import { createHttpServer, listening } from '@sluice/shared/http/server';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { TopicDurability } from '@sluice/shared/kafka/topic-durability';
 import { topicNames } from '@sluice/shared/kafka/topics';
-import { loadServerConfig } from '@sluice/shared/servers/server-config';
+import { loadServerConfig, type ServerConfig } from '@sluice/shared/servers/server-config';
 import { runService } from '@sluice/shared/service/lifecycle';
 import { withProcessMetrics } from '@sluice/shared/service/process-metrics';
+import { chooseReplica } from '@sluice/storage/clickhouse/replicas';
 import { DeadLetters } from '@sluice/storage/dead-letters';
 import { LagReader } from '@sluice/storage/kafka/lag';
 import { Registry } from 'prom-client';
 import { ClickHouseReadings } from './clickhouse-readings.ts';
-import { configSchema } from './config.ts';
+import { configSchema, type WriterConfig } from './config.ts';
 import { ERASURE_TIMEOUT_MS } from './erasure/erasure.ts';
 import { declareMeasuredMetrics } from './measured-metrics.ts';
 import { createWriterMetrics } from './metrics.ts';
 import { registerReplay } from './replay-route.ts';
 import { createWriter } from './writer.ts';
 
-const { config, server } = orExit(() => loadServerConfig(configSchema, process.env));
+/** How long a replica may take to say whether it can be stored at, in milliseconds. */
+const CHOICE_MS = 5_000;
+
+const loaded = orExit(() => loadServerConfig(configSchema, process.env));
+const { config, server, others, settings } = await findOwnPlace(loaded);
 const logger = createLogger('writer', config.LOG_LEVEL);
 const registry = withProcessMetrics(new Registry());
 // All that a writer measures is of its server.
 if (server) registry.setDefaultLabels({ server: server.name });
-const client = createClickHouse(config, {
-  application: 'sluice-writer',
-  requestTimeoutMs: config.STATEMENT_TIMEOUT_MS + 5_000,
-  connectionsMax: 4,
-  logger,
-});
+const connect = (place: WriterConfig) =>
+  createClickHouse(place, {
+    application: 'sluice-writer',
+    requestTimeoutMs: config.STATEMENT_TIMEOUT_MS + 5_000,
+    connectionsMax: 4,
+    logger,
+    settings,
+  });
+const client = connect(config);
 const kafka = createKafka(config, 'sluice-writer', logger);
 const topics = Object.values(topicNames(config));
 const durability = new TopicDurability(kafka, topics, logger);
@@ -65,9 +75,11 @@ declareMeasuredMetrics(
 const writer = createWriter(config, {
   kafka,
   client,
-  server,
+  others: others?.map(connect),
+  // What replicas have in common is no server's of its own.
+  server: others ? undefined : server,
   storedThrough: () => lag.storedThrough(),
-  migrate: () => migrate(config, logger),
+  migrate: () => (others ? migrateReplicas([config, ...others], logger) : migrate(config, logger)),
   useColdPolicy: () => useColdPolicy(config),
   erasureClient: createClickHouse(config, {
     application: 'sluice-writer-erasure',
@@ -75,6 +87,7 @@ const writer = createWriter(config, {
     // One for deleted users, one for expired events, one for those that move, and two for late ones that wait.
     connectionsMax: 5,
     logger,
+    settings,
   }),
   logger,
   metrics: createWriterMetrics(registry),
@@ -92,6 +105,7 @@ const replays = createClickHouse(config, {
   requestTimeoutMs: config.STATEMENT_TIMEOUT_MS + 5_000,
   connectionsMax: 1,
   logger,
+  settings,
 });
 registerReplay(app, new DeadLetters(config, replays, kafka));
 app.addHook('onClose', () => replays.close());
@@ -104,3 +118,28 @@ const service = runService({
   exitOnStdinEnd: config.EXIT_ON_STDIN_END,
 });
 watchForOneServer(config, (error) => service.fail(error));
+
+/** Where a writer stores. */
+interface OwnPlace extends Pick<ServerConfig<typeof configSchema>, 'config' | 'server'> {
+  /** The configurations of the other replicas; undefined where the server has its rows alone. */
+  readonly others: readonly WriterConfig[] | undefined;
+  /** The settings of everything that is sent to it. */
+  readonly settings: typeof pinnedSettings;
+}
+
+/** Returns the server that a writer stores at: of replicas the one that was chosen, unless it is read-only and another one is not. */
+async function findOwnPlace({ config, server, replicas }: ServerConfig<typeof configSchema>): Promise<OwnPlace> {
+  if (!replicas || !server) return { config, server, others: undefined, settings: pinnedSettings };
+  const configs = replicas.map(({ url }) => ({ ...config, CLICKHOUSE_URL: url }));
+  const clients = configs.map((one) =>
+    createClickHouse(one, { application: 'sluice-writer', requestTimeoutMs: CHOICE_MS, connectionsMax: 1 }),
+  );
+  const own = await chooseReplica(clients, replicas.indexOf(server));
+  await Promise.all(clients.map((client) => client.close()));
+  return {
+    config: configs[own] ?? config,
+    server: replicas[own],
+    others: configs.filter((_, place) => place !== own),
+    settings: { ...pinnedSettings, ...replicatedSettings(replicas.length, config.STATEMENT_TIMEOUT_MS) },
+  };
+}

@@ -3,6 +3,7 @@ import { sleep } from '@sluice/shared/base/retry';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Component } from '@sluice/shared/service/lifecycle';
 import { readPartitions } from '@sluice/storage/clickhouse/known-partitions';
+import type { Replicas } from '@sluice/storage/clickhouse/replicas';
 import { STATEMENTS } from '@sluice/storage/clickhouse/statements';
 import type { StoredThrough } from '@sluice/storage/kafka/lag';
 import { nameOf } from '@sluice/storage/protocol/position';
@@ -13,6 +14,8 @@ export interface StoringProgressOptions {
   readonly groupId: string;
   /** Returns how far the group has stored the log; `undefined` while that is not known. */
   readonly storedThrough: () => Promise<StoredThrough | undefined>;
+  /** Undefined where a server has its rows alone. */
+  readonly replicas?: Pick<Replicas, 'readPositions'> | undefined;
   readonly logger: Logger;
   /** How often the progress is recorded, in milliseconds. */
   readonly intervalMs: number;
@@ -84,7 +87,8 @@ export class StoringProgress implements Component {
    * @throws when the database has not what was committed
    */
   async #requirePositions({ committed }: StoredThrough): Promise<void> {
-    const { client, groupId } = this.#options;
+    const { client, groupId, replicas } = this.#options;
+    await replicas?.readPositions();
     const { positions } = await readPartitions(client, groupId);
     const missing = committed.find((one) => one.offset > (positions.get(nameOf(one))?.nextOffset ?? 0n));
     if (!missing) return;

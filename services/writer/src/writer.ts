@@ -18,6 +18,7 @@ import { DatabaseMismatch, OwnDatabase } from '@sluice/storage/clickhouse/own-da
 import { Ownership } from '@sluice/storage/clickhouse/ownership';
 import { checkPartitionCount, PartitionCountMismatch } from '@sluice/storage/clickhouse/partition-count';
 import { Positions } from '@sluice/storage/clickhouse/positions';
+import { Replicas, ReplicaWatch } from '@sluice/storage/clickhouse/replicas';
 import { readRetention, recordRetention } from '@sluice/storage/clickhouse/retention-settings';
 import type { StoredThrough } from '@sluice/storage/kafka/lag';
 import type { Kafka } from 'kafkajs';
@@ -45,6 +46,8 @@ import { StoringProgress } from './storing-progress.ts';
 export interface WriterDependencies {
   readonly kafka: Kafka;
   readonly client: ClickHouseClient;
+  /** Clients of the other replicas of the database. Default: the server has its rows alone. */
+  readonly others?: readonly ClickHouseClient[] | undefined;
   /** Brings the tables up to date. @throws ClickHouse's errors, and those of `migrate` */
   readonly migrate: () => Promise<unknown>;
   /** Returns how far the group has stored the log; `undefined` while that is not known. */
@@ -69,6 +72,9 @@ export interface WriterDependencies {
  */
 const SILENT_SESSIONS_MAX = 6;
 
+/** After how many session timeouts a replica of ClickHouse is given up that is read-only while another one is not. */
+const STUCK_SESSIONS_MAX = 2;
+
 /** How often the progress of one server is recorded, and that of each of several, in milliseconds. */
 const PROGRESS_MS = 10_000;
 const PROGRESS_MS_OF_SEVERAL = 2_000;
@@ -81,7 +87,7 @@ const NEEDS_OPERATOR = [
 
 /** Builds the writer: what it consists of, and how its components are connected. */
 export function createWriter(config: WriterConfig, deps: WriterDependencies): Writer {
-  const { kafka, client, erasureClient, server, storedThrough, logger, metrics, writerId, fail } = deps;
+  const { kafka, client, others, erasureClient, server, storedThrough, logger, metrics, writerId, fail } = deps;
   const common = { client, groupId: config.KAFKA_GROUP_ID, statementTimeoutMs: config.STATEMENT_TIMEOUT_MS };
   const { groupId } = common;
   const ownership = new Ownership({
@@ -92,20 +98,20 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     isMember: async (memberId, generation) =>
       (await isMemberOf(kafka, groupId, memberId)) && group.assignment?.generation === generation,
   });
+  const { groupPrefix } = ownership;
+  const { statementTimeoutMs } = common;
+  const replicas = others && new Replicas({ own: client, others, writerId, groupPrefix, statementTimeoutMs });
   const positions = new Positions({ ...common, ownership });
   const halts = new Halts(client, groupId);
   const readKnown = (server: string | undefined) => readPartitions(client, groupId, server);
-  const database = new OwnDatabase(client, {
-    group: groupId,
-    server: server?.name ?? '',
-    partitions: describeRange(server?.partitions),
-  });
+  const owner = { group: groupId, server: server?.name ?? '', partitions: describeRange(server?.partitions) };
+  const database = new OwnDatabase(client, owner, others);
   const isOwn = (id: string) => database.isOwn(id);
   const foreignCommits = new ForeignCommits({ kafka, groupId, topics: Object.values(topicNames(config)), isOwn });
   const lacks = new BrokerLacks(logger);
   const keeper = new PartitionKeeper({
     ...{ kafka, groupId, ownership, positions, halts, readKnown, logger, metrics },
-    ...{ database, foreignCommits, lacks, range: server?.partitions },
+    ...{ database, replicas, foreignCommits, lacks, range: server?.partitions },
   });
   const alarm = new DeadLetterAlarm({
     onChange(raised) {
@@ -116,12 +122,12 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   const store = new StagedStore({ ...common, ownership });
   const bytesMax = config.BATCH_BYTES_MAX;
   const pace = new BatchPace({ ageMs: config.BATCH_AGE_MS, bytesMax });
-  const batches = new BatchLoop({ store, positions, groupId, bytesMax, pace, alarm, metrics, logger });
+  const batches = new BatchLoop({ store, positions, replicas, groupId, bytesMax, pace, alarm, metrics, logger });
   const intake = new BatchIntake({
     ...{ kafka, keeper, batches, lacks, metrics, logger },
     partitionCount: config.KAFKA_PARTITIONS,
   });
-  const ofRounds = { client: erasureClient, writerId, logger, failures: metrics.erasureFailures };
+  const ofRounds = { client: erasureClient, replicas, writerId, logger, failures: metrics.erasureFailures };
   const rounds: readonly Rounds[] = [
     ...[Erasure, ExpiredEvents, FastColumns].map((Type) => new Type(config, ofRounds)),
     new ColdEvents(config, { ...ofRounds, usePolicy: deps.useColdPolicy }),
@@ -129,13 +135,15 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     new LinkedVisitors(config, { ...ofRounds, kafka }),
   ];
   // Which of several servers is read depends on it; where there is one, alerts alone do.
-  const intervalMs = server ? PROGRESS_MS_OF_SEVERAL : PROGRESS_MS;
-  const ofProgress = { client, groupId: config.KAFKA_GROUP_ID, storedThrough, logger, intervalMs };
+  const intervalMs = server || others ? PROGRESS_MS_OF_SEVERAL : PROGRESS_MS;
+  const ofProgress = { client, groupId: config.KAFKA_GROUP_ID, replicas, storedThrough, logger, intervalMs };
   const ofOneWriter = [...rounds, new StoringProgress(ofProgress)];
   const silenceMs = SILENT_SESSIONS_MAX * config.KAFKA_SESSION_TIMEOUT_MS;
   const watchdog = new Watchdog(silenceMs, () => {
     fail(new Error(`kafkajs has not fetched, joined or sent a heartbeat for ${silenceMs} ms`));
   });
+  const stuckMs = STUCK_SESSIONS_MAX * config.KAFKA_SESSION_TIMEOUT_MS;
+  const replicaWatch = others && new ReplicaWatch({ own: client, others, stuckMs, onStuck: fail });
   const group = new GroupConsumer({
     config,
     kafka,
@@ -157,7 +165,7 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     commitMetadata: () => database.id,
     fail,
   });
-  return new Writer(config, deps, { database, group, keeper, alarm, lacks, ofOneWriter, watchdog });
+  return new Writer(config, deps, { database, group, keeper, alarm, lacks, ofOneWriter, watchdog, replicaWatch });
 }
 
 interface WriterComponents {
@@ -169,6 +177,8 @@ interface WriterComponents {
   /** What one writer of the group does in the background: the one that owns the first partition of the events. */
   readonly ofOneWriter: readonly (Rounds | StoringProgress)[];
   readonly watchdog: Watchdog;
+  /** Undefined where a server has its rows alone. */
+  readonly replicaWatch: ReplicaWatch | undefined;
 }
 
 /** Moves rows from Kafka into ClickHouse. It commits an offset only when every row before it is stored. */
@@ -199,17 +209,19 @@ export class Writer implements Component {
   async start(): Promise<void> {
     this.#starting ??= this.#consumeOnceReachable();
     for (const work of this.#components.ofOneWriter) void work.start();
+    this.#components.replicaWatch?.start();
   }
 
   async stop(): Promise<void> {
-    const { watchdog, ofOneWriter, group } = this.#components;
-    const { client, erasureClient } = this.#deps;
+    const { watchdog, ofOneWriter, group, replicaWatch } = this.#components;
+    const { client, erasureClient, others = [] } = this.#deps;
     watchdog.stop();
     this.#stopping.abort(new Error('the writer is stopping'));
     await this.#starting;
+    await replicaWatch?.stop();
     await Promise.all(ofOneWriter.map((work) => work.stop()));
     await group.stop();
-    await Promise.all([client.close(), erasureClient.close()]);
+    await Promise.all([client, erasureClient, ...others].map((one) => one.close()));
   }
 
   /** Returns what keeps the writer from storing, each as a short phrase. Empty when it is ready. */
@@ -258,7 +270,8 @@ export class Writer implements Component {
     // While it is, the writer does not join its group, which a copy needs to have no members.
     await this.#components.database.requireFilled(server);
     await this.#recordRetention();
-    await checkPartitionCount(this.#deps.client, this.#config);
+    const { client, others } = this.#deps;
+    for (const one of [client, ...(others ?? [])]) await checkPartitionCount(one, this.#config, others !== undefined);
     await ensureTopics(this.#deps.kafka, this.#config);
     await this.#components.group.start();
     this.#hint = undefined;

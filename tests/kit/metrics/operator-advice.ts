@@ -103,6 +103,10 @@ export const OPERATOR_ADVICE: Readonly<Record<string, string>> = {
     'At 0, the log of query-api has the reason (`a ClickHouse server cannot be read`), and [SluiceServerAway](alerts.md#sluiceserveraway) what to do.',
   sluice_query_server_behind_seconds:
     'Some seconds are usual. When it grows, the writers of the server do not keep up, or do not run: [SluiceServerBehind](alerts.md#sluiceserverbehind).',
+  sluice_query_server_read_only_tables:
+    'Above 0, nothing can be stored there: [SluiceReplicaReadOnly](alerts.md#sluicereplicareadonly).',
+  sluice_query_server_replication_queue:
+    'Some are usual. When it grows for long, the replica does not keep up: look at its disk, its network and `system.replication_queue`.',
   sluice_query_server_chosen:
     'When it moves often, the servers take turns at being behind or away: look at the two metrics above.',
   sluice_servers_file_age_seconds:

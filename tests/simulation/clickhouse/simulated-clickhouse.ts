@@ -3,6 +3,7 @@ import type { Random } from '../world/random.ts';
 import type { VirtualTime } from '../world/virtual-time.ts';
 import { columnsOf } from './fast-columns.ts';
 import { refuse } from './refusal.ts';
+import type { InsertSettings, Replica, Runner } from './replica.ts';
 import {
   monthOf,
   type Result,
@@ -36,6 +37,7 @@ export interface Request {
   readonly goesOn: boolean;
   /** Whether it looks at its parameter `server`, and is refused by another one. */
   readonly namesServer: boolean;
+  readonly insertSettings: InsertSettings;
 }
 
 /** What answers at an address. */
@@ -51,6 +53,8 @@ export interface Address {
 interface Running {
   readonly queryId: string;
   readonly sessionId: string | undefined;
+  /** When it began, in milliseconds. */
+  readonly beganAtMs: number;
   /** Why it is to end. */
   ending: 'QUERY_WAS_CANCELLED' | 'TIMEOUT_EXCEEDED' | undefined;
   readonly ended: PromiseWithResolvers<void>;
@@ -77,6 +81,8 @@ export interface SimulatedClickHouseOptions {
   readonly healthyMs?: number | undefined;
   /** Called with an event that is inserted while another insert of it is running, or was when its repeats were looked for. */
   readonly onConflict: (row: StagedEvent) => void;
+  /** What it is one of several replicas by. Default: it has its rows alone. */
+  readonly replica?: Replica | undefined;
 }
 
 /**
@@ -86,12 +92,14 @@ export interface SimulatedClickHouseOptions {
  */
 export class SimulatedClickHouse implements Address {
   readonly #options: SimulatedClickHouseOptions;
-  tables: Tables = createTables();
+  #tables: Tables = createTables();
   #sessions = new Map<string, OpenSession>();
   #running = new Set<Running>();
   /** The keys of the events of each insert that is running. */
   #inserting = new Set<ReadonlySet<string>>();
   isUp = true;
+  /** Whether it never starts again. */
+  isGone = false;
   /** How likely a statement is refused for want of memory. */
   refusals = 0;
   /** How long a statement takes at most, in milliseconds. */
@@ -110,6 +118,18 @@ export class SimulatedClickHouse implements Address {
     return this.#options.name;
   }
 
+  get replica(): Replica | undefined {
+    return this.#options.replica;
+  }
+
+  get tables(): Tables {
+    return this.replica?.tables ?? this.#tables;
+  }
+
+  set tables(tables: Tables) {
+    this.#tables = tables;
+  }
+
   /** How long a statement takes at most while nothing is wrong, in milliseconds. */
   get healthyMs(): number {
     return this.#options.healthyMs ?? HEALTHY_MS;
@@ -118,6 +138,7 @@ export class SimulatedClickHouse implements Address {
   /** Ends all statements and sessions; what was stored stays. */
   stop(): void {
     this.isUp = false;
+    if (this.replica) this.replica.isUp = false;
     for (const statement of this.#running) {
       statement.isGone = true;
       statement.ended.resolve();
@@ -128,8 +149,11 @@ export class SimulatedClickHouse implements Address {
     this.#options.network.breakServer(this.name);
   }
 
+  /** Does nothing where it is gone for good. */
   start(): void {
+    if (this.isGone) return;
     this.isUp = true;
+    if (this.replica) this.replica.isUp = true;
   }
 
   /** Returns whether a statement is being run whose query id begins so. */
@@ -143,7 +167,14 @@ export class SimulatedClickHouse implements Address {
     const { queryId, sessionId, timeoutMs } = request;
     const session = sessionId === undefined ? {} : this.#openSession(sessionId, request.goesOn);
     const statement: Running = {
-      ...{ queryId, sessionId, ending: undefined, ended: Promise.withResolvers<void>(), isGone: false },
+      ...{
+        queryId,
+        sessionId,
+        beganAtMs: time.nowMs,
+        ending: undefined,
+        ended: Promise.withResolvers<void>(),
+        isGone: false,
+      },
       stalledUntilMs: time.nowMs + this.stallsNextMs,
     };
     this.stallsNextMs = 0;
@@ -182,12 +213,12 @@ export class SimulatedClickHouse implements Address {
 
   async #perform(request: Request, statement: Running, session: Session): Promise<Result> {
     const { random, time } = this.#options;
-    const { name, parameters, lines } = request;
+    const { name, parameters } = request;
     const isRefused = random.isTrue(this.refusals);
     await this.#pause(statement, name === 'store-events' && random.isTrue(0.7));
     if (isRefused && random.isTrue(0.5)) refuse('MEMORY_LIMIT_EXCEEDED');
     if (request.namesServer) this.#requireNamed(parameters);
-    const result = await this.#effect(name, { parameters, lines }, statement, session);
+    const result = await this.#effect(request, statement, session);
     if (isRefused) refuse('MEMORY_LIMIT_EXCEEDED');
     await time.wait(random.between(0.1, this.slownessMs / 2));
     return result;
@@ -197,12 +228,8 @@ export class SimulatedClickHouse implements Address {
     if (server !== '' && server !== this.name) refuse('FUNCTION_THROW_IF_VALUE_IS_NON_ZERO', 'another server answers');
   }
 
-  async #effect(
-    name: string,
-    { parameters, lines }: Pick<Request, 'parameters' | 'lines'>,
-    statement: Running,
-    session: Session,
-  ): Promise<Result> {
+  async #effect(request: Request, statement: Running, session: Session): Promise<Result> {
+    const { name, parameters, lines } = request;
     switch (name) {
       case 'close-session':
         return {};
@@ -221,10 +248,33 @@ export class SimulatedClickHouse implements Address {
         session.conflicts = new Set(stagedEvents(session).map(eventKey).filter(this.#isBeingInserted));
         return this.#simpleEffect(name, { parameters, lines }, session);
       case 'store-events':
-        return await this.#storeEvents(parameters, statement, session);
+        return await this.#storeEvents(request, statement, session);
+      case 'find-longest-statement': {
+        const own = [...this.#running].filter(({ queryId }) => queryId.startsWith(parameters['groupPrefix'] as string));
+        const elapsedMs = own.map(({ beganAtMs }) => this.#options.time.nowMs - beganAtMs);
+        return { rows: [{ seconds: Math.max(0, ...elapsedMs) / 1_000 }] };
+      }
       default:
+        if (this.replica) return await this.#runAtReplica(this.replica, request, statement, session);
         return this.#simpleEffect(name, { parameters, lines }, session);
     }
+  }
+
+  async #runAtReplica(replica: Replica, request: Request, statement: Running, session: Session): Promise<Result> {
+    const { name, parameters, lines, insertSettings } = request;
+    if (lines.length > this.rowsMax) refuse('MEMORY_LIMIT_EXCEEDED');
+    const call = { session, parameters, lines, nowMs: this.#options.time.dateMs, answering: this.name };
+    return await replica.run(name, call, this.#runnerOf(statement), insertSettings);
+  }
+
+  #runnerOf(statement: Running): Runner {
+    return {
+      pause: () => this.#pause(statement),
+      wait: async (ms) => {
+        await this.#options.time.wait(ms);
+        if (statement.isGone) await new Promise<never>(() => {});
+      },
+    };
   }
 
   #simpleEffect(name: string, { parameters, lines }: Pick<Request, 'parameters' | 'lines'>, session: Session): Result {
@@ -244,7 +294,9 @@ export class SimulatedClickHouse implements Address {
     await Promise.all(killed.map(({ ended }) => ended.promise));
   }
 
-  async #storeEvents(parameters: Request['parameters'], statement: Running, session: Session): Promise<Result> {
+  async #storeEvents(request: Request, statement: Running, session: Session): Promise<Result> {
+    const { parameters } = request;
+    this.replica?.begin(request.insertSettings);
     // throwIf is evaluated for each row: without rows it refuses nothing.
     if (stagedEvents(session).length > 0) requireNewestEpoch(this.tables, parameters);
     const rows = stagedEvents(session)
@@ -256,17 +308,22 @@ export class SimulatedClickHouse implements Address {
     if (conflict) this.#options.onConflict(conflict);
     this.#inserting.add(keys);
     try {
-      return await this.#insertByMonth(rows, statement);
+      return await this.#insertByMonth(rows, statement, request.insertSettings);
     } finally {
       this.#inserting.delete(keys);
     }
   }
 
-  async #insertByMonth(rows: readonly StoredEvent[], statement: Running): Promise<Result> {
+  async #insertByMonth(rows: readonly StoredEvent[], statement: Running, settings: InsertSettings): Promise<Result> {
     for (const [, part] of [...Map.groupBy(rows, ({ month }) => month)].toSorted(([one], [other]) =>
       one < other ? -1 : 1,
     )) {
       await this.#pause(statement);
+      if (this.replica) {
+        const events = { ...createTables(), events: part };
+        await this.replica.insert('events', events, this.#runnerOf(statement), settings);
+        continue;
+      }
       this.#options.onEvents(part);
       this.tables.events.push(...part);
     }

@@ -1,4 +1,7 @@
+import type { ClickHouseSettings } from '@clickhouse/client';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { pinnedSettings } from '@sluice/shared/clickhouse/settings';
+import { REPLICA_STATEMENTS } from '@sluice/storage/clickhouse/replicas';
 import { STATEMENTS, type Statement } from '@sluice/storage/clickhouse/statements';
 import { REPLAY_STATEMENTS } from '@sluice/storage/dead-letters';
 import { NUMBERED_ROWS } from '@sluice/writer/batch/staging-tables';
@@ -14,10 +17,9 @@ interface ClientCall {
   readonly query_id?: string;
   readonly session_id?: string;
   readonly query_params?: Readonly<Record<string, unknown>>;
-  readonly clickhouse_settings?: {
+  readonly clickhouse_settings?: ClickHouseSettings & {
     readonly close_session?: number;
     readonly session_check?: number;
-    readonly max_execution_time?: number;
   };
   readonly values?: AsyncIterable<Uint8Array>;
 }
@@ -29,6 +31,7 @@ const NAMES = new Map([
     ...ERASURE_STATEMENTS,
     ...REPLAY_STATEMENTS,
   }).map(({ name, sql }) => [sql, name] as const),
+  ...REPLICA_STATEMENTS.map(({ name, sql }) => [sql, name] as const),
   ...Object.values(NUMBERED_ROWS).flatMap(({ create, load, loadSkipping, readLoaded }) => [
     ...[create, load, readLoaded].map(({ name, sql }) => [sql, name] as const),
     [loadSkipping.sql, `${loadSkipping.name}-skipping`] as const,
@@ -43,14 +46,29 @@ export function nameOfStatement(sql: string, queryId = ''): string {
 /** How long a statement without a limit of its own may take, in milliseconds. */
 const TIMEOUT_MS = 3_600_000;
 
-/** Creates a client of what answers at an address of ClickHouse, for the methods that the writer calls. */
+/**
+ * Creates a client of what answers at an address of ClickHouse, for the methods that the writer calls.
+ *
+ * @param settings of each request. Default: those that decide what our statements mean
+ */
 export function createSimulatedClient(
   clickhouse: Address,
   network: Network,
   requestTimeoutMs: number,
+  settings: ClickHouseSettings = pinnedSettings,
 ): ClickHouseClient {
+  const insertSettings = {
+    quorum: Number(settings.insert_quorum ?? 0),
+    quorumTimeoutMs: settings.insert_quorum_timeout ?? TIMEOUT_MS,
+    // ClickHouse does unless told otherwise.
+    deduplicates: String(settings.insert_deduplicate ?? 1) === '1',
+  };
+
   async function send(call: ClientCall): Promise<Result> {
     const { query, query_id = '', session_id, query_params = {}, clickhouse_settings = {} } = call;
+    const { max_execution_time, receive_timeout } = clickhouse_settings;
+    // SYNC REPLICA waits for the latter.
+    const secondsMax = Number(max_execution_time ?? receive_timeout ?? TIMEOUT_MS / 1_000);
     const chunks: Uint8Array[] = [];
     for await (const chunk of call.values ?? []) chunks.push(chunk);
     const lines = Buffer.concat(chunks).toString().split('\n');
@@ -60,11 +78,12 @@ export function createSimulatedClient(
       sessionId: session_id,
       parameters: query_params,
       lines: lines.map((line) => line.trim()).filter((line) => line !== ''),
-      timeoutMs: (clickhouse_settings.max_execution_time ?? TIMEOUT_MS / 1_000) * 1_000,
+      timeoutMs: secondsMax * 1_000,
       closesSession: clickhouse_settings.close_session === 1,
       goesOn: clickhouse_settings.session_check === 1,
       // Its text says it, so that a statement that forgets to is none that the simulator refuses.
       namesServer: query.includes('{server:String} NOT IN'),
+      insertSettings,
     };
     return await network.request(
       clickhouse.name,

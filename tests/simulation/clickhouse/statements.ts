@@ -12,6 +12,7 @@ import {
   eventKey,
   type HaltRow,
   isHidden,
+  type PropertyRow,
   personKey,
   type Sighting,
   type StagedEvent,
@@ -91,21 +92,18 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
   'read-groups': ({ tables }) => ({ rows: [...tables.groups].map((groupId) => ({ groupId })) }),
   'record-identity'({ tables, parameters, nowMs }) {
     const { server, group, partitions } = parameters as { server: string; group: string; partitions: string };
-    tables.identity ??= {
-      id: `${group} since ${nowMs}`,
-      server,
-      groupId: group,
-      partitions,
-      state: 'complete',
-      detail: '',
-    };
+    const identity = { id: `${group} since ${nowMs}`, server, groupId: group, partitions };
+    if (tables.identities.length === 0) tables.identities.push({ ...identity, state: 'complete', detail: '' });
     return {};
   },
   'record-server-name'({ tables, parameters }) {
-    if (tables.identity) tables.identity = { ...tables.identity, server: parameters['server'] as string };
+    const [newest] = tables.identities;
+    if (newest) tables.identities.unshift({ ...newest, server: parameters['server'] as string });
     return {};
   },
-  'read-identity': ({ tables, answering }) => ({ rows: tables.identity ? [{ ...tables.identity, answering }] : [] }),
+  'read-identity': ({ tables, answering }) => ({
+    rows: tables.identities.map((identity) => ({ ...identity, answering })),
+  }),
   // Readers alone use it.
   'read-newest-block': () => ({ rows: [{ newest: 0 }] }),
   'record-progress'({ tables, parameters }) {
@@ -277,11 +275,10 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     for (const fact of stagedChanges(session).flatMap((change) => factOf(change) ?? [])) {
       const { workspace, version } = fact;
       const isNeeded = (user: string) => {
-        const deleted = tables.deletions.get(userKey(workspace, user)) ?? 0;
-        const unsettled = [...tables.identityDeletions.values()].filter(
-          (deletion) => deletion.settledAtMs === 0 && deletion.workspace === workspace && deletion.user === user,
+        const ofUser = [...tables.identityDeletions.values()].filter(
+          (deletion) => deletion.workspace === workspace && deletion.user === user && version <= deletion.version,
         );
-        return version > deleted || unsettled.some((deletion) => version <= deletion.version);
+        return ofUser.length === 0 || ofUser.some(({ settledAtMs }) => settledAtMs === 0);
       };
       if (deletableUsersOf(fact).every(isNeeded)) tables.links.set(factKey(fact), fact);
     }
@@ -389,7 +386,7 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     if (marked.stateAt >= found.stateAt) tables.deadLetters.set(id, marked);
     return { written: 1 };
   },
-  'store-positions'({ tables, parameters }) {
+  'store-positions'({ tables, parameters, nowMs }) {
     requireNewestEpoch(tables, parameters);
     const { topics, partitions, from, offsets, fingerprints, leaderEpochs } = parameters as Record<string, never[]>;
     const rows = (topics ?? []).map((topic: string, index) => ({
@@ -406,8 +403,9 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
         refuse('FUNCTION_THROW_IF_VALUE_IS_NON_ZERO', 'ClickHouse does not have the stored position any more');
     }
     for (const { from: _from, ...row } of rows) {
-      if (row.nextOffset >= (tables.positions.get(nameOf(row))?.nextOffset ?? 0))
-        tables.positions.set(nameOf(row), row);
+      const stored = tables.positions.get(nameOf(row));
+      if (row.nextOffset < (stored?.nextOffset ?? 0)) continue;
+      tables.positions.set(nameOf(row), { ...row, storedAt: Math.max(nowMs, (stored?.storedAt ?? 0) + 1) });
     }
     return {};
   },
@@ -426,19 +424,22 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     });
     return { rows: [...positions, ...halts] };
   },
-  'choose-position'({ tables, parameters }) {
+  'choose-position'({ tables, parameters, nowMs }) {
     const { topic, partition, offset } = parameters as { topic: string; partition: number; offset: bigint };
-    const row = { topic, partition, nextOffset: Number(offset), fingerprint: '', leaderEpoch: -1 };
+    const storedAt = Math.max(nowMs, (tables.positions.get(nameOf({ topic, partition }))?.storedAt ?? 0) + 1);
+    const row = { topic, partition, nextOffset: Number(offset), fingerprint: '', leaderEpoch: -1, storedAt };
     tables.positions.set(nameOf(row), row);
     return {};
   },
-  'record-halt'({ tables, parameters }) {
+  'record-halt'({ tables, parameters, nowMs }) {
     // An operator has no epoch.
     if ((parameters['incarnation'] as number) > 0) requireNewestEpoch(tables, parameters);
     const { topic, partition, reason, detail, firstOffset, lastOffset } = parameters as unknown as HaltParameters;
     const text = (offset: bigint | null) => (offset === null ? null : String(offset));
     const offsets = { firstOffset: text(firstOffset), lastOffset: text(lastOffset) };
-    tables.halts.set(nameOf({ topic, partition }), { topic, partition, reason, detail, ...offsets, isResumed: false });
+    const stateAt = Math.max(nowMs, (tables.halts.get(nameOf({ topic, partition }))?.stateAt ?? 0) + 1);
+    const halt = { topic, partition, reason, detail, ...offsets, isResumed: false, stateAt };
+    tables.halts.set(nameOf({ topic, partition }), halt);
     return {};
   },
   'keep-gap'({ tables, parameters }) {
@@ -450,7 +451,7 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
   'resume-partition'({ tables, parameters }) {
     const name = nameOf(parameters as unknown as TopicPartition);
     const halt = tables.halts.get(name);
-    if (halt) tables.halts.set(name, { ...halt, isResumed: true });
+    if (halt) tables.halts.set(name, { ...halt, isResumed: true, stateAt: halt.stateAt + 1 });
     return {};
   },
   'find-due-erasures'({ tables, parameters, nowMs }) {
@@ -881,17 +882,24 @@ function deletionsOf(session: Session): ChangeRow[] {
 
 function storeProperties({ tables, session }: Call): Result {
   for (const change of stagedChanges(session)) {
-    const { workspace_id: workspace, kind, id, property = '', version } = change;
+    const { workspace_id: workspace, kind, id, property = '' } = change;
     for (const onceWeek of onceWeeksOf(change)) {
       const key = [workspace, kind, id, property, onceWeek].join('\0');
-      const stored = tables.properties.get(key)?.change;
-      // The first that was set once is the one with the lowest version.
-      const isWinner =
-        !stored || (onceWeek === 1 && version !== stored.version ? version < stored.version : isLater(change, stored));
-      if (isWinner) tables.properties.set(key, { workspace, kind, id, onceWeek, change });
+      storeProperty(tables, key, { workspace, kind, id, onceWeek, change });
     }
   }
   return {};
+}
+
+/** Stores the row of a property, unless the one that is there counts. */
+export function storeProperty({ properties }: Tables, key: string, row: PropertyRow): void {
+  const { onceWeek, change } = row;
+  const stored = properties.get(key)?.change;
+  // The first that was set once is the one with the lowest version.
+  const isWinner =
+    !stored ||
+    (onceWeek === 1 && change.version !== stored.version ? change.version < stored.version : isLater(change, stored));
+  if (isWinner) properties.set(key, row);
 }
 
 function onceWeeksOf({ operation, kind, version }: ChangeRow): readonly number[] {

@@ -10,8 +10,8 @@ export interface Tables {
   readonly halts: Map<string, HaltRow>;
   readonly gaps: GapRow[];
   readonly groups: Set<string>;
-  /** Whose the database is; undefined until a writer has recorded it. */
-  identity: IdentityRow | undefined;
+  /** Whose the database is, as writers have recorded it; the newest first. */
+  identities: IdentityRow[];
   readonly topicPartitions: Map<string, number>;
   /** The version of the last deletion of each user and visitor, by {@link userKey}. */
   readonly deletions: Map<string, number>;
@@ -62,6 +62,8 @@ export interface PositionRow {
   readonly nextOffset: number;
   readonly fingerprint: string;
   readonly leaderEpoch: number;
+  /** Higher for a later row: the newest counts. */
+  readonly storedAt: number;
 }
 
 export interface GapRow {
@@ -75,6 +77,8 @@ export interface GapRow {
 
 export interface HaltRow extends GapRow {
   readonly isResumed: boolean;
+  /** Higher for a later row: the newest counts. */
+  readonly stateAt: number;
 }
 
 export interface PendingDeletion {
@@ -115,9 +119,9 @@ export interface EntityRow {
   readonly id: string;
   /** The deletion after which the row of a user begins, or empty. */
   readonly otherId: string;
-  firstSeenMs: number;
-  lastSeenMs: number;
-  version: number;
+  readonly firstSeenMs: number;
+  readonly lastSeenMs: number;
+  readonly version: number;
 }
 
 export interface SightingRow {
@@ -148,7 +152,7 @@ export function createTables(): Tables {
     halts: new Map(),
     gaps: [],
     groups: new Set(),
-    identity: undefined,
+    identities: [],
     topicPartitions: new Map(),
     deletions: new Map(),
     pendingDeletions: [],
@@ -244,8 +248,10 @@ export function see(
   const known = tables.entities.get(key) ?? {
     ...{ workspace, kind, id, otherId, firstSeenMs: timeMs, lastSeenMs: timeMs, version },
   };
-  known.firstSeenMs = Math.min(known.firstSeenMs, timeMs);
-  known.lastSeenMs = Math.max(known.lastSeenMs, timeMs);
-  known.version = Math.max(known.version, version);
-  tables.entities.set(key, known);
+  tables.entities.set(key, {
+    ...known,
+    firstSeenMs: Math.min(known.firstSeenMs, timeMs),
+    lastSeenMs: Math.max(known.lastSeenMs, timeMs),
+    version: Math.max(known.version, version),
+  });
 }

@@ -1,4 +1,5 @@
 import { nameOf } from '@sluice/storage/protocol/position';
+import type { SimulatedClickHouse } from '../clickhouse/simulated-clickhouse.ts';
 import type { PartitionLog } from '../kafka/partition-log.ts';
 import { type Node, serverOf } from '../kafka/simulated-kafka.ts';
 import { breakLink, type Choice, chosen } from '../world/faults.ts';
@@ -21,7 +22,8 @@ export function freezeWriter(world: World, choice: Choice, request?: Request) {
 
 export function breakClickHouse(world: World, choice: Choice, request?: Request) {
   const writer = chosenWriter(world, choice, request);
-  return breakLink(world.network, writer.name, writer.server.clickhouse.name, choice);
+  const { name } = chosenClickHouse(world, choice, request);
+  return breakLink(world.network, writer.name, name, choice);
 }
 
 export function breakKafka(world: World, choice: Choice, request?: Request) {
@@ -31,13 +33,13 @@ export function breakKafka(world: World, choice: Choice, request?: Request) {
 }
 
 export function stopClickHouse(world: World, choice: Choice, request?: Request) {
-  const { clickhouse } = chosenServer(world, choice, request);
+  const clickhouse = chosenClickHouse(world, choice, request);
   clickhouse.stop();
   return { name: `${clickhouse.name} is stopped`, end: () => clickhouse.start() };
 }
 
 export function slowClickHouse(world: World, choice: Choice, request?: Request) {
-  const { clickhouse } = chosenServer(world, choice, request);
+  const clickhouse = chosenClickHouse(world, choice, request);
   clickhouse.slownessMs = 50 + choice.manner ** 2 * 6_000;
   const end = () => {
     clickhouse.slownessMs = clickhouse.healthyMs;
@@ -46,7 +48,7 @@ export function slowClickHouse(world: World, choice: Choice, request?: Request) 
 }
 
 export function refuseStatements(world: World, choice: Choice, request?: Request) {
-  const { clickhouse } = chosenServer(world, choice, request);
+  const clickhouse = chosenClickHouse(world, choice, request);
   clickhouse.refusals = 0.1 + choice.manner / 2;
   const end = () => {
     clickhouse.refusals = 0;
@@ -181,7 +183,10 @@ function withoutWriters({ network }: World, { clickhouse, writers }: Server, cha
 
 /** The statement that triggers it makes no progress, and the other statements do. */
 export function stallStatement({ servers }: World, { manner }: Choice, request?: Request) {
-  const clickhouse = servers.map((server) => server.clickhouse).find(({ name }) => name === request?.server);
+  const clickhouse = servers
+    .flatMap(({ all }) => all)
+    .map((one) => one.clickhouse)
+    .find(({ name }) => name === request?.server);
   if (!request || !clickhouse) return { name: 'nothing stalls' };
   clickhouse.stallsNextMs = 100 + 4_000 * manner;
   return { name: `${request.what} of ${request.process?.name} stalls for ${Math.floor(clickhouse.stallsNextMs)} ms` };
@@ -198,7 +203,7 @@ export function sendLate(world: World, { target, manner }: Choice, request?: Req
   const writer = world.writers.find(({ name }) => name === request?.process?.name);
   if (!request || !writer) return { name: 'nothing is late' };
   const { network, time } = world;
-  const { clickhouse } = writer.server;
+  const clickhouse = chosenClickHouse(world, { target, manner }, request);
   network.hold(request, true);
   const isKilled = target < 0.7;
   // Each writer that joins the group makes all of them take over, which ends what is late.
@@ -219,15 +224,20 @@ export function sendLate(world: World, { target, manner }: Choice, request?: Req
 }
 
 export function limitMemory(world: World, choice: Choice, request?: Request) {
-  const { clickhouse } = chosenServer(world, choice, request);
+  const clickhouse = chosenClickHouse(world, choice, request);
   clickhouse.rowsMax = 3 + Math.floor(choice.manner * 4);
   return { name: `${clickhouse.name} has memory for ${clickhouse.rowsMax} rows from here on` };
 }
 
-/** Returns the next offset of a log that a server has not stored. */
-
 function nameOfGroup({ name }: Server): string {
   return name === '' ? 'the group' : `the group of ${name}`;
+}
+
+/** That which the request that triggers the fault is sent to, if any, else one of the writer whose request it is, or a random one. */
+export function chosenClickHouse(world: World, choice: Choice, request: Request | undefined): SimulatedClickHouse {
+  const { all, clickhouse } = chosenServer(world, choice, request);
+  const asked = all.find((one) => one.clickhouse.name === request?.server);
+  return (asked ?? all[Math.floor(choice.target * 991) % all.length])?.clickhouse ?? clickhouse;
 }
 
 /** The one of the writer whose request triggers the fault, if any. */

@@ -113,8 +113,10 @@ async function runPlan(world: World, plan: Plan, { faultTable, random, load, ope
 export async function recover(world: World): Promise<void> {
   const isReady = readiness(world);
   const operators = world.servers.map((server) => operator(world, server));
+  const everywhere = () => world.servers.flatMap(({ all }) => all);
   await reach(world, RECOVERY_MS, () => {
-    if (!world.servers.every(({ oracle }) => oracle.isDone())) return 'not everything is stored';
+    if (!everywhere().every(({ oracle }) => oracle.isDone())) return 'not everything is stored';
+    if (!areLevel(world)) return 'the replicas are not level';
     const halted = operators.map((resumeHalted) => resumeHalted());
     return halted.some((count) => count > 0) ? 'partitions are halted' : isReady();
   });
@@ -125,13 +127,22 @@ export async function settle(world: World, { erases, fills = false }: Pick<Haste
   await recover(world);
   if (erases) {
     await reach(world, ERASING_MS, () => {
-      const isPending = world.servers.some(({ clickhouse }) => clickhouse.tables.pendingDeletions.length > 0);
-      return isPending ? 'deleted users are not erased' : undefined;
+      const isPending = world.servers.some(({ all }) =>
+        all.some(({ clickhouse }) => clickhouse.tables.pendingDeletions.length > 0),
+      );
+      return isPending || !areLevel(world) ? 'deleted users are not erased' : undefined;
     });
   }
   if (fills) await reach(world, FILLING_MS, () => world.declarations.missing());
-  if (world.violation === undefined) for (const { oracle } of world.servers) oracle.checkEnd(erases);
+  if (world.violation === undefined) {
+    for (const { oracle } of world.servers.flatMap(({ all }) => all)) oracle.checkEnd(erases);
+  }
   if (world.violation === undefined) checkEqual(world);
+}
+
+/** Whether replicas have what their others have. */
+function areLevel({ servers }: World): boolean {
+  return servers.every(({ replicas }) => replicas?.isLevel ?? true);
 }
 
 /** Lets time pass until nothing is missing any more. @param missing returns what is */
@@ -170,11 +181,14 @@ export function endFaults(world: World): void {
   const { network, servers, kafka, writers } = world;
   world.note('there are no more faults from here on');
   network.mendAll();
-  for (const { clickhouse, balancer } of servers) {
+  for (const { all, balancer, replicas } of servers) {
     balancer?.leadTo(0);
-    clickhouse.start();
-    clickhouse.slownessMs = clickhouse.healthyMs;
-    clickhouse.refusals = 0;
+    replicas?.mend();
+    for (const { clickhouse } of all) {
+      clickhouse.start();
+      clickhouse.slownessMs = clickhouse.healthyMs;
+      clickhouse.refusals = 0;
+    }
   }
   kafka.unreadable.clear();
   for (const node of kafka.nodes) if (!node.isUp) kafka.start(node);
@@ -205,7 +219,8 @@ function operator({ time, kafka, sent }: World, { clickhouse, balancer, oracle }
       const { topic, partition, reason, lastOffset } = halt;
       const nextOffset =
         reason === 'messages are gone' ? Number(lastOffset) + 1 : (kafka.log(topic, partition)?.low ?? 0);
-      tables.positions.set(name, { topic, partition, nextOffset, fingerprint: '', leaderEpoch: -1 });
+      const position = { topic, partition, nextOffset, fingerprint: '', leaderEpoch: -1 };
+      tables.positions.set(name, { ...position, storedAt: tables.positions.get(name)?.storedAt ?? 0 });
       tables.halts.set(name, { ...halt, isResumed: true });
     }
     return halted.length;

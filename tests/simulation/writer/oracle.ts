@@ -1,6 +1,7 @@
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { nameOf as partitionName } from '@sluice/storage/protocol/position';
 import { AssignerProtocol } from 'kafkajs';
+import type { SimulatedClickHouse } from '../clickhouse/simulated-clickhouse.ts';
 import {
   createTables,
   currentChange,
@@ -28,6 +29,7 @@ import type { World } from './world.ts';
 export class Oracle {
   readonly #world: World;
   readonly #server: Server;
+  readonly #found: () => SimulatedClickHouse;
   /** The timestamps of what was stored at some time, by the identity of the event. Erased events are among them. */
   #stored = new Map<string, Set<number>>();
   /** Up to which record of each log the commits are checked. */
@@ -35,15 +37,20 @@ export class Oracle {
   /** Whether the server has lost what it had stored, and was restored from a backup if there was one. */
   hasRestored = false;
 
-  constructor(world: World, server: Server) {
+  /** @param clickhouse returns the one that is looked at: that of the server, or one of its replicas */
+  constructor(world: World, server: Server, clickhouse: () => SimulatedClickHouse) {
     this.#world = world;
     this.#server = server;
+    this.#found = clickhouse;
+  }
+
+  get #clickhouse(): SimulatedClickHouse {
+    return this.#found();
   }
 
   /** Returns a function that restores the server as it is now. */
   backUp(): () => void {
-    const { clickhouse } = this.#server;
-    const tables = structuredClone(clickhouse.tables);
+    const tables = structuredClone(this.#clickhouse.tables);
     const stored = structuredClone(this.#stored);
     return () => this.#replace(tables, stored);
   }
@@ -54,7 +61,7 @@ export class Oracle {
   }
 
   #replace(tables: Tables, stored: Map<string, Set<number>>): void {
-    this.#server.clickhouse.tables = tables;
+    this.#clickhouse.tables = tables;
     this.#stored = stored;
     this.hasRestored = true;
     this.#checked.clear();
@@ -69,10 +76,15 @@ export class Oracle {
     const visible = this.#visibleEvents();
     for (const row of rows) {
       const identity = identityOf(row);
+      this.#stored.set(identity, (this.#stored.get(identity) ?? new Set()).add(row.timestamp));
+      // A part that a replica fetches late may be of a user who was deleted meanwhile.
+      if (this.#isHidden(row)) {
+        this.#checkPending(row);
+        continue;
+      }
       const others = visible.get(identity) ?? [];
       if (others.some((other) => areSame(row, other))) this.report(`${nameOf(row)} is stored twice`);
       visible.set(identity, [...others, row]);
-      this.#stored.set(identity, (this.#stored.get(identity) ?? new Set()).add(row.timestamp));
       this.#checkColumns(row);
       if (!this.#server.sent.hasKeyOf(row)) this.report(`${nameOf(row)} was never sent`);
       if (!this.#server.stores({ partition: partitionOf(row.uuid, this.#world.config.KAFKA_PARTITIONS) }))
@@ -87,20 +99,53 @@ export class Oracle {
 
   /** Returns the events that no deletion hides, by their identities. */
   #visibleEvents(): Map<string, readonly StoredEvent[]> {
-    const { tables } = this.#server.clickhouse;
     return Map.groupBy(
-      tables.events.filter((event) => !isHidden(tables, event)),
+      this.#clickhouse.tables.events.filter((event) => !this.#isHidden(event)),
       identityOf,
     );
   }
 
+  /** Checks that no event of a deleted user is there that no query knows to hide. */
+  checkForgotten(): void {
+    for (const row of this.#clickhouse.tables.events) if (this.#isHidden(row)) this.#checkPending(row);
+  }
+
+  /** Queries hide what a pending deletion hides that any of the replicas knows. */
+  #checkPending(row: StoredEvent): void {
+    const { replicas } = this.#server;
+    if (!replicas || row.received_at > replicas.forgottenAt(personKey(row))) return;
+    const isPending = replicas.tables.some(({ pendingDeletions }) =>
+      pendingDeletions.some(
+        ({ workspace, user, version }) => userKey(workspace, user) === personKey(row) && version >= row.received_at,
+      ),
+    );
+    if (!isPending) this.report(`${nameOf(row)} is stored after its user was erased`);
+  }
+
+  /** A deletion hides an event at all replicas once one of them knows it. */
+  #isHidden(event: StagedEvent): boolean {
+    return event.received_at <= this.#deletedAt(personKey(event));
+  }
+
+  /** Returns the version of the last deletion of a user or visitor that any of the replicas knows; 0: there is none. */
+  #deletedAt(person: string): number {
+    const { replicas } = this.#server;
+    if (!replicas) return this.#clickhouse.tables.deletions.get(person) ?? 0;
+    return Math.max(...replicas.tables.map(({ deletions }) => deletions.get(person) ?? 0));
+  }
+
   /** Checks that everything before an offset is stored, when it is committed, and that its owner commits it. */
-  checkCommit({ log, offset, assignment }: Commit): void {
+  checkCommit(commit: Commit): void {
+    const { log, offset } = commit;
+    this.checkOwner(commit);
+    // What a second server has stored is stored here later: the position here has not moved.
+    if (!this.#server.sent.isCutOff(log) && !this.#server.balancer) this.#checkStored(log, offset);
+  }
+
+  checkOwner({ log, offset, assignment }: Commit): void {
     const { [log.topic]: own } = (assignment && AssignerProtocol.MemberAssignment.decode(assignment)?.assignment) ?? {};
     if (!own?.includes(log.partition))
       this.report(`offset ${offset} of ${partitionName(log)} is committed by a writer that does not own it`);
-    // What a second server has stored is stored here later: the position here has not moved.
-    if (!this.#server.sent.isCutOff(log) && !this.#server.balancer) this.#checkStored(log, offset);
   }
 
   #checkStored(log: PartitionLog, offset: number): void {
@@ -108,7 +153,7 @@ export class Oracle {
     for (const record of log.from(from)) {
       if (Number(record.offset) >= offset) break;
       for (const sent of this.#server.sent.rowsOf(record)) {
-        const missing = this.#missing(log, record, sent);
+        const missing = this.missing(log, record, sent);
         if (missing) this.report(`offset ${offset} of ${partitionName(log)} is committed, but ${missing}`);
       }
     }
@@ -118,7 +163,7 @@ export class Oracle {
   /** Returns whether everything is stored and committed, but for partitions that are halted. */
   isDone(): boolean {
     const { kafka, topics } = this.#world;
-    const { positions, halts } = this.#server.clickhouse.tables;
+    const { positions, halts } = this.#clickhouse.tables;
     const { offsets } = this.#server.group;
     return kafka.logs.every((log) => {
       const name = partitionName(log);
@@ -138,7 +183,7 @@ export class Oracle {
       this.#checkStored(log, log.high);
     }
     this.#checkEvents();
-    for (const row of this.#server.clickhouse.tables.events) this.#checkColumns(row);
+    for (const row of this.#clickhouse.tables.events) this.#checkColumns(row);
     this.#checkDeletions();
     this.#checkEntities();
     if (!this.#server.sent.hasLost) {
@@ -150,7 +195,7 @@ export class Oracle {
 
   /** What says whose visitors are is stored, unless the deletion of its user hides it, and nothing else is. */
   #checkLinks(): void {
-    const { tables } = this.#server.clickhouse;
+    const { tables } = this.#clickhouse;
     const facts = new Map(this.#server.sent.facts().map((fact) => [factKey(fact), fact]));
     for (const [key, fact] of facts) {
       const { workspace, visitor, user, version } = fact;
@@ -166,7 +211,7 @@ export class Oracle {
 
   /** With each user, the visitors are deleted that were the user's then, who was merged into it, and no others. */
   #checkDeletedVisitors(): void {
-    const { tables } = this.#server.clickhouse;
+    const { tables } = this.#clickhouse;
     const { sent } = this.#server;
     const [facts, deletions] = [sent.facts(), sent.deletionsOfUsers()];
     for (const deletion of deletions) {
@@ -196,7 +241,7 @@ export class Oracle {
 
   /** Nothing is left of deleted users but what came after their deletions. */
   #checkErased(): void {
-    const { events, properties, sightings, links, entities, deletions } = this.#server.clickhouse.tables;
+    const { events, properties, sightings, links, entities, deletions } = this.#clickhouse.tables;
     const isLeft = (workspace: string, user: string, version: number) =>
       version <= (deletions.get(userKey(workspace, user)) ?? 0);
     for (const event of events) {
@@ -229,7 +274,7 @@ export class Oracle {
    * longer than the erasure waits, the time that stood in for it stays.
    */
   #checkReturned(): void {
-    const { tables } = this.#server.clickhouse;
+    const { tables } = this.#clickhouse;
     for (const [user, deletedAt] of tables.deletions) {
       const rows = rowsOfUser(tables, user);
       const times = timesAfter(tables, user, deletedAt);
@@ -275,14 +320,14 @@ export class Oracle {
   }
 
   #checkDeletions(): void {
-    const { tables } = this.#server.clickhouse;
+    const { tables } = this.#clickhouse;
     for (const [user, version] of this.#server.sent.deletions()) {
       if ((tables.deletions.get(user) ?? 0) < version) this.report(`a deletion of ${user} is lost`);
     }
   }
 
   #checkEntities(): void {
-    const { tables } = this.#server.clickhouse;
+    const { tables } = this.#clickhouse;
     for (const event of tables.events.filter((row) => !isHidden(tables, row))) {
       const seenAt = rowsOfUser(tables, personKey(event)).map(({ version }) => version);
       if (event.user_id !== '' && Math.max(0, ...seenAt) < event.received_at) {
@@ -302,7 +347,7 @@ export class Oracle {
   }
 
   #checkProperties(): void {
-    const { tables } = this.#server.clickhouse;
+    const { tables } = this.#clickhouse;
     const { sent } = this.#server;
     const deletions = sent.deletions();
     const ofProperty = ({ workspace_id, kind, id, property }: ChangeRow) =>
@@ -318,17 +363,20 @@ export class Oracle {
   }
 
   /** Returns what of a record is missing in ClickHouse. */
-  #missing(log: PartitionLog, record: LogRecord, sent: SentRow): string | undefined {
-    const { tables } = this.#server.clickhouse;
+  missing(log: PartitionLog, record: LogRecord, sent: SentRow): string | undefined {
+    const { tables } = this.#clickhouse;
     if (sent.kind === 'poison') return this.#missingDeadLetter(log, record, sent);
     if (sent.kind === 'event') {
-      const deleted = tables.deletions.get(personKey(sent.row)) ?? 0;
+      const deleted = this.#deletedAt(personKey(sent.row));
       const isSettled = this.#wasStored(sent.row) || sent.row.received_at <= deleted || this.#isUncertain(sent.row);
       return isSettled ? undefined : `${nameOf(sent.row)} is not stored`;
     }
     const { operation, workspace_id, kind, id, property, version } = sent.row;
-    const deleted = tables.deletions.get(userKey(workspace_id, id)) ?? 0;
-    if (operation === 'delete') return deleted >= version ? undefined : `the deletion of ${id} is not stored`;
+    const deleted = this.#deletedAt(userKey(workspace_id, id));
+    if (operation === 'delete') {
+      const isStored = (tables.deletions.get(userKey(workspace_id, id)) ?? 0) >= version;
+      return isStored ? undefined : `the deletion of ${id} is not stored`;
+    }
     if ((operation !== 'set' && operation !== 'set_once') || (kind === 'user' && version <= deleted)) return undefined;
     const isOnceOfOrganization = operation === 'set_once' && kind === 'organization';
     const onceWeek = operation === 'set' ? 0 : isOnceOfOrganization ? 1 : Math.floor(version / WEEK_US);
@@ -338,8 +386,8 @@ export class Oracle {
   }
 
   #missingDeadLetter(log: PartitionLog, { offset }: LogRecord, sent: SentPoison): string | undefined {
-    const { deadLetters, deletions } = this.#server.clickhouse.tables;
-    const isErased = this.#server.sent.firstReceiptOf(sent) <= (deletions.get(personKey(sent.row)) ?? 0);
+    const { deadLetters } = this.#clickhouse.tables;
+    const isErased = this.#server.sent.firstReceiptOf(sent) <= this.#deletedAt(personKey(sent.row));
     const isOfRecord = (deadLetter: DeadLetterRow) =>
       deadLetter.topic === log.topic && deadLetter.partition === log.partition && deadLetter.offset === offset;
     const isKept = sent.deadLetterId ? deadLetters.has(sent.deadLetterId) : [...deadLetters.values()].some(isOfRecord);
@@ -357,13 +405,14 @@ export class Oracle {
   /** Whether the order of storage decides what becomes of an event: a deletion was lost, or its fate is open. */
   #isUncertain(event: EventRow): boolean {
     const { sent } = this.#server;
-    const { deletions } = this.#server.clickhouse.tables;
+    const { deletions } = this.#clickhouse.tables;
     return sent.hasLost ? sent.usersOf(event).some((user) => deletions.has(user)) : sent.fates().open.has(event);
   }
 
   /** Notes what is wrong. */
   report(violation: string): void {
-    this.#world.report(this.#server.name === '' ? violation : `${this.#server.name}: ${violation}`);
+    const { name } = this.#clickhouse.replica ?? this.#server;
+    this.#world.report(name === '' ? violation : `${name}: ${violation}`);
   }
 }
 

@@ -1,3 +1,5 @@
+import type { ClickHouseSettings } from '@clickhouse/client';
+import { pinnedSettings, replicatedSettings } from '@sluice/shared/clickhouse/settings';
 import { isInRange, type PartitionRange } from '@sluice/shared/servers/partition-range';
 import { nameOf } from '@sluice/storage/protocol/position';
 import type { WriterConfig } from '@sluice/writer/config';
@@ -5,6 +7,8 @@ import { Balancer } from '../clickhouse/balancer.ts';
 import { SimulatedClickHouse } from '../clickhouse/simulated-clickhouse.ts';
 import type { ConsumerGroup } from '../kafka/consumer-group.ts';
 import type { PartitionLog } from '../kafka/partition-log.ts';
+import type { Commit } from '../kafka/simulated-kafka.ts';
+import { type PlacedReplica, ReplicaSet } from '../replicated/replica-set.ts';
 import type { Random } from '../world/random.ts';
 import { Oracle } from './oracle.ts';
 import type { SentRows } from './sent-rows.ts';
@@ -21,6 +25,8 @@ export interface ServerOptions {
   readonly range?: PartitionRange;
   /** Whether a second server may get behind its address. Default: no. */
   readonly isBalanced?: boolean;
+  /** How many replicas it has. Default: it has its rows alone. */
+  readonly replicas?: number;
 }
 
 /** One ClickHouse server, and the writers that store what Kafka has into it, as a consumer group of their own. */
@@ -32,13 +38,16 @@ export class Server {
   readonly sent: SentRows;
   /** The configuration of its writers. */
   readonly config: WriterConfig;
-  readonly clickhouse: SimulatedClickHouse;
+  readonly #alone: SimulatedClickHouse;
+  /** What it consists of, where its rows are on several replicas. */
+  readonly replicas: ReplicaSet | undefined;
   /** What its writers reach it by, where that is not the server itself. */
   readonly balancer: Balancer | undefined;
   readonly writers: readonly WriterPlace[];
-  readonly oracle: Oracle;
+  readonly #oracle: Oracle;
 
-  constructor(world: World, random: Random, { name, writers, healthyMs, range, isBalanced }: ServerOptions) {
+  constructor(world: World, random: Random, options: ServerOptions) {
+    const { name, writers, healthyMs, range, isBalanced, replicas } = options;
     const { config, time, network } = world;
     const { KAFKA_GROUP_ID } = config;
     this.#world = world;
@@ -46,24 +55,50 @@ export class Server {
     this.range = range;
     this.sent = world.sent.ofRange(range);
     this.config = name === '' ? config : { ...config, KAFKA_GROUP_ID: `${KAFKA_GROUP_ID}.${name}` };
-    this.oracle = new Oracle(world, this);
+    this.#oracle = new Oracle(world, this, () => this.#alone);
     const common = { healthyMs, time, network, random };
-    this.clickhouse = new SimulatedClickHouse({
+    this.#alone = new SimulatedClickHouse({
       ...{ ...common, name: name === '' ? 'ClickHouse' : `ClickHouse ${name}` },
-      onEvents: (rows) => this.oracle.checkInsert(rows),
-      onConflict: (row) => this.oracle.reportConflict(row),
+      onEvents: (rows) => this.#oracle.checkInsert(rows),
+      onConflict: (row) => this.#oracle.reportConflict(row),
     });
+    this.replicas = replicas === undefined ? undefined : new ReplicaSet(world, this, { ...common, count: replicas });
     if (isBalanced) {
       // Nobody reads what it stores.
       const unread = { onEvents: () => undefined, onConflict: () => undefined };
       const second = new SimulatedClickHouse({ ...common, name: 'the second server', ...unread });
-      this.balancer = new Balancer([this.clickhouse, second], random);
+      this.balancer = new Balancer([this.#alone, second], random);
     }
     const ofServer = name === '' ? '' : ` of ${name}`;
     this.writers = Array.from(
       { length: writers },
       (_, index) => new WriterPlace(world, this, `writer ${index + 1}${ofServer}`),
     );
+  }
+
+  /** Its replicas, or what stands alone. */
+  get all(): readonly Pick<PlacedReplica, 'clickhouse' | 'oracle'>[] {
+    return this.replicas?.listed ?? [{ clickhouse: this.#alone, oracle: this.#oracle }];
+  }
+
+  /** The first of its replicas, where there are several. */
+  get clickhouse(): SimulatedClickHouse {
+    return this.all[0]?.clickhouse ?? this.#alone;
+  }
+
+  get oracle(): Oracle {
+    return this.all[0]?.oracle ?? this.#oracle;
+  }
+
+  /** The settings of everything that its writers send to it. */
+  get settings(): ClickHouseSettings {
+    if (!this.replicas) return pinnedSettings;
+    return { ...pinnedSettings, ...replicatedSettings(this.all.length, this.config.STATEMENT_TIMEOUT_MS) };
+  }
+
+  checkCommit(commit: Commit): void {
+    if (this.replicas) this.replicas.checkCommit(commit);
+    else this.#oracle.checkCommit(commit);
   }
 
   /** Whether it stores what is in a log. */
@@ -77,9 +112,9 @@ export class Server {
   }
 }
 
-/** Returns how far a log is stored. */
-export function storedOf({ clickhouse }: Server, log: PartitionLog): number {
-  return clickhouse.tables.positions.get(nameOf(log))?.nextOffset ?? 0;
+/** Returns how far a log is stored: on all replicas, where there are several. */
+export function storedOf({ all }: Server, log: PartitionLog): number {
+  return Math.min(...all.map(({ clickhouse }) => clickhouse.tables.positions.get(nameOf(log))?.nextOffset ?? 0));
 }
 
 /** Returns how far a log is committed. */

@@ -1,10 +1,13 @@
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { createKafka } from '@sluice/shared/kafka/client';
+import { chooseReplica } from '@sluice/storage/clickhouse/replicas';
 import { LagReader } from '@sluice/storage/kafka/lag';
 import { nameOf } from '@sluice/storage/protocol/position';
 import { configSchema, type WriterConfig } from '@sluice/writer/config';
 import { createWriterMetrics } from '@sluice/writer/metrics';
 import { createWriter, type Writer } from '@sluice/writer/writer';
 import { Registry } from 'prom-client';
+import type { Address } from '../clickhouse/simulated-clickhouse.ts';
 import { createSimulatedClient } from '../clickhouse/simulated-client.ts';
 import { SimulatedProcess } from '../world/simulated-process.ts';
 import { createTraceLogger } from '../world/trace-logger.ts';
@@ -14,8 +17,8 @@ import type { World } from './world.ts';
 /** After how long the supervisor starts a writer again that has ended, in milliseconds. */
 const RESTART_MS = 1_000;
 
-/** Why a writer may end by itself: kafkajs has been silent for so long that only a new process helps. */
-const EXPECTED_ENDS = ['kafkajs has not fetched'];
+/** Why a writer may end by itself: only a new process helps where kafkajs has been silent for long, or it is to begin at another replica. */
+const EXPECTED_ENDS = ['kafkajs has not fetched', 'the own replica of ClickHouse is read-only'];
 
 /** After how long the erasure gives a response up, in milliseconds; in production it is ten minutes. */
 const ERASURE_TIMEOUT_MS = 30_000;
@@ -56,6 +59,8 @@ export class WriterPlace {
   #process: SimulatedProcess | undefined;
   #writer: Writer | undefined;
   #lag: LagReader | undefined;
+  /** The name of the replica that it stores at; undefined while it does not. */
+  #own: string | undefined;
 
   constructor(world: World, server: Server, name: string) {
     this.#world = world;
@@ -63,14 +68,43 @@ export class WriterPlace {
     this.name = name;
   }
 
+  /** Whether it stores at a replica. */
+  storesAt({ name }: Address): boolean {
+    return this.#process !== undefined && this.#own === name;
+  }
+
   start(): void {
     if (this.#process) return;
-    const { time, network } = this.#world;
-    const { clickhouse, balancer, config, name, range } = this.server;
-    const address = balancer ?? clickhouse;
     this.#starts += 1;
     const process = new SimulatedProcess(this.name);
     this.#process = process;
+    this.#writer = undefined;
+    this.#own = undefined;
+    const { clickhouse, balancer, replicas, all } = this.server;
+    if (!replicas) {
+      this.#run(process, balancer ?? clickhouse);
+      return;
+    }
+    // The file of servers, as it is when the process starts.
+    const addresses = all.map((one) => one.clickhouse);
+    this.#world.time.runAs(process, async () => {
+      const clients = addresses.map((address) => this.#client(address));
+      const own = await chooseReplica(clients, (this.#starts + this.server.writers.indexOf(this)) % clients.length);
+      this.#own = addresses[own]?.name;
+      this.#world.note(`${this.name} stores at ${this.#own}`);
+      const others = clients.filter((_, place) => place !== own);
+      this.#run(process, addresses[own] ?? clickhouse, others);
+    });
+  }
+
+  /** @param timeoutMs after how long a response is given up */
+  #client(address: Address, timeoutMs = this.server.config.STATEMENT_TIMEOUT_MS + 5_000): ClickHouseClient {
+    return createSimulatedClient(address, this.#world.network, timeoutMs, this.server.settings);
+  }
+
+  #run(process: SimulatedProcess, address: Address, others?: readonly ClickHouseClient[]): void {
+    const { time } = this.#world;
+    const { config, name, range } = this.server;
     const logger = createTraceLogger((line) => this.#world.note(`${this.name} ${line}`));
     time.runAs(process, () => {
       const kafka = createKafka(config, this.name, logger);
@@ -78,8 +112,9 @@ export class WriterPlace {
       this.#lag = new LagReader({ kafka, groupId, topics: Object.values(this.#world.topics), range });
       this.#writer = createWriter(config, {
         kafka,
-        client: createSimulatedClient(address, network, config.STATEMENT_TIMEOUT_MS + 5_000),
-        erasureClient: createSimulatedClient(address, network, ERASURE_TIMEOUT_MS),
+        client: this.#client(address),
+        others,
+        erasureClient: this.#client(address, ERASURE_TIMEOUT_MS),
         migrate: async () => undefined,
         useColdPolicy: async () => undefined,
         server: name === '' ? undefined : { name, partitions: range },

@@ -55,7 +55,7 @@ export class World {
       },
       onCommit: (commit) => {
         const server = this.servers.find(({ config }) => config.KAFKA_GROUP_ID === commit.groupId);
-        server?.oracle.checkCommit(commit);
+        server?.checkCommit(commit);
       },
     });
     // The load appends its rows by itself. What writers send are deletions of visitors.

@@ -41,8 +41,14 @@
 {{- $errors = append $errors "clickhouse.url: certificates need https" -}}
 {{- end -}}
 {{- end -}}
+{{- if and .replicated (not .servers) -}}
+{{- $errors = append $errors "clickhouse.replicated: clickhouse.servers has to name the replicas, each with an address of its own" -}}
+{{- end -}}
 {{- $fullname := include "sluice.fullname" $ -}}
 {{- range $index, $server := .servers -}}
+{{- if and $.Values.clickhouse.replicated (or $server.group $server.partitions $server.database) -}}
+{{- $errors = append $errors (printf "clickhouse.servers: %s is a replica, and has no group, partitions and database of its own" $server.name) -}}
+{{- end -}}
 {{- if gt (len (printf "%s-writer-%s" $fullname .name)) 63 -}}
 {{- $errors = append $errors (printf "clickhouse.servers: %s-writer-%s is too long for a name in Kubernetes" $fullname .name) -}}
 {{- end -}}

@@ -156,6 +156,9 @@ below /etc/sluice, and the secret with its key, or the ConfigMap. A Job reads th
 {{- if and (has (.job | default "") (list "backup" "restore")) $values.jobs.s3.accessKeyId -}}
 {{- $_ := set $env "BACKUP_S3_ACCESS_KEY_ID" $values.jobs.s3.accessKeyId -}}
 {{- end -}}
+{{- if and (has .service (list "writer" "query-api")) $values.clickhouse.replicated -}}
+{{- $_ := set $env "CLICKHOUSE_REPLICATION" "replicated" -}}
+{{- end -}}
 {{- with .server -}}
 {{- $_ := set $env "CLICKHOUSE_SERVER" . -}}
 {{- end -}}

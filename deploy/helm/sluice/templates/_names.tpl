@@ -92,11 +92,11 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- $ports | toJson -}}
 {{- end -}}
 
-{{/* The servers that store the same, as a JSON object of pairs: each with the first one of its partitions. */}}
+{{/* The servers that store the same, each for itself, as a JSON object of pairs: each with the first one of its partitions. */}}
 {{- define "sluice.mirrors" -}}
 {{- $first := dict -}}
 {{- $pairs := list -}}
-{{- range .Values.clickhouse.servers -}}
+{{- range .Values.clickhouse.replicated | ternary list .Values.clickhouse.servers -}}
 {{- $partitions := .partitions | default "all" -}}
 {{- if hasKey $first $partitions -}}
 {{- $pairs = append $pairs (list (get $first $partitions) .name) -}}

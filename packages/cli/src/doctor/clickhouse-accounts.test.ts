@@ -25,10 +25,22 @@ test.each(ROLES)('doctor looks for the rights that accounts.sql gives: %s', asyn
   expect(given.filter((right) => !OF_COMMANDS.includes(right)).toSorted()).toEqual(wanted.toSorted());
 });
 
+const SLUICE = { CLICKHOUSE_DATABASE: 'sluice' };
+
+test('only replicas need what they agree by', async () => {
+  const REPLICATED = { ...SLUICE, CLICKHOUSE_REPLICATION: 'replicated' } as const;
+  for (const right of ['SYSTEM SYNC REPLICA ON sluice.events', 'SELECT ON system.replicas']) {
+    expect(await rightsOf('writer', SLUICE)).not.toContain(right);
+    expect(await rightsOf('writer', REPLICATED)).toContain(right);
+  }
+  expect(await rightsOf('migrate', SLUICE)).not.toContain('TABLE ENGINE ON ReplicatedMergeTree');
+  expect(await rightsOf('migrate', REPLICATED)).toContain('TABLE ENGINE ON ReplicatedMergeTree');
+});
+
 test('no account is asked for the secrets of webhooks but the two that have them', async () => {
   for (const role of ['writer', 'query'] as const) {
-    expect(await rightsOf(role, 'sluice')).not.toContain('SELECT ON sluice.webhooks');
-    expect(await rightsOf(role, 'sluice')).toContain('SELECT ON sluice.events');
+    expect(await rightsOf(role, SLUICE)).not.toContain('SELECT ON sluice.webhooks');
+    expect(await rightsOf(role, SLUICE)).toContain('SELECT ON sluice.events');
   }
-  expect(await rightsOf('webhooks', 'sluice')).toContain('INSERT ON sluice.webhooks');
+  expect(await rightsOf('webhooks', SLUICE)).toContain('INSERT ON sluice.webhooks');
 });

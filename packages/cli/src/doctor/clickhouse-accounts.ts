@@ -1,6 +1,6 @@
 import { migrateAccount, readMigrations } from '@sluice/shared/clickhouse/migrate';
 import { createdTable } from '@sluice/shared/clickhouse/migration-waves';
-import type { ClickHouseConfig } from '@sluice/shared/config';
+import { type ClickHouseConfig, isReplicated } from '@sluice/shared/config';
 import type { DoctorConfig, ServiceName } from './config.ts';
 
 /** What an account is used for. */
@@ -13,6 +13,14 @@ export interface Account {
   readonly roles: readonly Role[];
   readonly config: ClickHouseConfig;
 }
+
+/** Engines of tables, of which replicas need the replicated ones. */
+const ENGINES = ['', 'Replicated'].flatMap((replicated) =>
+  ['MergeTree', 'ReplacingMergeTree', 'AggregatingMergeTree'].map((engine) => `${replicated}${engine}`),
+);
+
+/** What only replicas need. */
+const OF_REPLICAS = /Replicated|replicas|SYNC REPLICA/;
 
 /**
  * What each account needs, as `deploy/clickhouse/accounts.sql` gives it: on the database, on other things of the server. What
@@ -28,21 +36,31 @@ export const RIGHTS: Readonly<
       ...['ALTER TTL', 'ALTER MATERIALIZE TTL', 'ALTER SETTINGS', 'ALTER MODIFY COMMENT'],
     ],
     server: [
-      ...['MergeTree', 'ReplacingMergeTree', 'AggregatingMergeTree'].map((engine) => `TABLE ENGINE ON ${engine}`),
+      ...ENGINES.map((engine) => `TABLE ENGINE ON ${engine}`),
       ...['mutations', 'merges', 'parts', 'processes'].map((table) => `SELECT ON system.${table}`),
     ],
   },
   writer: {
-    database: ['SHOW TABLES', 'SELECT', 'INSERT', 'ALTER DELETE', 'ALTER UPDATE', 'ALTER MOVE PARTITION'],
+    database: [
+      ...['SHOW TABLES', 'SELECT', 'INSERT', 'ALTER DELETE', 'ALTER UPDATE', 'ALTER MOVE PARTITION'],
+      'SYSTEM SYNC REPLICA',
+    ],
     server: [
       'CREATE TEMPORARY TABLE ON *.*',
       'TABLE ENGINE ON Memory',
-      ...['processes', 'mutations', 'parts', 'disks', 'storage_policies', 'moves', 'merge_tree_settings'].map(
-        (table) => `SELECT ON system.${table}`,
-      ),
+      ...[
+        'processes',
+        'mutations',
+        'parts',
+        'disks',
+        'storage_policies',
+        'moves',
+        'merge_tree_settings',
+        'replicas',
+      ].map((table) => `SELECT ON system.${table}`),
     ],
   },
-  query: { database: ['SELECT'], server: [] },
+  query: { database: ['SELECT'], server: ['SELECT ON system.replicas'] },
   webhooks: { database: ['SELECT', 'INSERT', 'ALTER DELETE'], server: [] },
 };
 
@@ -50,7 +68,11 @@ export const RIGHTS: Readonly<
 const SECRETS_TABLE = 'webhooks';
 
 /** Returns what an account needs, each as a GRANT says it. */
-export async function rightsOf(role: Role, database: string): Promise<readonly string[]> {
+export async function rightsOf(
+  role: Role,
+  config: Pick<ClickHouseConfig, 'CLICKHOUSE_DATABASE' | 'CLICKHOUSE_REPLICATION'>,
+): Promise<readonly string[]> {
+  const { CLICKHOUSE_DATABASE: database } = config;
   const { database: ofDatabase, server } = RIGHTS[role];
   const tables = (await readMigrations()).map(createdTable).filter((table) => table !== undefined);
   const isOf: Readonly<Record<Role, (table: string) => boolean>> = {
@@ -62,7 +84,8 @@ export async function rightsOf(role: Role, database: string): Promise<readonly s
   const own = [...new Set(tables)].filter(isOf[role]);
   const onDatabase = (right: string) =>
     role === 'migrate' ? [`${right} ON ${database}.*`] : own.map((table) => `${right} ON ${database}.${table}`);
-  return [...ofDatabase.flatMap(onDatabase), ...server];
+  const rights = [...ofDatabase.flatMap(onDatabase), ...server];
+  return isReplicated(config) ? rights : rights.filter((right) => !OF_REPLICAS.test(right));
 }
 
 /** Returns the accounts with which services log in to a server. */

@@ -7,7 +7,7 @@ import { COLD_POLICY, policyProblem, type Volume } from '@sluice/shared/clickhou
 import { migrateAccount } from '@sluice/shared/clickhouse/migrate';
 import { CLICKHOUSE_VERSION_MIN, isTooOld, NotOneServer, requireOneServer } from '@sluice/shared/clickhouse/one-server';
 import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
-import type { ClickHouseConfig } from '@sluice/shared/config';
+import { type ClickHouseConfig, isReplicated } from '@sluice/shared/config';
 import { type Check, type Finding, note, ok, reasonOf, wrong } from './check.ts';
 import { type Account, accountsOf, rightsOf } from './clickhouse-accounts.ts';
 import type { Clocks } from './clocks.ts';
@@ -25,6 +25,9 @@ const PARTS_PART_MAX = 0.5;
 
 /** How long the cold volume may take to answer, in milliseconds. */
 const COLD_READ_MS_MAX = 10_000;
+
+/** By how much a replica may lack rows that others have, in seconds: an alert would fire. */
+const REPLICA_DELAY_SECONDS_MAX = 300;
 
 const COLD_STORAGE = 'docs/operate/cold-storage.md';
 const ACCOUNTS = 'docs/operate/secure.md#accounts';
@@ -99,6 +102,16 @@ export class ClickHouseChecks {
               ['server', 'rights'],
               (signal) => this.#checkKill(signal),
             ),
+            ...(isReplicated(this.#main)
+              ? [
+                  check(
+                    'replication',
+                    'Replicas find each other by the names that each has, and agree by Keeper.',
+                    ['server', 'rights'],
+                    () => this.#checkReplication(),
+                  ),
+                ]
+              : []),
             check('disk', 'Without free space ClickHouse refuses inserts and merges.', ['rights'], () =>
               this.#checkDisks(),
             ),
@@ -208,7 +221,7 @@ export class ClickHouseChecks {
   async #checkRights(): Promise<Finding> {
     const problems: string[] = [];
     for (const { roles, config } of this.#accounts) {
-      const rights = await Promise.all(roles.map((role) => rightsOf(role, config.CLICKHOUSE_DATABASE)));
+      const rights = await Promise.all(roles.map((role) => rightsOf(role, config)));
       const missing = await missingOf(config, rights.flat());
       if (missing.length > 0) problems.push(`${config.CLICKHOUSE_USER} lacks ${listed(missing)}`);
     }
@@ -258,6 +271,35 @@ export class ClickHouseChecks {
       `KILL QUERY did not find a statement that ran (it ended: ${await ended})`,
       'Give the services the address of one server: a proxy in front leads KILL QUERY elsewhere, or changes the user.',
     );
+  }
+
+  async #checkReplication(): Promise<Finding> {
+    const [names] = await ask<{ shard: string; replica: string; seconds: number }>(
+      this.#main,
+      "SELECT getMacro('shard') AS shard, getMacro('replica') AS replica, toUInt32(zookeeperSessionUptime()) AS seconds",
+    ).catch((error) => [reasonOf(error)] as const);
+    if (names === undefined || typeof names === 'string')
+      return wrong(
+        names ?? 'ClickHouse does not say its names',
+        `Give each replica the macros shard and replica, and a Keeper: ${CLUSTER}#replicated-tables.`,
+      );
+    const found = `replica ${names.replica} of shard ${names.shard}, with a session of Keeper`;
+    const [tables] = await ask<{ closed: number; delay: number; queue: number }>(
+      this.#main,
+      `SELECT toUInt32(countIf(is_readonly OR is_session_expired)) AS closed, toUInt32(max(absolute_delay)) AS delay,
+        toUInt32(sum(queue_size)) AS queue
+      FROM system.replicas WHERE database = {database:String}`,
+      { params: { database: this.#database } },
+    );
+    const { closed = 0, delay = 0, queue = 0 } = tables ?? {};
+    if (closed > 0)
+      return wrong(`${found}; ${closed} tables take no rows`, 'See docs/operate/alerts.md#sluicereplicareadonly.');
+    if (delay > REPLICA_DELAY_SECONDS_MAX)
+      return wrong(
+        `${found}; ${delay} s behind others, with ${queue} entries in its queue`,
+        'See what system.replication_queue says of them, and how busy its disk and its network are.',
+      );
+    return ok(found);
   }
 
   async #checkDisks(): Promise<Finding> {

@@ -12,14 +12,15 @@ import {
   TablesLost,
   unknownNames,
 } from '@sluice/shared/clickhouse/migrate';
+import { migrateReplicas } from '@sluice/shared/clickhouse/migrate-replicas';
 import { type ClickHouseConfig, clickHouseEnv } from '@sluice/shared/config';
-import { serverEnv } from '@sluice/shared/servers/server-config';
+import { areReplicas, serverEnv } from '@sluice/shared/servers/server-config';
 import { printable } from '@sluice/shared/text/printable';
 import { z } from 'zod';
 import type { Command } from '../command/command.ts';
 import { withLocalSystem } from '../command/local-system.ts';
 import { parseCommand } from '../command/parse-command.ts';
-import { loadServersOf } from '../servers/chosen-server.ts';
+import { loadAllServers, loadServersOf } from '../servers/chosen-server.ts';
 
 const APPLICATION = 'sluice-migrations-command';
 
@@ -40,22 +41,28 @@ export const migrationsCommand: Command = {
       usage: 'Use status or apply, each with or without --wait and --server.',
     });
     const schema = z.object({ ...clickHouseEnv, ...serverEnv });
-    const servers = loadServersOf(schema, await withLocalSystem(env), texts.server);
+    const local = await withLocalSystem(env);
+    const servers = loadServersOf(schema, local, texts.server);
+    const all = areReplicas(local) ? loadAllServers(schema, local).map(({ config }) => config) : undefined;
     let code = 0;
     for (const { config, server } of servers) {
       if (servers.length > 1) console.log(`server ${server?.name}`);
-      code = Math.max(code, await runOn(config, command, flags.wait));
+      code = Math.max(code, await runOn(config, command, { wait: flags.wait, replicas: all }));
     }
     return code;
   },
 };
 
 /** Runs the command on one ClickHouse server, and returns the exit code. */
-async function runOn(config: ClickHouseConfig, command: 'status' | 'apply', wait: boolean): Promise<number> {
+async function runOn(
+  config: ClickHouseConfig,
+  command: 'status' | 'apply',
+  { wait, replicas }: { readonly wait: boolean; readonly replicas: readonly ClickHouseConfig[] | undefined },
+): Promise<number> {
   const options = { application: APPLICATION, requestTimeoutMs: 60_000, connectionsMax: 1 };
   await using client = createClickHouse(migrateAccount(config), options);
   try {
-    if (command === 'apply') await apply(config);
+    if (command === 'apply') await apply(config, replicas);
     const complete = await printStatus(client);
     return (await printBackgroundWork(client, wait)) && complete ? 0 : 1;
   } catch (error) {
@@ -86,8 +93,10 @@ upgrade to watch it, or to give the services accounts that may not change tables
 Exit codes: 0 nothing is missing or failing, 1 something is, or ClickHouse cannot be reached, 2 wrong arguments.`;
 }
 
-async function apply(config: ClickHouseConfig): Promise<void> {
-  const numbers = await migrate(config, createLogger(APPLICATION, 'error'));
+/** Of replicas, all are brought to the same: none of them can be changed alone. */
+async function apply(config: ClickHouseConfig, replicas: readonly ClickHouseConfig[] | undefined): Promise<void> {
+  const logger = createLogger(APPLICATION, 'error');
+  const numbers = await (replicas ? migrateReplicas(replicas, logger) : migrate(config, logger));
   console.log(numbers.length === 0 ? 'no migration was missing' : `applied ${count(numbers.length, 'migration')}`);
 }
 

@@ -1,7 +1,7 @@
 import { type ConfiguredServer, connectTo, ownerOf, serversConfig } from '@sluice/servers/state/connected-server';
 import { type DatabaseState, readDatabaseState } from '@sluice/servers/state/database-state';
 import { type KnownServer, ownerErrors, sharedDatabases } from '@sluice/servers/state/problems';
-import { loadConfig } from '@sluice/shared/config';
+import { isReplicated, loadConfig } from '@sluice/shared/config';
 import { endErrors } from '@sluice/shared/servers/partition-range';
 import { readServersFile, withServer } from '@sluice/shared/servers/server-config';
 import { readingErrors, type Server, ServersFileError } from '@sluice/shared/servers/servers-file';
@@ -59,7 +59,8 @@ function errorsOf(checked: readonly Checked[]): string[] {
   const serving = checked.map(({ server }) => server).filter(({ serves }) => serves);
   return [
     ...known.flatMap(({ server, state }) => ownerErrors(ownerOf(server), state.identity)),
-    ...sharedDatabases(known),
+    // Replicas are copies of one database.
+    ...(checked.some(({ config }) => isReplicated(config)) ? [] : sharedDatabases(known)),
     ...readingErrors(checked.map(({ server }) => server)),
     ...endErrors(serving, Math.max(...counts)),
   ];

@@ -6,7 +6,7 @@ import { ArgumentsError } from '@sluice/shared/config/command-line';
 import { serverEnv } from '@sluice/shared/servers/server-config';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { loadAllServers, loadChosenServer, loadServersOf } from './chosen-server.ts';
+import { loadAllServers, loadChosenServer, loadServersOf, refuseReplicas } from './chosen-server.ts';
 
 const schema = z.object({ ...clickHouseEnv, ...groupEnv, ...serverEnv });
 
@@ -31,6 +31,17 @@ test('of several servers, one is named by the option or the environment', async 
     expect(refused('a3')).toThrow(
       new ArgumentsError('There is no server a3 in CLICKHOUSE_SERVERS_FILE, which has a1, a2.'),
     );
+  });
+});
+
+test('of replicas any will do, and some commands are refused', async () => {
+  await withFile(['r1', 'r2'], (env) => {
+    const replicated = { ...env, CLICKHOUSE_REPLICATION: 'replicated' };
+    expect(loadChosenServer(schema, replicated, '').server?.name).toBe('r1');
+    expect(loadChosenServer(schema, replicated, 'r2').config.KAFKA_GROUP_ID).toBe('sluice-writer');
+    const message = 'backup cannot be used where ClickHouse replicates the tables. Use BACKUP.';
+    expect(() => refuseReplicas(replicated, 'backup', 'Use BACKUP.')).toThrow(new ArgumentsError(message));
+    expect(() => refuseReplicas(env, 'backup', 'Use BACKUP.')).not.toThrow();
   });
 });
 

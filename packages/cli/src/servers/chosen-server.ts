@@ -1,6 +1,11 @@
 import type { ConfiguredServer } from '@sluice/servers/state/connected-server';
 import { ArgumentsError } from '@sluice/shared/config/command-line';
-import { loadServerConfig, loadServersConfig, type ServerConfig } from '@sluice/shared/servers/server-config';
+import {
+  areReplicas,
+  loadServerConfig,
+  loadServersConfig,
+  type ServerConfig,
+} from '@sluice/shared/servers/server-config';
 import type { z } from 'zod';
 import type { Environment } from '../command/command.ts';
 
@@ -10,7 +15,7 @@ export const SERVER_HELP =
 
 /**
  * Returns the configuration of the ClickHouse server that a command works on: the one that `--server` names, else
- * CLICKHOUSE_SERVER, else the only one.
+ * CLICKHOUSE_SERVER, else the only one, or the first one of replicas.
  *
  * @param name the value of `--server`; empty where it is not given
  * @throws {ArgumentsError} when there is no server of that name, or several and none is named
@@ -27,7 +32,7 @@ export function loadChosenServer<Schema extends z.ZodObject>(
     return loadServerConfig(schema, env);
   }
   const names = servers.map((server) => server.name);
-  const chosen = name || env['CLICKHOUSE_SERVER'] || (names.length === 1 ? names[0] : undefined);
+  const chosen = name || env['CLICKHOUSE_SERVER'] || (names.length === 1 || areReplicas(env) ? names[0] : undefined);
   if (chosen === undefined) throw new ArgumentsError(`--server is needed: one of ${names.join(', ')}.`);
   if (!names.includes(chosen)) {
     throw new ArgumentsError(`There is no server ${chosen} in CLICKHOUSE_SERVERS_FILE, which has ${names.join(', ')}.`);
@@ -47,6 +52,18 @@ export function loadAllServers<Schema extends z.ZodObject>(
   const { servers } = loadServersConfig(schema, env);
   if (!servers) return [loadServerConfig(schema, env)];
   return servers.map(({ name }) => loadServerConfig(schema, { ...env, CLICKHOUSE_SERVER: name }));
+}
+
+/**
+ * Refuses a command that replicas have no use for, or that was not shown there.
+ *
+ * @param what the command
+ * @param instead what to do in its place, as a sentence
+ * @throws {ArgumentsError}
+ */
+export function refuseReplicas(env: Environment, what: string, instead: string): void {
+  if (!areReplicas(env)) return;
+  throw new ArgumentsError(`${what} cannot be used where ClickHouse replicates the tables. ${instead}`);
 }
 
 /** As {@link loadChosenServer} where `--server` is given, else as {@link loadAllServers}. */

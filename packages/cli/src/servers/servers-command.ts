@@ -11,10 +11,13 @@ import { parseCommand } from '../command/parse-command.ts';
 import { processTerminal, type Terminal } from '../command/terminal.ts';
 import { unreachable } from '../command/unreachable.ts';
 import { runCheck } from './check-file.ts';
-import { findServer, loadAllServers } from './chosen-server.ts';
+import { findServer, loadAllServers, refuseReplicas } from './chosen-server.ts';
 import { COMPARE_HELP, parseCompare, runCompareCommand } from './compare-command.ts';
 import { COPY_HELP, parseCopy, runCopyCommand } from './copy-command.ts';
 import { runStatus } from './status.ts';
+
+/** What is done with servers that are fed each for itself. */
+const OF_MIRRORS: readonly string[] = ['copy', 'compare', 'accept'];
 
 const COMMANDS = 'status, check FILE, copy --from NAME --to NAME, compare NAME NAME, or accept NAME';
 
@@ -23,6 +26,8 @@ export const serversCommand: Command = {
   help,
   async run(args, { env, cwd }) {
     const local = await withLocalSystem(env);
+    if (OF_MIRRORS.includes(args[0] ?? ''))
+      refuseReplicas(local, `servers ${args[0]}`, 'They copy their rows themselves: see system.replicas.');
     switch (args[0]) {
       case 'status': {
         parseCommand(args, { commands: { status: 'none' }, texts: {}, flags: [], usage: 'status takes no arguments.' });

@@ -2,6 +2,7 @@ import { type ConfiguredServer, connectTo, ownerOf } from '@sluice/servers/state
 import { type DatabaseState, readDatabaseState } from '@sluice/servers/state/database-state';
 import { differentSettings, ownerErrors, sharedDatabases } from '@sluice/servers/state/problems';
 import { createLogger } from '@sluice/shared/base/log';
+import { isReplicated } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { printable } from '@sluice/shared/text/printable';
@@ -75,7 +76,10 @@ function problemsOf(statuses: readonly ServerStatus[]): string[] {
   const known = statuses.flatMap(({ configured: { server }, state }) =>
     state instanceof Error ? [] : [{ name: server.name, state }],
   );
-  return [...statuses.flatMap(problemsOfServer), ...sharedDatabases(known), ...differentSettings(known)];
+  // Replicas are copies of one database.
+  const areReplicas = statuses.some(({ configured: { config } }) => isReplicated(config));
+  const shared = areReplicas ? [] : sharedDatabases(known);
+  return [...statuses.flatMap(problemsOfServer), ...shared, ...differentSettings(known)];
 }
 
 function problemsOfServer({ configured: { server }, state, writers }: ServerStatus): string[] {

@@ -1,13 +1,15 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import type { Logger } from '../base/log.ts';
-import type { ClickHouseConfig } from '../config/config.ts';
+import { type ClickHouseConfig, isReplicated } from '../config/config.ts';
 import { type ClickHouseClient, createClickHouse } from './client.ts';
 import { createdTable, inWaves } from './migration-waves.ts';
 import { requireUsableServer } from './one-server.ts';
+import { replicatedSql } from './replicated-tables.ts';
 
 const MIGRATIONS = new URL('./migrations/', import.meta.url);
-const CREATE_RECORDS = `CREATE TABLE IF NOT EXISTS schema_migrations
+/** Each server has its own, also of replicas. */
+export const CREATE_RECORDS = `CREATE TABLE IF NOT EXISTS schema_migrations
   (number UInt32, name String, checksum String, applied_at DateTime DEFAULT now())
   ENGINE = ReplacingMergeTree ORDER BY number`;
 const FILE_NAME = /^(\d{4})-[a-z0-9-]+\.sql$/;
@@ -63,6 +65,8 @@ export async function readMigrations(folder: URL = MIGRATIONS): Promise<readonly
  * Several services may call it at the same time. ClickHouse has no locks, so each migration is one statement that can be
  * repeated, and the records of it merge into one.
  *
+ * The tables of replicas are replicated ones: `migrateReplicas` works on all of them.
+ *
  * A database that is newer than these files stays as it is: migrations only add, so that a service can be rolled back,
  * unless one of the newer migrations says that it cannot.
  *
@@ -86,25 +90,42 @@ export async function migrate(
   });
   try {
     const recorded = await recordedOrNone(client);
-    if (recorded) {
-      rejectTooNew(wanted, recorded);
-      rejectChanged(wanted, recorded);
-      // After the records of migrations were read: the table of each of them was there by then.
-      await rejectLost(wanted, recorded, client, config.CLICKHOUSE_DATABASE);
-    } else {
-      await createDatabase(account);
-    }
+    if (recorded) await rejectWrong(wanted, recorded, client, config.CLICKHOUSE_DATABASE);
+    else await createDatabase(account);
     await requireUsableServer(account);
     const applied: AppliedMigrations = recorded ?? new Map();
     const unknown = unknownNames(wanted, applied);
     if (unknown.length > 0)
       logger.warn({ migrations: unknown }, 'the database has migrations of a newer version; it is used as it is');
     const missing = wanted.filter(({ number }) => !applied.has(number));
-    await apply(client, missing, wanted, logger);
+    const sqlOf = isReplicated(config) ? replicatedSql : (sql: string) => sql;
+    await apply(
+      client,
+      missing.map((one) => ({ ...one, sql: sqlOf(one.sql) })),
+      wanted,
+      logger,
+    );
     return missing.map(({ number }) => number);
   } finally {
     await client.close();
   }
+}
+
+/**
+ * @throws {SchemaTooNew}
+ * @throws {MigrationMismatch}
+ * @throws {TablesLost}
+ */
+export async function rejectWrong(
+  wanted: readonly Migration[],
+  recorded: AppliedMigrations,
+  client: ClickHouseClient,
+  database: string,
+): Promise<void> {
+  rejectTooNew(wanted, recorded);
+  rejectChanged(wanted, recorded);
+  // After the records of migrations were read: the table of each of them was there by then.
+  await rejectLost(wanted, recorded, client, database);
 }
 
 /**
@@ -145,12 +166,20 @@ async function apply(
       applied.push(...wave);
     }
   } finally {
-    if (applied.length > 0) {
-      const values = applied.map(({ number, name, checksum }) => ({ number, name, checksum }));
-      await client.insert({ table: 'schema_migrations', values, format: 'JSONEachRow' });
-      logger.info({ migrations: applied.map(({ name }) => name) }, 'applied migrations');
-    }
+    await record(client, applied, logger);
   }
+}
+
+/** Records migrations that a database has now. */
+export async function record(
+  client: ClickHouseClient,
+  applied: readonly Pick<Migration, 'number' | 'name' | 'checksum'>[],
+  logger: Logger,
+): Promise<void> {
+  if (applied.length === 0) return;
+  const values = applied.map(({ number, name, checksum }) => ({ number, name, checksum }));
+  await client.insert({ table: 'schema_migrations', values, format: 'JSONEachRow' });
+  logger.info({ migrations: applied.map(({ name }) => name) }, 'applied migrations');
 }
 
 /**
@@ -165,7 +194,7 @@ export async function isMigrated(client: ClickHouseClient): Promise<boolean> {
   return wanted.every(({ number }) => applied.has(number));
 }
 
-async function createDatabase(config: ClickHouseConfig): Promise<void> {
+export async function createDatabase(config: ClickHouseConfig): Promise<void> {
   const server = createClickHouse(
     { ...config, CLICKHOUSE_DATABASE: 'default' },
     { application: 'sluice-migrate', requestTimeoutMs: 60_000, connectionsMax: 1 },

@@ -150,3 +150,22 @@ export function settingsOfFirst(token: string): ClickHouseSettings {
   const settings = { insert_deduplicate: '1', deduplicate_insert: 'enable', insert_deduplication_token: token };
   return settings as unknown as ClickHouseSettings;
 }
+
+/** On how many replicas rows have to be before they count as stored. */
+const QUORUM = 2;
+
+/**
+ * Returns the settings of what is stored at replicas, besides the pinned ones: an insert ends when its rows are on
+ * {@link QUORUM} of them.
+ *
+ * @param count of replicas
+ */
+export function replicatedSettings(count: number, statementTimeoutMs: number): ClickHouseSettings {
+  if (count < QUORUM) return {};
+  return {
+    insert_quorum: String(QUORUM),
+    insert_quorum_parallel: 1,
+    // ClickHouse's limit of a statement's time does not hold for this wait, nor does KILL end it.
+    insert_quorum_timeout: statementTimeoutMs,
+  };
+}

@@ -147,10 +147,19 @@ export const clickHouseAddress = z
 
 export const clickHouseDatabase = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,62}$/, 'must be a plain identifier');
 
+/** Whether servers copy the rows of tables to one another. */
+const clickHouseReplication = z.enum(['none', 'replicated'], {
+  error: ({ input }) =>
+    input === 'shared'
+      ? 'shared, as ClickHouse Cloud has its tables, cannot be used: docs/operate/existing-cluster.md'
+      : 'must be none or replicated',
+});
+
 /** How a service reaches ClickHouse. */
 export const clickHouseEnv = {
   CLICKHOUSE_URL: clickHouseAddress,
   CLICKHOUSE_DATABASE: clickHouseDatabase.default('sluice'),
+  CLICKHOUSE_REPLICATION: clickHouseReplication.optional(),
   CLICKHOUSE_USER: z.string().default('default'),
   ...secret('CLICKHOUSE_PASSWORD'),
   CLICKHOUSE_MIGRATE_USER: z.string().optional(),
@@ -163,6 +172,11 @@ export const clickHouseEnv = {
 export type ServiceConfig = z.output<z.ZodObject<ReturnType<typeof serviceEnv>>>;
 export type KafkaConfig = z.output<z.ZodObject<typeof kafkaEnv>>;
 export type ClickHouseConfig = z.output<z.ZodObject<typeof clickHouseEnv>>;
+
+/** Whether the tables are replicated ones, and servers copy their rows to one another. */
+export function isReplicated({ CLICKHOUSE_REPLICATION }: Pick<ClickHouseConfig, 'CLICKHOUSE_REPLICATION'>): boolean {
+  return CLICKHOUSE_REPLICATION === 'replicated';
+}
 
 /** A comma-separated list of values. */
 export const commaSeparated = list;

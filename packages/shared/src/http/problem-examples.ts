@@ -93,6 +93,10 @@ const MEANINGS: Readonly<Record<ProblemCode, Meaning>> = {
     summary: 'SQL is off, or not available where servers have ranges of partitions; `detail` says which',
     detail: 'SQL is not available where servers have ranges of partitions.',
   },
+  stream_not_available: {
+    summary: 'Replicas have no order in which events become visible, which a stream follows',
+    detail: 'There is no stream of events where ClickHouse replicates its tables. Read them from GET /events.',
+  },
   webhooks_not_available: {
     summary: 'Webhooks are off',
     detail: 'Webhooks are off; the operator can turn them on.',

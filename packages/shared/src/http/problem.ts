@@ -25,6 +25,7 @@ export const PROBLEMS = {
   query_too_expensive: 400,
   invalid_sql: 400,
   sql_not_available: 501,
+  stream_not_available: 501,
   webhooks_not_available: 501,
   deletions_not_available: 501,
   example_not_available: 501,

@@ -55,6 +55,37 @@ test('with a file it has the address, the database and the group of its server',
   expect(of('a2')).toMatchObject({ ...database, CLICKHOUSE_URL: 'http://a2:8123', KAFKA_GROUP_ID: 'own.a2' });
 });
 
+test('replicas have one group, and any of them will do', async () => {
+  const path = await write({ name: 'r1', url: 'http://r1:8123' }, { name: 'r2', url: 'http://r2:8123' });
+  const env = { CLICKHOUSE_REPLICATION: 'replicated', CLICKHOUSE_SERVERS_FILE: path };
+  const { config, server, replicas } = loadServerConfig(schema, { ...env, CLICKHOUSE_SERVER: 'r2' });
+  expect(config).toMatchObject({ CLICKHOUSE_URL: 'http://r2:8123', KAFKA_GROUP_ID: 'sluice-writer' });
+  expect([server?.name, replicas?.map(({ name }) => name)]).toEqual(['r2', ['r1', 'r2']]);
+  expect(['r1', 'r2']).toContain(loadServerConfig(schema, env).server?.name);
+  expect(
+    loadServerConfig(schema, { ...env, CLICKHOUSE_REPLICATION: 'none', CLICKHOUSE_SERVER: 'r1' }).replicas,
+  ).toBeUndefined();
+});
+
+test('what replicas cannot have is refused', async () => {
+  const env = { CLICKHOUSE_REPLICATION: 'replicated' };
+  expect(errorsOf({ ...env, CLICKHOUSE_URL: 'http://one:8123' })).toEqual([
+    'CLICKHOUSE_SERVERS_FILE: is required with CLICKHOUSE_REPLICATION, and names the replicas',
+  ]);
+  const r1 = { name: 'r1', url: 'http://r1:8123', group: 'g', partitions: '0-47', database: 'd' };
+  expect(errorsOf({ ...env, CLICKHOUSE_SERVERS_FILE: await write(r1) })).toEqual(
+    ['group', 'partitions', 'database'].map((member) =>
+      expect.stringContaining(`servers.0.${member}: replicas have no ${member} of their own (CLICKHOUSE_REPLICATION)`),
+    ),
+  );
+  expect(errorsOf({ CLICKHOUSE_REPLICATION: 'shared', CLICKHOUSE_URL: 'http://one:8123' })).toEqual([
+    'CLICKHOUSE_REPLICATION: shared, as ClickHouse Cloud has its tables, cannot be used: docs/operate/existing-cluster.md',
+  ]);
+  expect(errorsOf({ CLICKHOUSE_REPLICATION: 'yes', CLICKHOUSE_URL: 'http://one:8123' })).toEqual([
+    'CLICKHOUSE_REPLICATION: must be none or replicated',
+  ]);
+});
+
 test('everything that is wrong is named at once', async () => {
   expect(errorsOf({ CLICKHOUSE_SERVER: 'a1', KAFKA_PARTITIONS: 'x' })).toEqual([
     'CLICKHOUSE_SERVERS_FILE: is required with CLICKHOUSE_SERVER',

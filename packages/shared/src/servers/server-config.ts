@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { ConfigError, loadConfig } from '../config/config.ts';
 import { shownPath } from '../text/printable.ts';
 import { isInRange } from './partition-range.ts';
-import { parseServersFile, type Server, ServersFileError } from './servers-file.ts';
+import { parseServersFile, type Server, type ServerDefaults, ServersFileError } from './servers-file.ts';
 
 /** The file of ClickHouse servers. */
 export const serversEnv = { CLICKHOUSE_SERVERS_FILE: z.string().min(1).optional() };
@@ -19,11 +19,13 @@ export interface ServerConfig<Schema extends z.ZodObject> {
   readonly config: z.output<Schema>;
   /** Undefined without a file of servers. */
   readonly server: Server | undefined;
+  /** All servers of the file, where they are replicas; else undefined. */
+  readonly replicas: readonly Server[] | undefined;
 }
 
 /**
  * As {@link loadConfig}, for a process that works on one ClickHouse server: with a file of servers, CLICKHOUSE_SERVER names one
- * of them, and the file has the address, the database and the consumer group.
+ * of them, and the file has the address, the database and the consumer group. Of replicas, any will do.
  *
  * @throws {ConfigError} naming every variable that is wrong, and everything that is wrong with the file
  */
@@ -33,7 +35,7 @@ export function loadServerConfig<Schema extends z.ZodObject>(schema: Schema, env
   if (!env['CLICKHOUSE_SERVERS_FILE'] && name) {
     errors.push('CLICKHOUSE_SERVERS_FILE: is required with CLICKHOUSE_SERVER');
   }
-  const server = servers?.find((one) => one.name === name);
+  const server = name || !areReplicas(env) ? servers?.find((one) => one.name === name) : anyOf(servers ?? []);
   if (servers && !server) {
     const names = servers.map((one) => one.name).join(', ');
     errors.push(`CLICKHOUSE_SERVER: ${name ? 'is not in the file of servers' : 'is required'}, which has ${names}`);
@@ -41,7 +43,7 @@ export function loadServerConfig<Schema extends z.ZodObject>(schema: Schema, env
   const config = loadWithErrors(schema, env, server, errors, (loaded) =>
     server ? partitionErrors(server, loaded['KAFKA_PARTITIONS'] as number | undefined) : [],
   );
-  return { config, server };
+  return { config, server, replicas: areReplicas(env) ? servers : undefined };
 }
 
 /** The configuration of a process that reads all ClickHouse servers. */
@@ -96,8 +98,22 @@ export function readServersFile(path: string, env: Environment): readonly Server
 }
 
 /** Returns what the entries of a file need not say. */
-export function serverDefaults(env: Environment): { readonly database: string; readonly group: string } {
-  return { database: env['CLICKHOUSE_DATABASE'] || 'sluice', group: env['KAFKA_GROUP_ID'] || 'sluice-writer' };
+export function serverDefaults(env: Environment): ServerDefaults {
+  return {
+    database: env['CLICKHOUSE_DATABASE'] || 'sluice',
+    group: env['KAFKA_GROUP_ID'] || 'sluice-writer',
+    areReplicas: areReplicas(env),
+  };
+}
+
+/** Processes spread over replicas. */
+function anyOf(servers: readonly Server[]): Server | undefined {
+  return servers[Math.floor(Math.random() * servers.length)];
+}
+
+/** Whether the servers of the file are replicas. */
+export function areReplicas(env: Environment): boolean {
+  return env['CLICKHOUSE_REPLICATION'] === 'replicated';
 }
 
 /** Returns the environment of a process that works on a server. */
@@ -108,7 +124,14 @@ export function withServer(env: Environment, { url, database, group }: Server): 
 /** Reads the file of servers, if there is one, and returns what is wrong with it. */
 function readServers(env: Environment): { readonly servers?: readonly Server[]; readonly errors: string[] } {
   const path = env['CLICKHOUSE_SERVERS_FILE'];
-  if (!path) return { errors: [] };
+  if (!path) {
+    const isMissing = areReplicas(env);
+    return {
+      errors: isMissing
+        ? ['CLICKHOUSE_SERVERS_FILE: is required with CLICKHOUSE_REPLICATION, and names the replicas']
+        : [],
+    };
+  }
   const errors: string[] = [];
   if (env['CLICKHOUSE_URL'])
     errors.push('CLICKHOUSE_URL: CLICKHOUSE_SERVERS_FILE has the addresses; remove one of them');

@@ -39,7 +39,7 @@ const serversFile = z.strictObject({ servers: z.array(serverEntry).min(1, 'must 
 /** The same, whatever the entries have. */
 const looseFile = z.looseObject({ servers: z.array(z.record(z.string(), z.unknown())) });
 
-/** A ClickHouse server that is fed by a consumer group of its own. */
+/** A ClickHouse server that is fed by a consumer group of its own, or one of several replicas that one group feeds. */
 export interface Server {
   readonly name: string;
   /** The address of its HTTP interface. */
@@ -60,8 +60,10 @@ export interface Server {
 /** What an entry of the file need not say. */
 export interface ServerDefaults {
   readonly database: string;
-  /** The group of a server is this, a dot and its name. */
+  /** The group of a server is this, a dot and its name; that of replicas is this. */
   readonly group: string;
+  /** Whether the servers are replicas: one group feeds them, and they have everything. Default false. */
+  readonly areReplicas?: boolean;
 }
 
 /** A file of servers is not valid. */
@@ -87,6 +89,7 @@ export function parseServersFile(text: string, defaults: ServerDefaults): readon
   const errors = [
     ...(result.error?.issues ?? []).map(({ path, message }) => `${path.join('.') || 'the file'}: ${message}`),
     ...errorsBetween(content, defaults),
+    ...(defaults.areReplicas ? replicaErrors(content) : []),
   ];
   if (!result.success || errors.length > 0) throw new ServersFileError(errors);
   return result.data.servers.map((entry) => serverOf(entry, defaults));
@@ -104,7 +107,7 @@ function errorsBetween(content: unknown, defaults: ServerDefaults): string[] {
     server.serves === true ? [{ name: server.name ?? `servers.${index}`, partitions: server.partitions }] : [],
   );
   const areKnown = valid.every(({ serves, partitions }) => serves !== undefined && partitions !== 'wrong');
-  return [...repetitions(valid), ...(areKnown ? rangeErrors(serving as Ranged[]) : [])];
+  return [...repetitions(valid, defaults), ...(areKnown ? rangeErrors(serving as Ranged[]) : [])];
 }
 
 /** The members of an entry that are valid, or have a default. */
@@ -129,7 +132,7 @@ function validMembers(entry: Readonly<Record<string, unknown>>, defaults: Server
 }
 
 function groupOf(name: string, defaults: ServerDefaults): string {
-  return `${defaults.group}.${name}`;
+  return defaults.areReplicas ? defaults.group : `${defaults.group}.${name}`;
 }
 
 function serverOf(entry: z.output<typeof serverEntry>, defaults: ServerDefaults): Server {
@@ -154,11 +157,22 @@ export function readingErrors(servers: readonly Server[]): string[] {
   ];
 }
 
+/** Replicas are copies of one another: what would make them differ is refused. */
+function replicaErrors(content: unknown): string[] {
+  const entries = looseFile.safeParse(content).data?.servers ?? [];
+  const own = ['group', 'partitions', 'database'] as const;
+  return entries.flatMap((entry, index) =>
+    own
+      .filter((member) => entry[member] !== undefined)
+      .map((member) => `servers.${index}.${member}: replicas have no ${member} of their own (CLICKHOUSE_REPLICATION)`),
+  );
+}
+
 /** Returns an error for each name, group and database that two servers have. */
-function repetitions(servers: readonly ValidMembers[]): string[] {
+function repetitions(servers: readonly ValidMembers[], { areReplicas = false }: ServerDefaults): string[] {
   return [
     ...repeated(servers, 'name', ({ name }) => name),
-    ...repeated(servers, 'group', ({ group }) => group),
+    ...(areReplicas ? [] : repeated(servers, 'group', ({ group }) => group)),
     ...repeated(
       servers,
       'url',

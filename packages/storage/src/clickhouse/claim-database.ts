@@ -19,6 +19,12 @@ export async function claimDatabase(client: ClickHouseClient, groupId: string): 
   await refuseOtherGroups(client, groupId);
 }
 
+/** Returns the consumer groups that are recorded. @throws ClickHouse's errors */
+export async function readGroups(client: ClickHouseClient): Promise<readonly string[]> {
+  const result = await client.query({ query: STATEMENTS['read-groups'].sql, format: 'JSONEachRow' });
+  return (await result.json<{ groupId: string }>()).map((row) => row.groupId);
+}
+
 /**
  * As {@link claimDatabase}, but records nothing.
  *
@@ -26,8 +32,7 @@ export async function claimDatabase(client: ClickHouseClient, groupId: string): 
  * @throws ClickHouse's errors
  */
 export async function refuseOtherGroups(client: ClickHouseClient, groupId: string): Promise<void> {
-  const result = await client.query({ query: STATEMENTS['read-groups'].sql, format: 'JSONEachRow' });
-  const groups = (await result.json<{ groupId: string }>()).map((row) => row.groupId);
+  const groups = await readGroups(client);
   if (groups.every((group) => group === groupId)) return;
   throw new GroupMismatch(
     groups.length === 1

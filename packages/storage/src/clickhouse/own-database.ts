@@ -1,5 +1,6 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { claimDatabase } from './claim-database.ts';
+import { claimDatabase, readGroups, refuseOtherGroups } from './claim-database.ts';
+import type { Place } from './replicas.ts';
 import { STATEMENTS } from './statements.ts';
 
 /** Whose a database is. */
@@ -38,15 +39,20 @@ export class DatabaseFilling extends Error {
 export class OwnDatabase {
   readonly #client: ClickHouseClient;
   readonly #owner: DatabaseOwner;
+  readonly #otherClients: readonly ClickHouseClient[];
   #ids: readonly string[] = [];
+  #others: readonly Place[] = [];
 
-  constructor(client: ClickHouseClient, owner: DatabaseOwner) {
+  /** @param others of the other replicas of the database. Default: there are none */
+  constructor(client: ClickHouseClient, owner: DatabaseOwner, others: readonly ClickHouseClient[] = []) {
     this.#client = client;
     this.#owner = owner;
+    this.#otherClients = others;
   }
 
   /**
-   * Makes sure that the database is that of the owner, and records so in a new one.
+   * Makes sure that the database is that of the owner, and records so in a new one. What may be there once is recorded at each replica before it
+   * is read there: two that were looked at alone could each have nothing.
    *
    * @returns the name of the ClickHouse server that has the database
    * @throws {GroupMismatch}
@@ -54,15 +60,44 @@ export class OwnDatabase {
    * @throws ClickHouse's errors
    */
   async claim(): Promise<string> {
+    const own = await this.#claimAt(this.#client);
+    const ids = new Set(own.ids);
+    const others: Place[] = [];
+    for (const client of this.#otherClients) {
+      const other = await this.#claimAt(client);
+      others.push({ client, server: other.server });
+      for (const id of other.ids) ids.add(id);
+    }
+    this.#ids = [...ids];
+    this.#others = others;
+    return own.server;
+  }
+
+  /** The other replicas, as they answered when the database was claimed. */
+  get others(): readonly Place[] {
+    return this.#others;
+  }
+
+  /** Whether nothing is to be recorded at a replica, which may be read-only now. Where a server is alone, that is seen by the recording itself. */
+  async #isClaimed(client: ClickHouseClient): Promise<boolean> {
+    if (this.#otherClients.length === 0) return false;
+    return (await readGroups(client)).length > 0 && (await read(client)).length > 0;
+  }
+
+  /** Returns the name of the ClickHouse server that answers, and the ids of the database there, the newest first. */
+  async #claimAt(client: ClickHouseClient): Promise<{ readonly server: string; readonly ids: readonly string[] }> {
     const { group, server, partitions } = this.#owner;
-    await claimDatabase(this.#client, group);
-    await this.#run('record-identity', { server, group, partitions });
-    const [newest, ...older] = await this.#read();
+    if (await this.#isClaimed(client)) await refuseOtherGroups(client, group);
+    else {
+      await claimDatabase(client, group);
+      await run(client, 'record-identity', { server, group, partitions });
+    }
+    const rows = await read(client);
+    const [newest] = rows;
     if (!newest) throw new Error('ClickHouse has recorded no identity of the database');
-    if (server !== '' && newest.server === '') await this.#run('record-server-name', { server });
+    if (server !== '' && newest.server === '') await run(client, 'record-server-name', { server });
     requireEqual(this.#owner, newest);
-    this.#ids = [...new Set([newest, ...older].map(({ id }) => id))];
-    return newest.answering;
+    return { server: newest.answering, ids: rows.map(({ id }) => id) };
   }
 
   /**
@@ -74,7 +109,7 @@ export class OwnDatabase {
    * @throws ClickHouse's errors
    */
   async requireFilled(answering: string): Promise<void> {
-    const [newest] = await this.#read();
+    const [newest] = await read(this.#client);
     if (newest?.answering !== answering) throw new Error('another server answers');
     if (newest.state !== 'filling') return;
     throw new DatabaseFilling(
@@ -93,15 +128,19 @@ export class OwnDatabase {
   isOwn(id: string): boolean {
     return this.#ids.includes(id);
   }
+}
 
-  async #read(): Promise<IdentityRow[]> {
-    const result = await this.#client.query({ query: STATEMENTS['read-identity'].sql, format: 'JSONEachRow' });
-    return await result.json<IdentityRow>();
-  }
+async function read(client: ClickHouseClient): Promise<IdentityRow[]> {
+  const result = await client.query({ query: STATEMENTS['read-identity'].sql, format: 'JSONEachRow' });
+  return await result.json<IdentityRow>();
+}
 
-  async #run(name: 'record-identity' | 'record-server-name', parameters: Readonly<Record<string, string>>) {
-    await this.#client.command({ query: STATEMENTS[name].sql, query_params: { ...parameters } });
-  }
+async function run(
+  client: ClickHouseClient,
+  name: 'record-identity' | 'record-server-name',
+  parameters: Readonly<Record<string, string>>,
+): Promise<void> {
+  await client.command({ query: STATEMENTS[name].sql, query_params: { ...parameters } });
 }
 
 /** Without a file of servers, a writer does not know the name of its server. @throws {DatabaseMismatch} */

@@ -60,6 +60,18 @@ WHERE AT_OWN_SERVER
   AND NOT startsWith(query_id, {epochPrefix:String})
 SYNC
 
+-- name: find-longest-statement
+-- For how long the batches of this group's writers have been running at this server, at most; in seconds.
+SELECT max(elapsed) AS seconds
+FROM system.processes
+WHERE startsWith(query_id, {groupPrefix:String})
+
+-- name: look-at-replica
+-- Whether nothing can be stored at this replica.
+SELECT max(is_readonly OR is_session_expired) AS stuck
+FROM system.replicas
+WHERE database = currentDatabase()
+
 -- name: close-session
 -- Sent with the parameter that closes the session when the statement has ended.
 SELECT AT_OWN_SERVER

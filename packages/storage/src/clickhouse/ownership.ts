@@ -7,11 +7,13 @@ import {
   hasOtherLeader,
   isPassed,
   type JoinedGeneration,
+  newestOf,
   nextEpoch,
   type OwnEpoch,
   type RecordedEpoch,
 } from '../protocol/epoch.ts';
 import { TAKE_OVER_STEPS, type TakeOverStep } from '../protocol/steps.ts';
+import type { Place } from './replicas.ts';
 import { STATEMENTS } from './statements.ts';
 
 export interface OwnershipOptions {
@@ -33,24 +35,41 @@ export class Ownership {
     this.#groupPrefix = `sluice-writer/${encodeURIComponent(options.groupId)}/`;
   }
 
+  /** How the query ids of everything begin that writers of the group do in an epoch. */
+  get groupPrefix(): string {
+    return this.#groupPrefix;
+  }
+
   /**
    * Becomes an owner of the partitions that were assigned in a generation. It records the epoch, from which moment on no
-   * insert of an older epoch can begin, and ends the statements of older epochs that are running.
+   * insert of an older epoch can begin, and ends the statements of older epochs that are running. Where there are other replicas, it does so
+   * at each: whoever owned the partitions before may have stored at any.
    *
    * @param joined its `signal` aborts when the assignment is over; nothing is recorded after that
    * @param server the name of the ClickHouse server at which it takes over; another one refuses
+   * @param others the other replicas. Default: there are none
    * @throws {Fenced} when a newer generation has begun meanwhile
    * @throws ClickHouse's and kafkajs's errors; the call may be repeated
    */
-  async begin(joined: JoinedGeneration & { readonly signal?: AbortSignal }, server: string): Promise<OwnEpoch> {
-    const { client } = this.#options;
-    const epoch = { ...(await this.#lookUpEpoch(joined, server)), server };
+  async begin(
+    joined: JoinedGeneration & { readonly signal?: AbortSignal },
+    server: string,
+    others: readonly Place[] = [],
+  ): Promise<OwnEpoch> {
+    const places = [{ client: this.#options.client, server }, ...others];
+    const epoch = { ...(await this.#lookUpEpoch(joined, places)), server };
     for (const step of TAKE_OVER_STEPS) {
       joined.signal?.throwIfAborted();
-      await client.command({ query: STATEMENTS[step].sql, query_params: this.#parametersOf(step, epoch, joined) });
-      if (step === 'record-epoch') await this.#requireOneGeneration(epoch, joined);
+      await Promise.all(
+        places.map((place) => this.#take(step, { ...epoch, server: place.server }, joined, place.client)),
+      );
+      if (step === 'record-epoch') await this.#requireOneGeneration(epoch, joined, places);
     }
     return epoch;
+  }
+
+  async #take(step: TakeOverStep, epoch: OwnEpoch, joined: JoinedGeneration, client: ClickHouseClient): Promise<void> {
+    await client.command({ query: STATEMENTS[step].sql, query_params: this.#parametersOf(step, epoch, joined) });
   }
 
   /** Returns the beginning of the query ids of everything that this writer does in the epoch. */
@@ -63,9 +82,9 @@ export class Ownership {
   }
 
   /** @throws {Fenced} */
-  async #lookUpEpoch(joined: JoinedGeneration, server: string): Promise<Epoch> {
+  async #lookUpEpoch(joined: JoinedGeneration, places: readonly Place[]): Promise<Epoch> {
     const { generation, memberId } = joined;
-    const newest = await this.#readNewest(server);
+    const newest = await this.#readNewest(places);
     const isMember = isPassed(newest, joined) && (await this.#options.isMember(memberId, generation));
     const epoch = nextEpoch(newest, joined, isMember);
     if (!epoch) throw new Fenced(`generation ${generation} is no longer the newest`);
@@ -78,16 +97,26 @@ export class Ownership {
    *
    * @throws {Error} then; the next attempt begins another incarnation, or is fenced
    */
-  async #requireOneGeneration({ incarnation, generation, server }: OwnEpoch, joined: JoinedGeneration): Promise<void> {
-    const newest = await this.#readNewest(server);
+  async #requireOneGeneration(
+    { incarnation, generation }: Epoch,
+    joined: JoinedGeneration,
+    places: readonly Place[],
+  ): Promise<void> {
+    const newest = await this.#readNewest(places);
     const isSame = newest?.incarnation === incarnation && newest.generation === generation;
     if (isSame && hasOtherLeader(newest, joined)) {
       throw new Error(`another generation ${generation} of the group has recorded the same epoch`);
     }
   }
 
-  async #readNewest(server: string): Promise<RecordedEpoch | undefined> {
-    const { client, groupId } = this.#options;
+  /** Returns the newest epoch that is recorded at any of the places. */
+  async #readNewest(places: readonly Place[]): Promise<RecordedEpoch | undefined> {
+    const found = await Promise.all(places.map((place) => this.#readNewestAt(place)));
+    return newestOf(found.filter((epoch) => epoch !== undefined));
+  }
+
+  async #readNewestAt({ client, server }: Place): Promise<RecordedEpoch | undefined> {
+    const { groupId } = this.#options;
     const result = await client.query({
       query: STATEMENTS['newest-epoch'].sql,
       query_params: { group: groupId, server },

@@ -13,16 +13,24 @@ export class PartitionCountMismatch extends Error {
  * Compares KAFKA_PARTITIONS with the number of partitions under which the rows in ClickHouse were stored. The first
  * writer records it.
  *
+ * @param looksFirst whether nothing is to be sent to record it where it is recorded: a replica may be read-only. Default: no
  * @throws {PartitionCountMismatch} when they differ
  * @throws ClickHouse's errors
  */
-export async function checkPartitionCount(client: ClickHouseClient, config: KafkaConfig): Promise<void> {
+export async function checkPartitionCount(
+  client: ClickHouseClient,
+  config: KafkaConfig,
+  looksFirst = false,
+): Promise<void> {
   const topics = Object.values(topicNames(config));
   const { KAFKA_PARTITIONS: partitions } = config;
-  await client.command({
-    query: STATEMENTS['record-topic-partitions'].sql,
-    query_params: { topics, partitions },
-  });
+  const isRecorded = looksFirst && (await readPartitionCounts(client, topics)).length >= topics.length;
+  if (!isRecorded) {
+    await client.command({
+      query: STATEMENTS['record-topic-partitions'].sql,
+      query_params: { topics, partitions },
+    });
+  }
   for (const recorded of await readPartitionCounts(client, topics)) {
     if (recorded.partitions === partitions) continue;
     throw new PartitionCountMismatch(

@@ -22,6 +22,8 @@ export const STATEMENTS = {
     'newest-epoch',
     'record-epoch',
     'end-older-statements',
+    'find-longest-statement',
+    'look-at-replica',
     'close-session',
   ]),
   ...readStatements(fileOf('positions'), [

@@ -20,6 +20,18 @@ export interface RecordedEpoch extends Epoch {
   readonly leaderIds: readonly string[];
 }
 
+/** Returns the newest of epochs that were recorded at several servers, with the leaders of all that have recorded it. */
+export function newestOf(epochs: readonly RecordedEpoch[]): RecordedEpoch | undefined {
+  const [newest] = epochs.toSorted(
+    (one, other) => other.incarnation - one.incarnation || other.generation - one.generation,
+  );
+  if (!newest) return undefined;
+  const same = epochs.filter(
+    ({ incarnation, generation }) => incarnation === newest.incarnation && generation === newest.generation,
+  );
+  return { ...newest, leaderIds: [...new Set(same.flatMap(({ leaderIds }) => leaderIds))] };
+}
+
 /** A generation that a member has joined. Kafka gives each member an id that it never gives again. */
 export interface JoinedGeneration {
   readonly generation: number;

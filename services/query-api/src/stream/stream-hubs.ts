@@ -1,4 +1,5 @@
 import type { Logger } from '@sluice/shared/base/log';
+import { isReplicated } from '@sluice/shared/config';
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryConfig } from '../config.ts';
 import type { StreamMetrics } from '../metrics.ts';
@@ -15,6 +16,9 @@ import { type ListenRequest, type Moved, STREAM_ENDS, StreamListener } from './s
 import { isAtLeast, type StreamId, type StreamPosition } from './stream-position.ts';
 import type { Start } from './stream-server.ts';
 
+/** Numbers of blocks are given before their inserts are committed, and a replica fetches parts in any order. */
+const NO_ORDER = 'There is no stream of events where ClickHouse replicates its tables. Read them from GET /events.';
+
 /** How often it is looked whether streams have to go on at another server, in milliseconds. */
 const LOOK_MS = 500;
 
@@ -22,7 +26,7 @@ const LOOK_MS = 500;
 const FAILING_MS_MAX = 10_000;
 
 export interface StreamHubsOptions {
-  readonly config: PlacesConfig & Pick<QueryConfig, 'STREAM_INTERVAL_MS'>;
+  readonly config: PlacesConfig & Pick<QueryConfig, 'STREAM_INTERVAL_MS' | 'CLICKHOUSE_REPLICATION'>;
   readonly queryRunner: QueryRunner;
   readonly stores: StreamStores;
   /** Returns what is missing; the order of storage needs all migrations. */
@@ -69,9 +73,10 @@ export class StreamHubs {
   /**
    * Adds a listener, whose stream begins after an id, or now.
    *
-   * @throws {Problem} `too_many_listeners`, `position_lost`, `store_unavailable`, `overloaded`
+   * @throws {Problem} `stream_not_available`, `too_many_listeners`, `position_lost`, `store_unavailable`, `overloaded`
    */
   async open(request: ListenRequest, after?: StreamId): Promise<StreamListener> {
+    if (isReplicated(this.#options.config)) throw new Problem('stream_not_available', NO_ORDER);
     const { isInternal = false, selection } = request;
     const free = isInternal ? () => undefined : this.#places.take(selection.workspace);
     try {

@@ -72,7 +72,7 @@ function describeStream(common: CommonDescription, config: QueryConfig): Operati
 
   return {
     ...common,
-    codes: ['position_lost', 'too_many_listeners', 'store_unavailable', 'overloaded'],
+    codes: ['stream_not_available', 'position_lost', 'too_many_listeners', 'store_unavailable', 'overloaded'],
     operationId: 'streamEvents',
     summary: 'Events as they become visible',
     description: description(config).trim(),

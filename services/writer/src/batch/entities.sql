@@ -43,7 +43,8 @@ GROUP BY workspace_id, id
 -- name: store-links
 -- What says whose visitors are. Of what a deletion of its user hides, that alone which a deletion still needs, whose visitors are not
 -- deleted yet (0060-identity-deletions.sql). The deletions are read here and not before: this insert must know every one that may be
--- erased before it ends.
+-- erased before it ends. Only settled ones may be, and `identity_deletions` alone says which are: of one that is stored by another writer
+-- now, `user_deletions` may be there before it.
 INSERT INTO identity_links (workspace_id, anonymous_id, user_id, version, said)
 WITH
   -- What says whom a user became is hidden by deletions of this user as well (packages/shared/src/rows/merged-user.ts).
@@ -55,14 +56,9 @@ WITH
     WHERE kind = 'visitor'
   ),
   deletions AS (
-    SELECT workspace_id, user_id, max(deleted) AS deleted_version, max(unsettled) AS unsettled_version
+    SELECT workspace_id, user_id, maxIf(version, is_settled) AS settled_version, maxIf(version, NOT is_settled) AS unsettled_version
     FROM (
-      SELECT workspace_id, user_id, max(version) AS deleted, 0 AS unsettled
-      FROM user_deletions
-      WHERE (workspace_id, user_id) IN (SELECT workspace_id, arrayJoin([user_id, merged]) FROM facts)
-      GROUP BY workspace_id, user_id
-      UNION ALL
-      SELECT workspace_id, user_id, version, if(max(settled_at) = toDateTime64(0, 3, 'UTC'), version, 0)
+      SELECT workspace_id, user_id, version, max(settled_at) != toDateTime64(0, 3, 'UTC') AS is_settled
       FROM identity_deletions
       WHERE (workspace_id, user_id) IN (SELECT workspace_id, arrayJoin([user_id, merged]) FROM facts)
       GROUP BY workspace_id, user_id, version
@@ -73,8 +69,8 @@ SELECT facts.workspace_id, id, facts.user_id, facts.version, operation = 'say'
 FROM facts
 LEFT JOIN deletions AS of_user ON of_user.workspace_id = facts.workspace_id AND of_user.user_id = facts.user_id
 LEFT JOIN deletions AS of_merged ON of_merged.workspace_id = facts.workspace_id AND of_merged.user_id = facts.merged
-WHERE (facts.version > of_user.deleted_version OR facts.version <= of_user.unsettled_version)
-  AND (facts.version > of_merged.deleted_version OR facts.version <= of_merged.unsettled_version)
+WHERE (facts.version > of_user.settled_version OR facts.version <= of_user.unsettled_version)
+  AND (facts.version > of_merged.settled_version OR facts.version <= of_merged.unsettled_version)
 
 -- name: store-sightings
 INSERT INTO user_sightings (workspace_id, user_id, version, group_id)

@@ -322,7 +322,7 @@ describe('a deleted user', () => {
     await db.client.command({ query: 'RENAME TABLE entities_away TO entities' });
     const version = NOON * 1_000 + 100;
     await db.store(batchOf([], [changeRow({ workspace_id: 'between', id: 'u', operation: 'delete', version })]));
-    expect(await batch.store()).toEqual({ rows: 1, userDeleted: 1 });
+    expect(await batch.store()).toEqual({ rows: 1, userDeleted: 1, hasFound: false });
     expect(await storedEvents('between')).toEqual([]);
   });
 

@@ -36,6 +36,8 @@ export interface StoredRows {
   readonly rows: number;
   /** How many of them were left out, because their user was deleted after they were accepted. */
   readonly userDeleted: number;
+  /** Whether events were left out because the same ones, or such that they repeat, are stored already. */
+  readonly hasFound: boolean;
 }
 
 export interface StagedBatchOptions {
@@ -64,6 +66,7 @@ export class StagedBatch {
   #session: ClickHouseSession | undefined;
   #staged: StagedRows | undefined;
   readonly #loaded = { events: 0, changes: 0 };
+  #hasFound = false;
 
   constructor(batch: RowBatch, options: StagedBatchOptions) {
     this.#options = options;
@@ -81,7 +84,8 @@ export class StagedBatch {
   async store(): Promise<StoredRows> {
     for (let step = nextStep(this.#state); step !== 'commit'; step = nextStep(this.#state)) await this.#takeStep(step);
     const { events, changes } = this.#staged?.deleted ?? { events: 0, changes: 0 };
-    return { rows: this.#loaded.events + this.#loaded.changes, userDeleted: events + changes };
+    const rows = this.#loaded.events + this.#loaded.changes;
+    return { rows, userDeleted: events + changes, hasFound: this.#hasFound };
   }
 
   /**
@@ -265,6 +269,7 @@ export class StagedBatch {
     const { events, keys, stamped_events, timed_events, timed_uuids } = this.#staged.events;
     const hasKeys = await this.#staging.wroteRows(STATEMENTS['find-repeats']);
     const hasUuids = await this.#findStampedRepeats(this.#staged.events);
+    this.#hasFound ||= hasKeys || hasUuids;
     if (hasKeys || hasUuids) await this.#staging.run(STATEMENTS['drop-hidden-originals']);
     if (hasKeys) await this.#staging.run(STATEMENTS['drop-stored-repeats']);
     const repeatsItself = events > keys || (stamped_events > 0 && timed_events > timed_uuids);

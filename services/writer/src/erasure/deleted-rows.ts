@@ -30,10 +30,20 @@ interface MixedUser {
   readonly newest_version: number;
 }
 
-/** Removes those deletions of a pass from the pending ones that nothing is stored of. Returns how many. */
-export async function forgetUsersWithoutRows(session: ClickHouseSession, pass: readonly DueErasure[]): Promise<number> {
-  const found = await findDeletedRows(session, pass);
-  const withRows = new Set(found.map(userKey));
+/**
+ * Removes those deletions of a pass from the pending ones that nothing is stored of. Returns how many.
+ *
+ * @param others sessions at other replicas: one may still have to remove what the first one has removed
+ */
+export async function forgetUsersWithoutRows(
+  session: ClickHouseSession,
+  pass: readonly DueErasure[],
+  others: readonly ClickHouseSession[] = [],
+): Promise<number> {
+  const withRows = new Set<string>();
+  for (const one of [session, ...others]) {
+    for (const rows of await findDeletedRows(one, pass)) withRows.add(userKey(rows));
+  }
   const without = pass.filter((deletion) => !withRows.has(userKey(deletion)));
   if (without.length > 0) await session.run(STATEMENTS['forget-erased'], parametersOf(without));
   return without.length;

@@ -31,6 +31,9 @@ export type ErasureConfig = Pick<WriterConfig, 'ERASURE_DELAY_MS' | 'ERASURE_INT
  * `ERASURE_GATHER_MS` old, or `GATHERED_MAX` are gathered. One round removes the rows of all of them, so that they share
  * the rewrites. A round that is interrupted goes on with the partitions that still hold such rows.
  *
+ * Where the server is one of several replicas, an insert at another one may not know the deletion yet, or be under way for long: then due
+ * deletions are settled at all of them before anything is erased or forgotten.
+ *
  * The oldest deletions come first. A deletion that cannot be erased is retried in the next round.
  */
 export class Erasure extends Rounds {
@@ -64,7 +67,7 @@ export class Erasure extends Rounds {
     for await (const pass of this.#duePasses(this.#looked)) {
       let forgotten = 0;
       const forget = async (users: readonly DueErasure[]) => {
-        forgotten += await this.#inSession((session) => forgetUsersWithoutRows(session, users));
+        forgotten += await this.#inSessions((session, others) => forgetUsersWithoutRows(session, users, others));
       };
       await eraseInHalves(pass, forget, (error) => this.#warn(error));
       this.#looked = pass.at(-1);
@@ -100,6 +103,7 @@ export class Erasure extends Rounds {
     while (this.mayGoOn) {
       const due = await this.#readDue(cursor, this.#config.ERASURE_DELAY_MS, USERS_MAX);
       if (due.length === 0) return;
+      await this.#deps.replicas?.settle(this.#config.ERASURE_DELAY_MS, this.stopping);
       yield* passesOf(due);
       cursor = due.at(-1);
     }
@@ -117,12 +121,23 @@ export class Erasure extends Rounds {
   }
 
   async #inSession<Result>(work: (session: ClickHouseSession) => Promise<Result>): Promise<Result> {
-    return await ClickHouseSession.use(
-      this.#deps.client,
-      `sluice-writer/${this.#deps.writerId}-erasure`,
-      ERASURE_TIMEOUT_MS,
-      work,
+    return await ClickHouseSession.use(this.#deps.client, this.#queryIdPrefix, ERASURE_TIMEOUT_MS, work);
+  }
+
+  /** Works in a session, and in one at each other replica. */
+  async #inSessions<Result>(
+    work: (session: ClickHouseSession, others: readonly ClickHouseSession[]) => Promise<Result>,
+  ): Promise<Result> {
+    const others = (this.#deps.replicas?.others ?? []).map(
+      (client) => new ClickHouseSession(client, this.#queryIdPrefix, ERASURE_TIMEOUT_MS),
     );
+    const result = await this.#inSession((session) => work(session, others));
+    for (const session of others) await session.close();
+    return result;
+  }
+
+  get #queryIdPrefix(): string {
+    return `sluice-writer/${this.#deps.writerId}-erasure`;
   }
 
   #warn(error: Error): void {

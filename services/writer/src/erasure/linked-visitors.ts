@@ -69,6 +69,8 @@ export class LinkedVisitors extends Rounds {
       const waiting = new Set<string>();
       while (this.mayGoOn) {
         const deletions = await this.#readUnsettled(session, after);
+        // What was said of visitors up to these deletions is stored, maybe at another replica.
+        if (deletions.length > 0) await this.#deps.replicas?.readLinks();
         for (const pass of passesOf(deletions)) await this.#settle(session, pass, waiting);
         after = deletions.at(-1);
         if (!after) return;

@@ -2,9 +2,12 @@ import type { Logger } from '@sluice/shared/base/log';
 import { sleep } from '@sluice/shared/base/retry';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { MoveRunning, RemovalRunning } from '@sluice/storage/clickhouse/removals';
+import type { Replicas } from '@sluice/storage/clickhouse/replicas';
 
 export interface RoundsDependencies {
   readonly client: ClickHouseClient;
+  /** Undefined where a server has its rows alone. */
+  readonly replicas?: Pick<Replicas, 'others' | 'settle' | 'readLinks'> | undefined;
   readonly writerId: string;
   readonly logger: Logger;
   /** Counts rounds that failed. */
@@ -44,6 +47,11 @@ export abstract class Rounds {
   /** Whether a round may go on: not once another writer owns the partition, or this one stops. */
   protected get mayGoOn(): boolean {
     return this.#isOwner && !this.#stopping.signal.aborted;
+  }
+
+  /** Aborts when the rounds are to end. */
+  protected get stopping(): AbortSignal {
+    return this.#stopping.signal;
   }
 
   start(): void {

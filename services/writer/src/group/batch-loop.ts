@@ -5,12 +5,13 @@ import { markFailed } from '@sluice/shared/tracing/failed-span';
 import { sendOf, sharedWork, TRACE_HEADER } from '@sluice/shared/tracing/message-spans';
 import { ATTRIBUTE, tracer } from '@sluice/shared/tracing/tracer';
 import type { NewPosition, Positions } from '@sluice/storage/clickhouse/positions';
+import type { Replicas } from '@sluice/storage/clickhouse/replicas';
 import type { Assignment } from '@sluice/storage/protocol/assignment';
 import { COLD_VOLUME_AWAY, type DeadLetter, errorTypeOf } from '@sluice/storage/protocol/dead-letter';
 import { Fenced, type OwnEpoch } from '@sluice/storage/protocol/epoch';
 import { nameOf, positionAfter } from '@sluice/storage/protocol/position';
 import { type SourceMessage, toRowBatch } from '@sluice/storage/protocol/row-batch';
-import type { StagedBatch, StagedStore } from '../batch/staged-batch.ts';
+import type { StagedBatch, StagedStore, StoredRows } from '../batch/staged-batch.ts';
 import type { WriterMetrics } from '../metrics.ts';
 import type { BatchPace } from './batch-pace.ts';
 import type { DeadLetterAlarm } from './dead-letter-alarm.ts';
@@ -21,6 +22,8 @@ const MAX_DELAY_MS = 10_000;
 export interface BatchLoopOptions {
   readonly store: StagedStore;
   readonly positions: Positions;
+  /** Undefined where a server has its rows alone. */
+  readonly replicas?: Pick<Replicas, 'keepFound'> | undefined;
   readonly groupId: string;
   /** The size of a batch, in bytes of rows. */
   readonly bytesMax: number;
@@ -34,6 +37,7 @@ export interface BatchLoopOptions {
  * Stores the messages of all partitions in common batches, one batch after the other. Each batch:
  *
  * 1. Its rows are stored, in pieces. A piece that fails is cut into halves, because it may have been too large.
+ *    Where some of the rows were there already, among replicas, it is made sure that a second replica has these.
  * 2. The positions of its partitions are stored.
  *
  * After that the caller may commit the offsets. A failure is retried for as long as the assignment lasts: the rows are
@@ -61,15 +65,18 @@ export class BatchLoop {
   }
 
   async #storeBatch(messages: readonly SourceMessage[], { epoch, signal }: Assignment): Promise<void> {
-    const { positions, pace } = this.#options;
+    const { positions, replicas, pace } = this.#options;
     if (!epoch) throw new Fenced('nothing may be stored before the take-over');
     await this.#endFailed(epoch, messages.length, signal);
     const startedAt = performance.now();
     let delays = backoff(FIRST_DELAY_MS, MAX_DELAY_MS);
+    let hasFound = false;
     for (let done = 0; done < messages.length; ) {
       signal.throwIfAborted();
       const piece = this.#size.firstOf(messages.slice(done));
-      if (await this.#storePiece(piece, epoch, signal)) {
+      const stored = await this.#storePiece(piece, epoch, signal);
+      if (stored) {
+        hasFound ||= stored.hasFound;
         done += piece.length;
         this.#size.worked();
         delays = backoff(FIRST_DELAY_MS, MAX_DELAY_MS);
@@ -78,19 +85,25 @@ export class BatchLoop {
         await sleep(delays.next().value, signal);
       }
     }
+    if (hasFound && replicas) await this.#keepTrying(() => replicas.keepFound(), messages.length, signal);
     await this.#keepTrying(() => positions.store(positionsAfter(messages), epoch), messages.length, signal);
     pace.stored(startedAt, bytesOf(messages));
   }
 
-  /** Returns whether the piece is stored; if not, none of its statements is running any more. */
-  async #storePiece(piece: readonly SourceMessage[], epoch: OwnEpoch, signal: AbortSignal): Promise<boolean> {
+  /** Returns what of the piece is stored; `undefined` if it failed, and none of its statements is running any more. */
+  async #storePiece(
+    piece: readonly SourceMessage[],
+    epoch: OwnEpoch,
+    signal: AbortSignal,
+  ): Promise<StoredRows | undefined> {
     const { store, alarm, metrics } = this.#options;
     const staged = store.open(toRowBatch(piece), epoch, (deadLetters) => this.#onDeadLetters(deadLetters));
     const startedAt = performance.now();
+    let stored: StoredRows;
     try {
-      const { rows, userDeleted } = await staged.store();
-      alarm.count(rows, 0);
-      metrics.droppedRows.inc({ reason: 'user_deleted' }, userDeleted);
+      stored = await staged.store();
+      alarm.count(stored.rows, 0);
+      metrics.droppedRows.inc({ reason: 'user_deleted' }, stored.userDeleted);
     } catch (error) {
       if (error instanceof Fenced) {
         // Where this fails, the session expires by itself.
@@ -100,13 +113,13 @@ export class BatchLoop {
       this.#unended.add(staged);
       this.#onFailure(error, piece.length);
       await this.#endFailed(epoch, piece.length, signal);
-      return false;
+      return undefined;
     }
     metrics.storedMessages.inc(piece.length);
     metrics.storedBytes.inc(bytesOf(piece));
     metrics.lastStored.note();
     metrics.batchDuration.observe((performance.now() - startedAt) / 1_000);
-    return true;
+    return stored;
   }
 
   /**

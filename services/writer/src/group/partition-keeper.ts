@@ -8,6 +8,7 @@ import type { KnownPartitions } from '@sluice/storage/clickhouse/known-partition
 import { DatabaseFilling, DatabaseMismatch, type OwnDatabase } from '@sluice/storage/clickhouse/own-database';
 import type { Ownership } from '@sluice/storage/clickhouse/ownership';
 import type { NewPosition, Positions } from '@sluice/storage/clickhouse/positions';
+import type { Replicas } from '@sluice/storage/clickhouse/replicas';
 import { inspectPartitions } from '@sluice/storage/kafka/inspect-partitions';
 import type { Assignment } from '@sluice/storage/protocol/assignment';
 import { Fenced } from '@sluice/storage/protocol/epoch';
@@ -34,7 +35,9 @@ export interface PartitionKeeperOptions {
   readonly ownership: Ownership;
   readonly positions: Positions;
   readonly halts: Halts;
-  readonly database: Pick<OwnDatabase, 'id' | 'claim' | 'requireFilled'>;
+  readonly database: Pick<OwnDatabase, 'id' | 'claim' | 'others' | 'requireFilled'>;
+  /** Undefined where a server has its rows alone. */
+  readonly replicas: Pick<Replicas, 'takeOver'> | undefined;
   readonly foreignCommits: Pick<ForeignCommits, 'look'>;
   readonly lacks: Pick<BrokerLacks, 'add'>;
   /** The partitions of each topic that this writer's server stores; `undefined`: all. The others stay paused. */
@@ -102,11 +105,14 @@ export class PartitionKeeper {
 
   async #takeOnce(assignment: Assignment, consumer: Consumer): Promise<void> {
     // Its tables may have been made anew since the start.
-    const server = await this.#options.database.claim();
+    const { database, ownership, replicas } = this.#options;
+    const server = await database.claim();
     // Before anything is read: no older owner stores anything after this, so it stays true.
-    const epoch = await this.#options.ownership.begin(assignment, server);
+    const epoch = await ownership.begin(assignment, server, database.others);
     // After the epoch is recorded: a copy that begins later records an epoch above it, so that this writer is fenced.
-    await this.#options.database.requireFilled(server);
+    await database.requireFilled(server);
+    // After the older statements have ended at each replica: what they have committed anywhere is here after this.
+    await replicas?.takeOver();
     assignment.epoch = epoch;
     await this.#open(assignment, consumer, byTopic(this.#partitionsOf(assignment)));
   }

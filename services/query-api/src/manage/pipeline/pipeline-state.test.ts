@@ -8,8 +8,8 @@ test('servers are those that the metrics of query-api know, in their order', asy
   declareServerMetrics(
     registry,
     async () => [
-      { name: 'b1', reason: undefined, behindSeconds: 0.5, isChosen: true },
-      { name: 'a2', reason: 'does not respond', behindSeconds: undefined, isChosen: false },
+      { name: 'b1', reason: undefined, behindSeconds: 0.5, replication: undefined, isChosen: true },
+      { name: 'a2', reason: 'does not respond', behindSeconds: undefined, replication: undefined, isChosen: false },
     ],
     () => ({ modifiedMs: undefined, isValid: true }),
   );

@@ -55,3 +55,14 @@ test('where none can be read, it is said why', () => {
     'a: does not respond; b: is being filled',
   );
 });
+
+test('a replica that has long lacked what another one has is not read, also where that one cannot be', () => {
+  const of = (areReplicas: boolean, behindMs: number) => {
+    const limits = { lagMsMax: 5_000, staleMsMax: 60_000, isOfRange: false, areReplicas };
+    return chooseServer([status('a', { behindMs }), status('b', { unusable: 'has failed' })], 'a', limits);
+  };
+  expect(of(true, 61_001)).toEqual({ reason: 'a is too far behind others, which cannot be read' });
+  expect(of(true, 61_000)).toEqual({ name: 'a' });
+  // A mirror has erased for itself what it has.
+  expect(of(false, 61_001)).toEqual({ name: 'a' });
+});

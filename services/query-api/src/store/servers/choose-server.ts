@@ -18,6 +18,8 @@ export interface ChoiceLimits {
   readonly staleMsMax: number;
   /** Whether it is one of several ranges: then servers that answer may have deletions that no mirror of it has. */
   readonly isOfRange: boolean;
+  /** Whether the servers are replicas: what one has erased, it knows no more, and another one may still have. */
+  readonly areReplicas?: boolean | undefined;
 }
 
 export type Choice = { readonly name: string } | { readonly reason: string };
@@ -32,7 +34,7 @@ export type Choice = { readonly name: string } | { readonly reason: string };
 export function chooseServer(
   statuses: readonly ServerStatus[],
   before: string | undefined,
-  { lagMsMax, staleMsMax, isOfRange }: ChoiceLimits,
+  { lagMsMax, staleMsMax, isOfRange, areReplicas = false }: ChoiceLimits,
 ): Choice {
   const usable = statuses.filter(({ unusable }) => unusable === undefined);
   const complete = usable.filter(({ isIncomplete }) => !isIncomplete);
@@ -42,7 +44,15 @@ export function chooseServer(
   const chosen = inTime.find(({ name }) => name === before) ?? inTime[0];
   if (!chosen) return { reason: statuses.map(({ name, unusable }) => `${name}: ${unusable}`).join('; ') };
   // A server that does not answer may have deletions of users that the others lack: they would be visible again.
-  const isStale = chosen.behindMs > staleMsMax && (isOfRange || statuses.some(({ answers }) => !answers));
+  const isFresherElsewhere = areReplicas && statuses.some((one) => one.answers && isFresher(one, chosen, staleMsMax));
+  const mayLack = isOfRange || isFresherElsewhere || statuses.some(({ answers }) => !answers);
+  const isStale = chosen.behindMs > staleMsMax && mayLack;
   if (!isStale) return { name: chosen.name };
+  if (isFresherElsewhere) return { reason: `${chosen.name} is too far behind others, which cannot be read` };
   return { reason: `${chosen.name} is too far behind${isOfRange ? '' : ', and others do not answer'}` };
+}
+
+/** Whether a server has what another one has lacked for longer than a time. */
+function isFresher(one: ServerStatus, other: ServerStatus, ms: number): boolean {
+  return one !== other && other.behindMs - one.behindMs > ms;
 }

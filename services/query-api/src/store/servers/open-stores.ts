@@ -88,9 +88,10 @@ function openServers(
   { path, defaults, connect, login }: ServersFile,
   { config, queryRunner, registry, logger }: OpenStoresOptions,
 ): OpenStores {
+  const { areReplicas = false } = defaults;
   const poll = async ({ server: { name }, reader }: PolledServer, signal: AbortSignal): Promise<ServerState> => {
     const store = new RequestStore(new OneStore({ name, reader, tables: LOCAL_TABLES, visibility: NOT_ASKED }));
-    const statement = () => stateQuery(recentMs(config.READ_STALE_MS_MAX), pool.migrations);
+    const statement = () => stateQuery(recentMs(config.READ_STALE_MS_MAX), pool.migrations, areReplicas);
     const query = { kind: 'server_state', urgent: true, workspace: '', store, signal, statement } as const;
     const [row] = await queryRunner.all(query);
     if (!row) throw new Error('a poll of a server has returned no row');
@@ -108,6 +109,7 @@ function openServers(
     poll,
     logger,
     onGivenUp,
+    areReplicas,
     fastSets,
     identities,
     readDeletedWithUsers(store, workspace, elsewhere) {

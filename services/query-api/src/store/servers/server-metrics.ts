@@ -2,6 +2,7 @@ import type { FollowedFileState } from '@sluice/shared/config/followed-file';
 import { declareFileMetrics } from '@sluice/shared/config/followed-file-metrics';
 import { declareReadGauge, type Sample } from '@sluice/shared/service/read-gauge';
 import { Counter, type Registry } from 'prom-client';
+import type { Replication } from './server-state.ts';
 
 /** What query-api finds out about a ClickHouse server of several, when it looks. */
 export interface ServerReading {
@@ -10,6 +11,8 @@ export interface ServerReading {
   readonly reason: string | undefined;
   /** How far behind Kafka it is; undefined while that is not known. */
   readonly behindSeconds: number | undefined;
+  /** Undefined where tables are not replicated, and while it does not respond. */
+  readonly replication: Replication | undefined;
   /** Whether requests read it. */
   readonly isChosen: boolean;
 }
@@ -61,6 +64,16 @@ export function declareServerMetrics(
     'sluice_query_server_behind_seconds',
     'For how long a server has been behind Kafka, by its own clock; absent while that is not known.',
     ({ behindSeconds }) => behindSeconds,
+  );
+  declare(
+    'sluice_query_server_read_only_tables',
+    'Tables of a replica that take no rows, since it has no session of Keeper.',
+    ({ replication }) => replication?.readOnlyTables,
+  );
+  declare(
+    'sluice_query_server_replication_queue',
+    'What a replica has still to fetch, to merge or to change.',
+    ({ replication }) => replication?.queue,
   );
   declare('sluice_query_server_chosen', '1 for the server that requests read, 0 for the others.', ({ isChosen }) =>
     isChosen ? 1 : 0,

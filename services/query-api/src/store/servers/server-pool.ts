@@ -36,6 +36,8 @@ export interface ServerPoolOptions {
   /** Called when a server is given up, with its name. */
   readonly onGivenUp: (name: string) => void;
   readonly logger: Logger;
+  /** Whether the servers are replicas. Default false. */
+  readonly areReplicas?: boolean | undefined;
   /** As in {@link Store.visibility}. */
   readonly fastSets?: Visibility['fastSets'];
   /** As in {@link Store.visibility}. */
@@ -222,6 +224,7 @@ export class ServerPool implements StreamStores, Component {
       return {
         ...{ name, reason },
         behindSeconds: isThere && Number.isFinite(behindMs) ? behindMs / 1_000 : undefined,
+        replication: isThere ? servers[index]?.lastState?.replication : undefined,
         isChosen: reason === undefined && this.#before.includes(name),
       };
     });
@@ -237,7 +240,7 @@ export class ServerPool implements StreamStores, Component {
 
   get #limits() {
     const { READ_LAG_MS_MAX: lagMsMax, READ_STALE_MS_MAX: staleMsMax } = this.#options.config;
-    return { lagMsMax, staleMsMax, isOfRange: this.#ranges.length > 1 };
+    return { lagMsMax, staleMsMax, isOfRange: this.#ranges.length > 1, areReplicas: this.#options.areReplicas };
   }
 
   /** Polls pause while nobody asks. */

@@ -20,6 +20,7 @@ function stateOf(server: string, partitions: string): ServerState {
   return {
     identity: { id: '0190a0a0-0000-7000-8000-00000000000a', server, partitions, state: 'complete' },
     ...{ migrations: Number.POSITIVE_INFINITY, isTooNew: false, behindMs: behindMs[server] ?? 0, partitionCount: 48 },
+    replication: undefined,
     ...{
       deleting: new Set<string>(),
       recentDeletions: [],

@@ -25,6 +25,14 @@ export interface RecentDeletion {
   readonly version: number;
 }
 
+/** How a replica is. */
+export interface Replication {
+  /** Its tables that take no rows, since it has no session of Keeper. */
+  readonly readOnlyTables: number;
+  /** What it has still to fetch, to merge or to change. */
+  readonly queue: number;
+}
+
 /** What a poll reads of a server, all at one moment. */
 export interface ServerState {
   /** Undefined before a writer has recorded it. */
@@ -35,9 +43,11 @@ export interface ServerState {
   readonly isTooNew: boolean;
   /**
    * For how long it has been behind Kafka, by its own clock, in milliseconds; some seconds where it is up to date. Infinite
-   * while no writer has recorded its progress.
+   * while no writer has recorded its progress. Of a replica, also for how long it has lacked rows that another one has.
    */
   readonly behindMs: number;
+  /** What a replica has to catch up with; undefined where tables are not replicated. */
+  readonly replication: Replication | undefined;
   /** Over how many partitions rows are spread; undefined before a writer has recorded it. */
   readonly partitionCount: number | undefined;
   /** The workspaces with pending deletions; `undefined` when there are too many to remember. */
@@ -55,8 +65,9 @@ export interface ServerState {
  *
  * @param recentMs what counts as lately, in milliseconds
  * @param migrations how many this version knows
+ * @param isReplica whether the tables are replicated
  */
-export function stateQuery(recentMs: number, migrations: number): Sql {
+export function stateQuery(recentMs: number, migrations: number, isReplica: boolean): Sql {
   return {
     sql: `SELECT
   (
@@ -91,10 +102,20 @@ export function stateQuery(recentMs: number, migrations: number): Sql {
       GROUP BY workspace_id
     )
   ),
-  (SELECT groupArray((workspace_id, days)) FROM retention FINAL WHERE days > 0)`,
+  (SELECT groupArray((workspace_id, days)) FROM retention FINAL WHERE days > 0)${isReplica ? REPLICATION : ''}`,
     params: { recent_ms: recentMs, migrations, no_downgrade: NO_DOWNGRADE },
   };
 }
+
+/**
+ * What is recorded of a replica's progress shows that it is cut off from Keeper: it does not get the newest. This shows that it has not
+ * fetched yet what it knows of.
+ */
+const REPLICATION = `,
+  (
+    SELECT (max(absolute_delay), countIf(is_readonly OR is_session_expired), sum(queue_size))
+    FROM system.replicas WHERE database = currentDatabase()
+  )`;
 
 type StateRow = readonly [
   identity: readonly [id: string, server: string, partitions: string, state: RecordedIdentity['state']][],
@@ -105,18 +126,21 @@ type StateRow = readonly [
   deleting: readonly string[],
   recent: readonly [workspace: string, deletions: readonly [user: string, version: number][], unlistedMs: number][],
   retention: readonly [workspace: string, days: number][],
+  replication?: readonly [delaySeconds: number, readOnlyTables: number, queue: number],
 ];
 
 /** Reads the row of {@link stateQuery}. */
 export function asServerState(row: Row): ServerState {
-  const [[identity], migrations, isTooNew, [behindMs], partitionCount, deleting, recent, retention] =
+  const [[identity], migrations, isTooNew, [behindMs], partitionCount, deleting, recent, retention, replication] =
     row as unknown as StateRow;
+  const [delaySeconds, readOnlyTables, queue] = replication ?? [0, 0, 0];
   const [id = '', server = '', partitions = '', state = 'complete'] = identity ?? [];
   return {
     identity: identity && { id, server, partitions, state },
     migrations,
     isTooNew: isTooNew === 1,
-    behindMs: Math.max(0, behindMs ?? Number.POSITIVE_INFINITY),
+    behindMs: Math.max(0, behindMs ?? Number.POSITIVE_INFINITY, 1_000 * delaySeconds),
+    replication: replication && { readOnlyTables, queue },
     partitionCount: partitionCount || undefined,
     deleting: deleting.length > WORKSPACES_MAX ? undefined : new Set(deleting),
     recentDeletions: recent.flatMap(([workspace, deletions]) =>

@@ -1,0 +1,175 @@
+import type { PlantedFault } from './planted-fault.ts';
+
+const writer = (name: string) => `services/writer/src/${name}`;
+const storage = (name: string) => `packages/storage/src/${name}`;
+/** What a statement does is written down twice: in SQL, and for the simulated ClickHouse. */
+const simulated = (name: string) => `tests/simulation/clickhouse/${name}`;
+
+const REPLICAS = storage('clickhouse/replicas.ts');
+const OWNERSHIP = storage('clickhouse/ownership.ts');
+
+/** Faults of the writer at one of several replicas, which `simulate --only replicated` has to find within a minute. */
+export const PLANTED_REPLICATED_FAULTS: readonly PlantedFault[] = [
+  {
+    name: 'replicated/other-replicas-not-taken-over',
+    file: OWNERSHIP,
+    search: 'const places = [{ client: this.#options.client, server }, ...others];',
+    replacement: 'const places = [{ client: this.#options.client, server }, ...others].slice(0, 1);',
+    breaks: 'The former owner goes on at another replica, and its events are stored twice.',
+  },
+  {
+    name: 'replicated/epoch-recorded-at-own-alone',
+    file: OWNERSHIP,
+    search: 'await Promise.all(\n        places.map(',
+    replacement: "await Promise.all(\n        (step === 'record-epoch' ? places.slice(0, 1) : places).map(",
+    breaks: 'An insert of the former owner that begins late at another replica is not refused.',
+  },
+  {
+    name: 'replicated/statements-ended-at-own-alone',
+    file: OWNERSHIP,
+    search: 'await Promise.all(\n        places.map(',
+    replacement: "await Promise.all(\n        (step === 'end-older-statements' ? places.slice(0, 1) : places).map(",
+    breaks: 'An insert of the former owner that is running at another replica is not ended.',
+  },
+  {
+    name: 'replicated/not-synced-at-take-over',
+    file: writer('group/partition-keeper.ts'),
+    search: 'await replicas?.takeOver();',
+    replacement: '',
+    breaks: 'What the former owner has stored at another replica is not found, and stored again.',
+  },
+  {
+    name: 'replicated/another-replica-synced-at-take-over',
+    file: REPLICAS,
+    search: 'await this.#sync(this.#options.own, READ_BY_BATCHES);',
+    replacement: 'await this.#sync(this.#options.others[0] ?? this.#options.own, READ_BY_BATCHES);',
+    breaks: 'The replica that batches read is not the one that has everything.',
+  },
+  {
+    name: 'replicated/events-not-synced',
+    file: REPLICAS,
+    search: "...['events', 'user_deletions', 'identity_deletions', 'console_fast_properties'],",
+    replacement: "...['user_deletions', 'identity_deletions', 'console_fast_properties'],",
+    breaks: 'Events of the former owner are not there to be found.',
+  },
+  {
+    name: 'replicated/positions-not-synced',
+    file: REPLICAS,
+    search: "...['writer_positions', 'writer_halts'],",
+    replacement: "...['writer_halts'],",
+    breaks: 'Positions that the former owner has stored are not there: partitions are halted.',
+  },
+  {
+    name: 'replicated/positions-at-one-replica',
+    file: REPLICAS,
+    search: "    await this.#syncAnother('writer_positions');\n",
+    replacement: '',
+    breaks: 'A position is committed that one replica alone has, and that dies.',
+  },
+  {
+    name: 'replicated/no-quorum',
+    file: REPLICAS,
+    search: 'insert_quorum: String(QUORUM),',
+    replacement: "insert_quorum: '0',",
+    breaks: 'What is committed may be at one replica alone, and dies with it.',
+  },
+  {
+    name: 'replicated/blocks-deduplicated',
+    file: REPLICAS,
+    search: 'insert_quorum_parallel: 1,',
+    replacement: 'insert_quorum_parallel: 1,\n    insert_deduplicate: 1 as 0,',
+    breaks: 'An insert that was lost with its replica counts as stored when it is repeated.',
+  },
+  {
+    name: 'replicated/found-events-not-kept',
+    file: writer('group/batch-loop.ts'),
+    search: 'if (hasFound && replicas) await',
+    replacement: 'if (hasFound && !replicas) await',
+    breaks: 'Events that were found at one replica alone are committed, and die with it.',
+  },
+  {
+    name: 'replicated/found-events-of-the-last-piece',
+    file: writer('group/batch-loop.ts'),
+    search: 'hasFound ||= stored.hasFound;',
+    replacement: 'hasFound = stored.hasFound;',
+    breaks: 'Events that an earlier piece of a batch has found are at one replica alone.',
+  },
+  {
+    name: 'replicated/found-events-by-keys-alone',
+    file: writer('batch/staged-batch.ts'),
+    search: 'this.#hasFound ||= hasKeys || hasUuids;',
+    replacement: 'this.#hasFound ||= hasUuids;',
+    breaks: 'Events that were found by their keys are at one replica alone.',
+  },
+  {
+    name: 'replicated/found-events-kept-at-own',
+    file: REPLICAS,
+    search: "await this.#syncAnother('events');",
+    replacement: "await this.#sync(this.#options.own, ['events']);",
+    breaks: 'The replica that was looked at has what was found; it is another one that has to.',
+  },
+  {
+    name: 'replicated/kept-in-another-table',
+    file: REPLICAS,
+    search: "await this.#syncAnother('events');",
+    replacement: "await this.#syncAnother('writer_positions');",
+    breaks: 'Events that were found are at one replica alone.',
+  },
+  {
+    name: 'replicated/failed-syncs-count',
+    file: REPLICAS,
+    search: 'if (failures.length > 0) throw failures[0];',
+    replacement: '',
+    breaks: 'Where no other replica is level, events that were found count as kept.',
+  },
+  {
+    name: 'replicated/erased-unsettled',
+    file: writer('erasure/erasure.ts'),
+    search: 'await this.#deps.replicas?.settle(this.#config.ERASURE_DELAY_MS, this.stopping);',
+    replacement: '',
+    breaks: 'Rows of a deleted user come from another replica after the erasure.',
+  },
+  {
+    name: 'replicated/settled-at-own-alone',
+    file: REPLICAS,
+    search: 'const all = [own, ...others];',
+    replacement: 'const all = [own, ...others].slice(0, 1);',
+    breaks: 'Inserts at another replica do not know a deletion, and its user is stored again after the erasure.',
+  },
+  {
+    name: 'replicated/erased-behind-running-inserts',
+    file: REPLICAS,
+    search: 'if (row.seconds * 1_000 < askedAt - sinceMs) return;',
+    replacement: 'return;',
+    breaks: 'An insert that waits for Keeper stores rows of a deleted user after the erasure.',
+  },
+  {
+    name: 'replicated/forgotten-by-own-alone',
+    file: writer('erasure/deleted-rows.ts'),
+    search: 'for (const one of [session, ...others]) {',
+    replacement: 'for (const one of [session, ...others].slice(0, 1)) {',
+    breaks: 'A deletion is forgotten while another replica has rows of the user.',
+  },
+  {
+    name: 'replicated/links-hidden-too-early',
+    file: simulated('statements.ts'),
+    search: 'const isNeeded = ofUser.length === 0 || ofUser.some(({ settledAtMs }) => settledAtMs === 0);',
+    replacement:
+      'const isNeeded = version > (tables.deletions.get(userKey(workspace, user)) ?? 0) || ofUser.some(({ settledAtMs }) => settledAtMs === 0);',
+    breaks: 'What says whose a visitor is gets lost while the deletion of its user comes in two parts.',
+  },
+  {
+    name: 'replicated/goes-on-at-a-stuck-replica',
+    file: REPLICAS,
+    search: 'if (!isElsewhere.includes(true)) continue;',
+    replacement: 'if (isElsewhere.includes(true)) continue;',
+    breaks: 'A writer stays at a replica that is read-only while another one is not.',
+  },
+  {
+    name: 'replicated/begins-at-a-stuck-replica',
+    file: REPLICAS,
+    search: 'return row?.stuck === 0;\n}',
+    replacement: 'return row !== undefined;\n}',
+    breaks: 'A writer that ends because its replica is read-only begins anew there.',
+  },
+];

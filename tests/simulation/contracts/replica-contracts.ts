@@ -1,0 +1,169 @@
+import { randomUUID } from 'node:crypto';
+import type { ClickHouseSettings } from '@clickhouse/client';
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import type { EventRow } from '@sluice/shared/rows';
+import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
+import { REPLICA_STATEMENTS } from '@sluice/storage/clickhouse/replicas';
+import { STATEMENTS as STORAGE_STATEMENTS } from '@sluice/storage/clickhouse/statements';
+import { STATEMENTS } from '@sluice/writer/batch/statements';
+import { STATEMENTS as ERASURE_STATEMENTS } from '@sluice/writer/erasure/statements';
+import { expect } from 'vitest';
+
+const MARCH_MS = Date.UTC(2026, 2, 1, 12);
+
+/** How long an insert waits for its quorum, and a replica for parts, in the contracts, in milliseconds. */
+const WAIT_MS = 3_000;
+
+/** How long a statement may take, in milliseconds. */
+const STATEMENT_TIMEOUT_MS = 6_000;
+
+const QUORUM: ClickHouseSettings = {
+  insert_quorum: '2',
+  insert_quorum_parallel: 1,
+  insert_quorum_timeout: WAIT_MS,
+};
+
+/** Two replicas that a contract is tried on: real ones, or those of the simulator. */
+export interface ReplicasEngine extends AsyncDisposable {
+  /** Creates a client. @param settings besides the pinned ones */
+  connect(replica: 0 | 1, settings?: ClickHouseSettings): ClickHouseClient;
+  /** Returns how many events of a workspace a replica has. */
+  eventsAt(replica: 0 | 1, workspace: string): Promise<number>;
+  /** Has the second replica fetch no parts of events until told otherwise. */
+  setFetching(isFetching: boolean): Promise<void>;
+  /** Takes Keeper away, or gives it back. It resolves when both replicas know. */
+  setKeeper(isThere: boolean): Promise<void>;
+  isRunning(replica: 0 | 1, queryIdPrefix: string): Promise<boolean>;
+  sleep(ms: number): Promise<void>;
+  run<Result>(work: () => Promise<Result>): Promise<Result>;
+}
+
+type Contract = (engine: ReplicasEngine) => Promise<void>;
+
+/** What we believe about replicas of ClickHouse. */
+export const REPLICA_CONTRACTS: Readonly<Record<string, Contract>> = {
+  async 'the rows of an insert with a quorum are at a second replica when it has ended'(engine) {
+    const workspace = randomUUID();
+    expect(await refusalOf(store(engine.connect(0, QUORUM), [event(workspace)]))).toBe('nothing');
+    expect(await engine.eventsAt(1, workspace)).toBe(1);
+  },
+  async 'a replica that is synced has what was committed at another one before'(engine) {
+    const workspace = randomUUID();
+    await store(engine.connect(0), [event(workspace)]);
+    await sync(engine.connect(1), 'sync-events');
+    expect(await engine.eventsAt(1, workspace)).toBe(1);
+  },
+  async 'an insert that finds no second replica ends as one whose end is not known, and its rows are there'(engine) {
+    const workspace = randomUUID();
+    await engine.setFetching(false);
+    expect(await refusalOf(store(engine.connect(0, QUORUM), [event(workspace)]))).toBe('UNKNOWN_STATUS_OF_INSERT');
+    expect([await engine.eventsAt(0, workspace), await engine.eventsAt(1, workspace)]).toEqual([1, 0]);
+    await engine.setFetching(true);
+    await sync(engine.connect(1), 'sync-events');
+    expect(await engine.eventsAt(1, workspace)).toBe(1);
+  },
+  async 'KILL … SYNC of an insert that waits for its quorum returns when it has ended'(engine) {
+    const [workspace, prefix] = [randomUUID(), randomUUID()];
+    await engine.setFetching(false);
+    const client = engine.connect(0, QUORUM);
+    const running = refusalOf(store(client, [event(workspace)], prefix));
+    while ((await engine.eventsAt(0, workspace)) === 0) await engine.sleep(5);
+    const parameters = { query_params: { prefix: `${prefix}/store-events/` } };
+    await engine.connect(0).command({ query: STATEMENTS['end-own-statements'].sql, ...parameters });
+    expect(await engine.isRunning(0, `${prefix}/store-events/`)).toBe(false);
+    expect(await running).not.toBe('nothing');
+    expect(await engine.eventsAt(0, workspace)).toBe(1);
+    await engine.setFetching(true);
+  },
+  async 'a replica is not synced while it lacks a part'(engine) {
+    const workspace = randomUUID();
+    await engine.setFetching(false);
+    await store(engine.connect(0), [event(workspace)]);
+    expect(await refusalOf(sync(engine.connect(1), 'sync-events', 1))).toBe('TIMEOUT_EXCEEDED');
+    await engine.setFetching(true);
+    await sync(engine.connect(1), 'sync-events');
+    expect(await engine.eventsAt(1, workspace)).toBe(1);
+  },
+  async 'an epoch is recorded at one replica alone, and refuses nothing at the other one'(engine) {
+    const [workspace, group] = [randomUUID(), randomUUID()];
+    const query_params = { group, incarnation: 1, generation: 2, leaderId: 'leader', server: '' };
+    await engine.connect(0).command({ query: STORAGE_STATEMENTS['record-epoch'].sql, query_params });
+    const stored = [0, 1].map((replica) =>
+      refusalOf(store(engine.connect(replica as 0 | 1), [event(workspace)], undefined, { group, generation: 1 })),
+    );
+    expect(await Promise.all(stored)).toEqual(['FUNCTION_THROW_IF_VALUE_IS_NON_ZERO', 'nothing']);
+  },
+  async 'equal blocks are stored each time, at whichever replica'(engine) {
+    const workspace = randomUUID();
+    const row = event(workspace);
+    for (const replica of [0, 1, 0] as const) await store(engine.connect(replica, QUORUM), [row]);
+    expect(await engine.eventsAt(0, workspace)).toBe(3);
+  },
+  async 'what one replica removes is removed at the other one, also from parts that it gets later'(engine) {
+    const workspace = randomUUID();
+    await engine.setFetching(false);
+    await store(engine.connect(0), [event(workspace)]);
+    const parameters = { workspaces: [workspace], users: ['ada'], versions: [MARCH_MS * 1_000 + 1] };
+    const { sql: query } = ERASURE_STATEMENTS['erase-events'];
+    const settings = { mutations_sync: '0' } as const;
+    await engine.connect(0, settings).command({ query, query_params: { ...parameters, partition: '202603' } });
+    await engine.setFetching(true);
+    // A replica that is synced may still have to do it.
+    for (const replica of [0, 1] as const) await sync(engine.connect(replica), 'sync-events');
+    while ((await engine.eventsAt(0, workspace)) + (await engine.eventsAt(1, workspace)) > 0) await engine.sleep(5);
+  },
+  async 'a replica without Keeper says so, and stores nothing until it has another session'(engine) {
+    const workspace = randomUUID();
+    expect(await isStuck(engine)).toBe(false);
+    await engine.setKeeper(false);
+    expect(await isStuck(engine)).toBe(true);
+    const prefix = randomUUID();
+    expect(await refusalOf(store(engine.connect(0, QUORUM), [event(workspace)], prefix))).not.toBe('nothing');
+    while (await engine.isRunning(0, prefix)) await engine.sleep(5);
+    expect(await engine.eventsAt(0, workspace)).toBe(0);
+    await engine.setKeeper(true);
+    expect(await isStuck(engine)).toBe(false);
+    expect(await refusalOf(store(engine.connect(0, QUORUM), [event(workspace)]))).toBe('nothing');
+    expect(await engine.eventsAt(0, workspace)).toBe(1);
+  },
+};
+
+async function isStuck(engine: ReplicasEngine): Promise<boolean> {
+  const query = { query: STORAGE_STATEMENTS['look-at-replica'].sql, format: 'JSONEachRow' } as const;
+  const [row] = await (await engine.connect(0).query(query)).json<{ stuck: number }>();
+  return row?.stuck === 1;
+}
+
+async function sync(client: ClickHouseClient, name: string, seconds = 30): Promise<void> {
+  const statement = REPLICA_STATEMENTS.find((one) => one.name === name);
+  if (!statement) throw new Error(`there is no statement ${name}`);
+  await client.command({ query: statement.sql, clickhouse_settings: { receive_timeout: seconds } });
+}
+
+async function store(
+  client: ClickHouseClient,
+  rows: readonly EventRow[],
+  prefix: string = randomUUID(),
+  epoch: { readonly group: string; readonly generation: number } = { group: randomUUID(), generation: 1 },
+): Promise<void> {
+  const session = new ClickHouseSession(client, prefix, STATEMENT_TIMEOUT_MS);
+  await session.run(STATEMENTS['stage-events']);
+  await session.load(
+    STATEMENTS['load-events'],
+    rows.map((row) => Buffer.from(`${JSON.stringify(row)}\n`)),
+  );
+  await session.runLast(STATEMENTS['store-events'], { incarnation: 1, ...epoch }, {});
+}
+
+function event(workspace: string): EventRow {
+  const row = { workspace_id: workspace, timestamp: MARCH_MS, uuid: randomUUID(), event: 'e', user_id: 'ada' };
+  return { ...row, received_at: MARCH_MS * 1_000 };
+}
+
+/** Returns the type of ClickHouse's error, or what else went wrong, or `nothing`. */
+async function refusalOf(work: Promise<unknown>): Promise<string> {
+  return await work.then(
+    () => 'nothing',
+    (error: Error & { readonly type?: string }) => error.type ?? error.message,
+  );
+}
