@@ -63,15 +63,12 @@ export const REPLICA_CONTRACTS: Readonly<Record<string, Contract>> = {
     expect(await engine.eventsAt(1, workspace)).toBe(1);
   },
   async 'KILL … SYNC of an insert that waits for its quorum returns when it has ended'(engine) {
-    const [workspace, prefix] = [randomUUID(), randomUUID()];
-    await engine.setFetching(false);
-    const client = engine.connect(0, QUORUM);
-    const running = refusalOf(store(client, [event(workspace)], prefix));
-    while ((await engine.eventsAt(0, workspace)) === 0) await engine.sleep(5);
+    const prefix = randomUUID();
+    const { workspace, ended } = await longInsert(engine, prefix);
     const parameters = { query_params: { prefix: `${prefix}/store-events/` } };
     await engine.connect(0).command({ query: STATEMENTS['end-own-statements'].sql, ...parameters });
     expect(await engine.isRunning(0, `${prefix}/store-events/`)).toBe(false);
-    expect(await running).not.toBe('nothing');
+    expect(await ended).not.toBe('nothing');
     expect(await engine.eventsAt(0, workspace)).toBe(1);
     await engine.setFetching(true);
   },
@@ -127,6 +124,15 @@ export const REPLICA_CONTRACTS: Readonly<Record<string, Contract>> = {
     expect(await engine.eventsAt(0, workspace)).toBe(1);
   },
 };
+
+/** Starts an insert that waits for its quorum, since the second replica fetches nothing from here on. Returns once its rows are there. */
+export async function longInsert(engine: ReplicasEngine, prefix: string) {
+  const workspace = randomUUID();
+  await engine.setFetching(false);
+  const ended = refusalOf(store(engine.connect(0, QUORUM), [event(workspace)], prefix));
+  while ((await engine.eventsAt(0, workspace)) === 0) await engine.sleep(5);
+  return { workspace, ended };
+}
 
 async function isStuck(engine: ReplicasEngine): Promise<boolean> {
   const query = { query: STORAGE_STATEMENTS['look-at-replica'].sql, format: 'JSONEachRow' } as const;

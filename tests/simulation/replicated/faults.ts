@@ -34,13 +34,17 @@ const INSERTS = [
   ...['store-deletions', 'store-pending-deletions', 'store-properties', 'store-seen-in-events', 'store-dead-letters'],
 ];
 
+/** What says who is deleted, and whose visitors are. */
+const OF_DELETIONS = [
+  ...Array<string>(8).fill('store-deletions'),
+  ...Array<string>(5).fill('store-identity-deletions'),
+  ...Array<string>(5).fill('store-links'),
+];
+
 const OWN_TRIGGERS: Readonly<Record<string, OwnTrigger>> = {
   [UNKNOWN]: { moment: 'arrived', requests: INSERTS },
   [HELD_PART]: { moment: 'arrived', requests: INSERTS },
-  [LONG_HELD_PART]: {
-    moment: 'arrived',
-    requests: [...INSERTS, ...Array<string>(INSERTS.length).fill('store-deletions')],
-  },
+  [LONG_HELD_PART]: { moment: 'arrived', requests: [...INSERTS, ...OF_DELETIONS] },
   // Most is lost by one that dies just after somebody took what it has for stored.
   [DEATH]: { moment: 'served', requests: ['store-events', 'store-positions', 'offsetCommit', 'find-repeats'] },
   [NO_KEEPER]: { moment: 'arrived', requests: [...INSERTS, 'record-epoch', 'end-older-statements'] },

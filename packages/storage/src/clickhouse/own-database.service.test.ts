@@ -84,3 +84,20 @@ test('a database that is being filled is refused until that is done', async () =
   await database.requireFilled(server);
   await expect(database.requireFilled(randomUUID())).rejects.toThrow('another server answers');
 });
+
+test('of replicas, each is claimed: a group that is recorded at another one keeps the writer out', async () => {
+  const other = await createTestClients(inject('clickhouseUrl'));
+  try {
+    const database = new OwnDatabase(db.writerClient, UNNAMED, [other.writerClient]);
+    const server = await database.claim();
+    expect(database.others).toEqual([{ client: other.writerClient, server }]);
+    for (const { read } of [db, other]) {
+      const [identity] = await read<{ id: string }>('SELECT toString(id) AS id FROM database_identity');
+      expect(database.isOwn(identity?.id ?? '')).toBe(true);
+    }
+    await other.client.command({ query: "INSERT INTO writer_groups (group_id) VALUES ('another')" });
+    await expect(database.claim()).rejects.toThrow(GroupMismatch);
+  } finally {
+    await other.close();
+  }
+});

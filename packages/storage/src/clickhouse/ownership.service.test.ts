@@ -118,3 +118,22 @@ test("the take-over of a newer generation ends an older generation's insert", as
   expect(await running()).toBe(0);
   expect(await slow).toBe('killed');
 });
+
+test('of replicas, each gets the epoch, and the newest one of any of them counts', async () => {
+  const other = await createTestClients(inject('clickhouseUrl'));
+  try {
+    const groupId = 'at replicas';
+    const joined = { groupId, writerId: 'w', isMember: async () => false };
+    const own = new Ownership({ ...joined, client: db.writerClient });
+    const others = [{ client: other.writerClient, server: '' }];
+    expect(await own.begin(memberOf(5, 'm'), '', others)).toMatchObject({ generation: 5 });
+    for (const { read } of [db, other]) {
+      const query = `SELECT generation FROM writer_epochs WHERE group_id = '${groupId}'`;
+      expect(await read(query)).toEqual([{ generation: 5 }]);
+    }
+    await new Ownership({ ...joined, client: other.writerClient }).begin(memberOf(6, 'm'), '');
+    await expect(own.begin(memberOf(5, 'm'), '', others)).rejects.toThrow(Fenced);
+  } finally {
+    await other.close();
+  }
+});

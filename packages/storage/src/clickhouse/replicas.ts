@@ -63,14 +63,14 @@ export class Replicas {
   }
 
   /**
-   * Makes sure that the own replica has all that was committed anywhere before, of what batches read; and that the positions there are on a
-   * second one. Once all older statements were ended everywhere, nobody but the owners stores anything of their partitions.
+   * Makes sure that the own replica has all that was committed anywhere before, of what batches read. Once all older statements were ended
+   * everywhere, nobody but the owners stores anything of their partitions. A position that this replica alone has may die with it: then the
+   * partition goes on at an earlier one, and what was stored since is found.
    *
    * @throws ClickHouse's errors
    */
   async takeOver(): Promise<void> {
     await this.#sync(this.#options.own, READ_BY_BATCHES);
-    await this.#syncAnother('writer_positions');
   }
 
   /**
@@ -80,7 +80,16 @@ export class Replicas {
    * @throws ClickHouse's errors
    */
   async keepFound(): Promise<void> {
-    await this.#syncAnother('events');
+    const failures: unknown[] = [];
+    for (const client of this.#options.others) {
+      try {
+        await this.#sync(client, ['events']);
+        return;
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    if (failures.length > 0) throw failures[0];
   }
 
   /** Makes sure that the own replica has the positions that any writer has stored. @throws ClickHouse's errors */
@@ -124,20 +133,6 @@ export class Replicas {
       if (askedAt > endsAt) throw new Error('a batch that began before deletions were known everywhere has not ended');
       await sleep(LOOK_MS, signal);
     }
-  }
-
-  async #syncAnother(table: Table): Promise<void> {
-    const { others } = this.#options;
-    const failures: unknown[] = [];
-    for (const client of others) {
-      try {
-        await this.#sync(client, [table]);
-        return;
-      } catch (error) {
-        failures.push(error);
-      }
-    }
-    if (failures.length > 0) throw failures[0];
   }
 
   async #sync(client: ClickHouseClient, tables: readonly Table[]): Promise<void> {

@@ -43,6 +43,10 @@
  * And a session stays where it began, so that all of a batch is stored where its rows were looked at. A refused writer joins the group
  * anew, and takes over wherever the address leads by then.
  *
+ * Where the server is one of several replicas, its rows come to the others later, and theirs to it, part by part in any order. So the take-over
+ * records the epoch and ends older statements at each replica, and then brings the own one level. What a look-up finds may be at the own
+ * replica alone: then a second one is brought level before the position is stored. replicas.ts does that.
+ *
  * `tests/simulation` checks all of this: whole writers run in a simulated world, under thousands of faults.
  */
 
