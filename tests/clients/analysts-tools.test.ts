@@ -79,7 +79,7 @@ const OF_TOOLS: readonly (readonly [sql: string, first: string])[] = [
   ],
   [
     "SELECT database, name FROM system.tables WHERE database NOT IN ('system', 'INFORMATION_SCHEMA', 'information_schema') ORDER BY database, name",
-    'sluice_tools_acme events sluice_tools_acme memberships sluice_tools_acme organizations sluice_tools_acme users ',
+    'sluice_tools_acme events sluice_tools_acme identities sluice_tools_acme memberships sluice_tools_acme organizations sluice_tools_acme users ',
   ],
   [
     "SELECT name, type, comment FROM system.columns WHERE (database, table) IN (('sluice_tools_acme', 'memberships')) ORDER BY position LIMIT 1",
@@ -167,11 +167,12 @@ describe.each(driversToRun())('%s', (driver) => {
     expect(result.schemas).toEqual([[world.acme.account]]);
     expect(result.tables).toEqual([
       ['events', 'What happened, each event once'],
+      ['identities', 'Whose anonymous visitors are'],
       ['memberships', 'Which users belong to which organizations'],
       ['organizations', 'The organizations as they are now'],
       ['users', 'The users as they are now'],
     ]);
-    expect(result.columns).toHaveLength(24);
+    expect(result.columns).toHaveLength(28);
     for (const [, , type, comment] of result.columns)
       expect([type, comment]).toEqual([expect.any(String), expect.stringMatching(/./)]);
     expect(result.columns).toContainEqual([
@@ -333,6 +334,7 @@ const SHOWN = [
   'SELECT arraySort(groupUniqArray(user_id)), uniq(event), count() FROM events',
   'SELECT arraySort(groupUniqArray(user_id)), max(properties), count() FROM users',
   'SELECT arraySort(groupUniqArray(user_id)), count() FROM memberships',
+  'SELECT arraySort(groupUniqArray(user_id)), arraySort(groupUniqArray(anonymous_id)), count() FROM identities',
   'SELECT arraySort(groupUniqArray(organization_id)), max(properties), count() FROM organizations',
 ];
 
@@ -368,7 +370,7 @@ test('no settings of a sub-select show what the views hide, or a part of it', as
 });
 
 test('the plan of a statement names no deleted user, and does not tell which users others have', async () => {
-  for (const view of ['events', 'users', 'organizations', 'memberships']) {
+  for (const view of ['events', 'users', 'organizations', 'memberships', 'identities']) {
     for (const explain of [
       'PLAN actions = 1, indexes = 1',
       'PLAN json = 1, actions = 1',
@@ -492,7 +494,7 @@ test('sluice sql-account lists, creates and removes accounts, and says where a C
   const withoutHashes = (sql: string) => sql.replaceAll(/[0-9a-f]{64}/g, '');
   expect(keeper.statements.map(withoutHashes)).toEqual(statements.filter(isOfAccounts).map(withoutHashes));
   expect(await world.asAdministrator("SELECT count() FROM system.tables WHERE database = 'sluice_tools_new'")).toBe(
-    '4',
+    '5',
   );
 
   // One that exists keeps its password.
@@ -510,7 +512,7 @@ test('sluice sql-account lists, creates and removes accounts, and says where a C
     'DROP USER IF EXISTS `sluice_tools_new`',
     'DROP SETTINGS PROFILE IF EXISTS `sluice_tools_new`',
     'DROP USER IF EXISTS `sluice_views_new`',
-    ...['events', 'entities', 'entity_properties', 'pending_deletions', 'retention'].map(
+    ...['events', 'entities', 'entity_properties', 'identity_links', 'pending_deletions', 'retention'].map(
       (table) => `DROP ROW POLICY IF EXISTS \`sluice_views_new\` ON \`sluice\`.${table}`,
     ),
   ]);

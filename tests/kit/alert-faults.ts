@@ -276,6 +276,18 @@ export class AlertFaults implements AsyncDisposable {
           expect(status).toBe(200);
         },
       },
+      {
+        alerts: ['SluiceLinksRefused'],
+        what: 'a client names one user for everybody',
+        cause: async () => {
+          const events = Array.from({ length: 1_005 }, (_, index) => ({ event: 'e', anonymousId: `visitor-${index}` }));
+          const { status } = await this.running.submit(
+            { foreignId: 'everybody', events },
+            { path: '/v1/public/users' },
+          );
+          expect(status).toBe(202);
+        },
+      },
       { alerts: ['SluiceServiceDown'], what: 'query-api is frozen', cause: async () => services['query-api'].freeze() },
       {
         alerts: ['SluiceClockSkew'],

@@ -1,5 +1,6 @@
 import { deepStrictEqual } from 'node:assert/strict';
 import { acceptedSql } from '@sluice/shared/clickhouse/property-versions';
+import { IS_MERGE_SQL, MERGED_USER_SQL } from '@sluice/shared/rows/merged-user';
 import { readClickHouse } from './clickhouse.ts';
 import { expectedEvents } from './expected-events.ts';
 import type { Tally } from './load.ts';
@@ -44,7 +45,10 @@ const TABLES: Readonly<Record<string, string>> = {
   sightings: `SELECT DISTINCT t.workspace_id, t.user_id, version, group_id
     FROM user_sightings AS t ${ofUser('t.user_id')} WHERE version > deleted`,
   links: `SELECT DISTINCT t.workspace_id, anonymous_id, t.user_id, version, said
-    FROM identity_links AS t ${ofUser('t.user_id')} WHERE version > deleted`,
+    FROM identity_links AS t ${ofUser('t.user_id')}
+    WHERE version > deleted AND (t.workspace_id, if(${IS_MERGE_SQL}, ${MERGED_USER_SQL}, '')) NOT IN (
+      SELECT workspace_id, user_id FROM user_deletions
+    )`,
   deletions: 'SELECT workspace_id, user_id, max(version) FROM user_deletions GROUP BY ALL',
   deadLetters: 'SELECT DISTINCT id, row FROM dead_letters',
 };

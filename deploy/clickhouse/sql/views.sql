@@ -148,3 +148,28 @@ LEFT JOIN (
   GROUP BY id
 ) AS current USING (id)
 COMMENT 'The organizations as they are now';
+
+-- packages/shared/src/clickhouse/identities.ts says whose a visitor is: of its facts the one that comes first here decides. A fact whose
+-- visitor begins with the UTF-8 of U+FFFF is about a user.
+CREATE OR REPLACE VIEW sluice_sql.identities (
+  anonymous_id String COMMENT 'The visitor who is not signed in',
+  user_id String COMMENT 'The user that the visitor turned out to be',
+  linked_at DateTime64(3, 'UTC') COMMENT 'When that was accepted which decides it',
+  linked_by LowCardinality(String) COMMENT 'event: what first named both; request: somebody said so'
+)
+DEFINER = sluice_sql_owner SQL SECURITY DEFINER AS
+SELECT
+  anonymous_id,
+  user_id,
+  toDateTime64(fromUnixTimestamp64Micro(toInt64(version), 'UTC'), 3, 'UTC') AS linked_at,
+  if(said = 1, 'request', 'event') AS linked_by
+FROM (
+  SELECT anonymous_id, user_id, version, said
+  FROM sluice.identity_links
+  WHERE NOT startsWith(anonymous_id, '\xEF\xBF\xBF')
+  ORDER BY
+    anonymous_id, said DESC, if(said = 1, -toInt64(version), toInt64(version)), if(said = 1, user_id, '') DESC, user_id
+  LIMIT 1 BY anonymous_id
+)
+WHERE user_id != ''
+COMMENT 'Whose anonymous visitors are';

@@ -31,7 +31,8 @@ export interface paths {
         /**
          * Events as they become visible
          * @description Server-sent events, until the client leaves or the service stops. Each message is an event of `GET /events` as JSON, with
-         *     its stream position as `id`. All filters have to match; there are no dates. The stream follows the order of storage: an event
+         *     its stream position as `id`. All filters have to match; there are no dates. Where it sees persons, an event is of whom its visitor
+         *     belonged to when it was sent: what is linked later is not sent again. The stream follows the order of storage: an event
          *     with an old timestamp that is stored now is sent now. A client that connects again with the last `id`, in the header
          *     `Last-Event-ID` or as `after`, gets each later event once, also after restarts. Without it the stream begins now.
          *
@@ -872,6 +873,10 @@ export interface components {
         NewIdentity: {
             anonymousId: string;
             userId: string;
+        };
+        NewMerge: {
+            userId: string;
+            into: string;
         };
         /**
          * @example {
@@ -2270,6 +2275,8 @@ export interface components {
             propertiesSetAt?: {
                 [key: string]: string;
             };
+            /** @description Whom this user became, as `POST /identities/merge` said: with `identity=linked`, what it did is what that one did. Only of one record. */
+            mergedInto?: string;
         };
         /** @description With the identifier that the request has. */
         AcceptedDeletion: {
@@ -2355,7 +2362,7 @@ export interface components {
         Identity: {
             /** @description The anonymous visitor. */
             anonymousId: string;
-            /** @description Whose it is. */
+            /** @description Whose it is, also where that user became another one. */
             userId: string;
             /**
              * Format: date-time
@@ -2393,6 +2400,31 @@ export interface components {
              * @description When that was accepted for the first time.
              */
             linkedAt: string;
+        };
+        MergePage: {
+            /** @description The limit that was applied. */
+            limit: number;
+            results: components["schemas"]["Merge"][];
+            /** @description Where the next page begins; `null` at the end. */
+            nextCursor: string | null;
+        };
+        Merge: {
+            userId: string;
+            /** @description Whom it became. */
+            into: string;
+            /**
+             * Format: date-time
+             * @description When that was accepted.
+             */
+            mergedAt: string;
+            /** @description Whether reads follow it. They do not while `into` became somebody else itself. */
+            counts: boolean;
+        };
+        AcceptedMerge: {
+            /** @constant */
+            status: "accepted";
+            userId: string;
+            into?: string;
         };
         NamingOutput: {
             /**
@@ -2705,6 +2737,8 @@ export interface operations {
                 instanceId?: string;
                 /** @description The name of a segment: events whose user or organization is in it. `segment[ne]`: is not, or is missing; `segment[in]`: is in one of some. */
                 segment?: string;
+                /** @description Whose the events of an anonymous visitor are. `linked`: of the user whom the visitor belongs to, as `GET /identities` says. `raw`: of no user. Default: what `GET /identities/settings` says. */
+                identity?: "raw" | "linked";
                 /** @description The `id` of the last event that was received: the stream goes on after it. The header `Last-Event-ID`, which browsers send when they connect again, counts more. */
                 after?: string;
                 /**

@@ -6,6 +6,7 @@ export type QueryKind =
   | 'events_count'
   | 'events_export'
   | 'event_sizes'
+  | 'export_part'
   | 'pending_deletions'
   | 'event_retention'
   | 'fast_properties'

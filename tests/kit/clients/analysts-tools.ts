@@ -86,6 +86,11 @@ function statementsOfData(many: number): string[] {
       property('o.ther', 'user', 'foreign-user', 'name', SECRET),
       property('o.ther', 'organization', 'foreign-org', 'name', SECRET),
     ].join(', ')}`,
+    `INSERT INTO identity_links (workspace_id, anonymous_id, user_id, version, said) VALUES ${[
+      "('acme', 'phone', 'jane', 1000, 0)",
+      ...gone.map((user) => `('acme', 'visitor-${SECRET}', '${user}', 1000, 0)`),
+      `('o.ther', 'visitor-${SECRET}', 'foreign-user', 1000, 0)`,
+    ].join(', ')}`,
     `INSERT INTO pending_deletions (workspace_id, user_id, version, stored_at) SELECT 'acme', arrayJoin(['${gone.join("', '")}']),
       toUnixTimestamp64Micro(now64(6)), now64(3)`,
     `INSERT INTO pending_deletions (workspace_id, user_id, version, stored_at) VALUES ('o.ther', 'foreign-gone', 1, now64(3))`,

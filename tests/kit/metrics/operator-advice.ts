@@ -20,7 +20,7 @@ export const OPERATOR_ADVICE: Readonly<Record<string, string>> = {
   sluice_ingest_rejected_calls_total:
     'List the dead letters of kind `rejected`, and correct the sender: [SluiceRejecting](alerts.md#sluicerejecting) says how, by `reason`.',
   sluice_ingest_refused_links_total:
-    'Alert on any: a client sends one user identifier for many people. The log has the workspace; `SELECT user_id, uniqExact(anonymous_id) AS ids FROM identity_links GROUP BY user_id ORDER BY ids DESC LIMIT 9` shows the user. Correct the sender, and [take links back](../guide/api.md#post-v1identities).',
+    'A client sends one user identifier for many people: [SluiceLinksRefused](alerts.md#sluicelinksrefused) says what to do.',
   sluice_ingest_ignored_recordings_total:
     'Recordings are off in what posthog-js reads. If many arrive, switch them off where that client is set up.',
   sluice_ingest_ignored_requests_total:

@@ -22,7 +22,7 @@ import {
   userKey,
   WEEK_US,
 } from './tables.ts';
-import { type DeletionOfUser, factKey, factOf, visitorsAt } from './visitor-owner.ts';
+import { type DeletionOfUser, deletableUsersOf, deletedWith, factKey, factOf } from './visitor-owner.ts';
 
 const YEAR_2000_MS = Date.UTC(2000);
 const YEAR_2100_MS = Date.UTC(2100);
@@ -275,13 +275,15 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
   },
   'store-links'({ tables, session }) {
     for (const fact of stagedChanges(session).flatMap((change) => factOf(change) ?? [])) {
-      const { workspace, user, version } = fact;
-      const deleted = tables.deletions.get(userKey(workspace, user)) ?? 0;
-      const unsettled = [...tables.identityDeletions.values()].filter(
-        (deletion) => deletion.settledAtMs === 0 && deletion.workspace === workspace && deletion.user === user,
-      );
-      const isNeeded = version > deleted || unsettled.some((deletion) => version <= deletion.version);
-      if (isNeeded) tables.links.set(factKey(fact), fact);
+      const { workspace, version } = fact;
+      const isNeeded = (user: string) => {
+        const deleted = tables.deletions.get(userKey(workspace, user)) ?? 0;
+        const unsettled = [...tables.identityDeletions.values()].filter(
+          (deletion) => deletion.settledAtMs === 0 && deletion.workspace === workspace && deletion.user === user,
+        );
+        return version > deleted || unsettled.some((deletion) => version <= deletion.version);
+      };
+      if (deletableUsersOf(fact).every(isNeeded)) tables.links.set(factKey(fact), fact);
     }
     return {};
   },
@@ -489,7 +491,9 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
       if (kind === 'user') add(workspace, id, change.version, 'properties');
     }
     for (const { workspace, user, version } of tables.sightings) add(workspace, user, version, 'sightings');
-    for (const { workspace, user, version } of tables.links.values()) add(workspace, user, version, 'links');
+    for (const fact of tables.links.values()) {
+      for (const user of deletableUsersOf(fact)) add(fact.workspace, user, fact.version, 'links');
+    }
     for (const { workspace, kind, id, otherId, version } of tables.entities.values()) {
       if (kind === 'user') add(workspace, id, Number(otherId) + 1, 'entities');
       if (kind === 'membership') add(workspace, id, version, 'entities');
@@ -558,8 +562,9 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
   },
   'erase-links'({ tables, parameters }) {
     const versions = versionsOf(parameters);
-    for (const [key, { workspace, user, version }] of tables.links) {
-      if (version <= (versions.get(userKey(workspace, user)) ?? -1)) tables.links.delete(key);
+    for (const [key, fact] of tables.links) {
+      const isErased = (user: string) => fact.version <= (versions.get(userKey(fact.workspace, user)) ?? -1);
+      if (deletableUsersOf(fact).some(isErased)) tables.links.delete(key);
     }
     return {};
   },
@@ -579,8 +584,8 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
   'find-deleted-visitors'({ tables, parameters }) {
     const [facts, deletions] = [[...tables.links.values()], [...tables.identityDeletions.values()]];
     const rows = userDeletionsIn(parameters).flatMap(({ workspace, user, version }) =>
-      visitorsAt({ workspace, user, version }, facts, deletions)
-        .map((id) => ({ workspace_id: workspace, user_id: user, version, visitor: visitorOf(id) }))
+      deletedWith({ workspace, user, version }, facts, deletions)
+        .map((visitor) => ({ workspace_id: workspace, user_id: user, version, visitor }))
         .filter(({ visitor }) => (tables.deletions.get(userKey(workspace, visitor)) ?? 0) < version),
     );
     return {

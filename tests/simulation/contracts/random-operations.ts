@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { visitorOf } from '@sluice/shared/rows/deleted-person';
+import { mergeKeyOf } from '@sluice/shared/rows/merged-user';
 import type { RowBatch, RowMessage } from '@sluice/storage/protocol/row-batch';
 import type { Random } from '../world/random.ts';
 
@@ -174,11 +175,12 @@ function randomChange(random: Random): ChangeRow {
   };
 }
 
-/** What says whose a visitor is. */
+/** What says whose a visitor is, or whom a user became. */
 function randomLink(random: Random): ChangeRow {
   const operation = random.pick(['link', 'link', 'say'] as const);
   const user_id = random.pick(operation === 'say' ? USERS : USERS.slice(1));
-  const id = random.pick(VISITORS.slice(2));
+  const isMerge = operation === 'say' && random.isTrue(0.5);
+  const id = isMerge ? mergeKeyOf(random.pick(USERS.slice(1))) : random.pick(VISITORS.slice(2));
   return {
     ...{ workspace_id: random.pick(WORKSPACES), kind: 'visitor', id, operation, version: versionOf(random) },
     change_id: uuidOf('change', random.below(20)),

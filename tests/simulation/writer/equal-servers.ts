@@ -10,6 +10,7 @@ import {
   type Tables,
   userKey,
 } from '../clickhouse/tables.ts';
+import { deletableUsersOf } from '../clickhouse/visitor-owner.ts';
 import { contentOf } from './event-identity.ts';
 import type { Server } from './server.ts';
 import type { World } from './world.ts';
@@ -106,7 +107,9 @@ function comparedRows(tables: Tables, open: Open) {
     return deleted === 0 || (onceWeek !== 1 && change.version > deleted);
   });
   const sightings = tables.sightings.filter(({ workspace, user, version }) => version > deletedAt(workspace, user));
-  const links = [...tables.links].filter(([, { workspace, user, version }]) => version > deletedAt(workspace, user));
+  const links = [...tables.links].filter(([, fact]) =>
+    deletableUsersOf(fact).every((user) => fact.version > deletedAt(fact.workspace, user)),
+  );
   const deadLetters = [...tables.deadLetters].filter(([, deadLetter]) => {
     const { workspace_id, user_id, version } = subjectOf(deadLetter);
     return version > deletedAt(workspace_id, user_id);

@@ -1,5 +1,6 @@
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { visitorOf } from '@sluice/shared/rows/deleted-person';
+import { mergeKeyOf } from '@sluice/shared/rows/merged-user';
 import { entityHash } from '@sluice/shared/rows/row-hashes';
 import { personKey, userKey } from '../clickhouse/tables.ts';
 import type { Random } from '../world/random.ts';
@@ -75,6 +76,14 @@ export class Load {
       const said = this.#sent % 3 === 0 ? {} : { user_id: `u${this.#sent % USERS}` };
       this.#sendOfVisitor(anonymous_id, { operation: 'say', version: this.#nextVersion(), ...said });
     }
+    if (this.#sent % 11 === 0) this.#merge();
+  }
+
+  /** Now and then somebody says whom a user became, or that it is itself. Nobody looks for chains and circles. */
+  #merge(): void {
+    const said = this.#sent % 4 === 0 ? {} : { user_id: `u${(this.#sent + 2) % USERS}` };
+    const key = mergeKeyOf(`u${this.#sent % USERS}`);
+    this.#sendOfVisitor(key, { operation: 'say', version: this.#nextVersion(), ...said });
   }
 
   #sendOfVisitor(visitor: string, fields: Pick<ChangeRow, 'operation' | 'version' | 'user_id'>): void {

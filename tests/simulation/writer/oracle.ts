@@ -1,5 +1,4 @@
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
-import { visitorOf } from '@sluice/shared/rows/deleted-person';
 import { nameOf as partitionName } from '@sluice/storage/protocol/position';
 import { AssignerProtocol } from 'kafkajs';
 import {
@@ -16,7 +15,7 @@ import {
   userKey,
   WEEK_US,
 } from '../clickhouse/tables.ts';
-import { factKey, visitorsAt } from '../clickhouse/visitor-owner.ts';
+import { deletableUsersOf, deletedWith, factKey } from '../clickhouse/visitor-owner.ts';
 import type { LogRecord, PartitionLog } from '../kafka/partition-log.ts';
 import type { Commit } from '../kafka/simulated-kafka.ts';
 import { areNear, areSame, contentOf, identityOf, nameOf, repeats } from './event-identity.ts';
@@ -153,8 +152,11 @@ export class Oracle {
   #checkLinks(): void {
     const { tables } = this.#server.clickhouse;
     const facts = new Map(this.#server.sent.facts().map((fact) => [factKey(fact), fact]));
-    for (const [key, { workspace, visitor, user, version }] of facts) {
-      const isDeleted = version <= (tables.deletions.get(userKey(workspace, user)) ?? 0);
+    for (const [key, fact] of facts) {
+      const { workspace, visitor, user, version } = fact;
+      const isDeleted = deletableUsersOf(fact).some(
+        (one) => version <= (tables.deletions.get(userKey(workspace, one)) ?? 0),
+      );
       if (!isDeleted && !tables.links.has(key)) this.report(`that ${visitor} is ${user || 'nobody'} is not stored`);
     }
     for (const [key, { visitor, user }] of tables.links) {
@@ -162,14 +164,14 @@ export class Oracle {
     }
   }
 
-  /** With each user, the visitors are deleted that were the user's then, and no others. */
+  /** With each user, the visitors are deleted that were the user's then, who was merged into it, and no others. */
   #checkDeletedVisitors(): void {
     const { tables } = this.#server.clickhouse;
     const { sent } = this.#server;
     const [facts, deletions] = [sent.facts(), sent.deletionsOfUsers()];
     for (const deletion of deletions) {
-      for (const visitor of visitorsAt(deletion, facts, deletions)) {
-        const deleted = tables.deletions.get(userKey(deletion.workspace, visitorOf(visitor))) ?? 0;
+      for (const visitor of deletedWith(deletion, facts, deletions)) {
+        const deleted = tables.deletions.get(userKey(deletion.workspace, visitor)) ?? 0;
         if (deleted < deletion.version) this.report(`${visitor} was of ${deletion.user}, and is not deleted`);
       }
     }
@@ -183,7 +185,7 @@ export class Oracle {
     const [facts, deletions] = [sent.facts(), sent.deletionsOfUsers()];
     const right = new Set(
       deletions.flatMap((deletion) =>
-        visitorsAt(deletion, facts, deletions).map((visitor) => `${visitorOf(visitor)} ${deletion.version}`),
+        deletedWith(deletion, facts, deletions).map((visitor) => `${visitor} ${deletion.version}`),
       ),
     );
     for (const { id, version } of deletedByWriters) {
@@ -207,8 +209,10 @@ export class Oracle {
     for (const { workspace, user, version } of sightings) {
       if (isLeft(workspace, user, version)) this.report(`a sighting of ${user} is not erased`);
     }
-    for (const { workspace, user, visitor, version } of links.values()) {
-      if (isLeft(workspace, user, version)) this.report(`that ${visitor} is ${user} is not erased`);
+    for (const fact of links.values()) {
+      const { workspace, user, visitor, version } = fact;
+      const isOfDeleted = deletableUsersOf(fact).some((one) => isLeft(workspace, one, version));
+      if (isOfDeleted) this.report(`that ${visitor} is ${user} is not erased`);
     }
     for (const { workspace, kind, id, otherId } of entities.values()) {
       const begin = Number(otherId) + 1;

@@ -111,7 +111,10 @@ export class Intake {
       ...place,
       workspace: workspaces.numberOf(row.workspace),
       received: row.received,
-      deleted: row.person === '' ? 0 : deleted.versionOf(row.workspace, row.person),
+      deleted: Math.max(
+        row.person === '' ? 0 : deleted.versionOf(row.workspace, row.person),
+        row.merged === undefined ? 0 : deleted.versionOf(row.workspace, row.merged),
+      ),
     };
   }
 }

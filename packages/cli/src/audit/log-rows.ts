@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { ROW_FORMAT } from '@sluice/shared/rows';
 import { visitorOf } from '@sluice/shared/rows/deleted-person';
+import { isMergeKey, mergedUserOf } from '@sluice/shared/rows/merged-user';
 import type { KafkaMessage } from 'kafkajs';
 import { isUuid } from './identifiers.ts';
 
@@ -20,6 +21,8 @@ export interface LogRow {
   readonly received: number;
   /** As a deletion names whose it is; empty: nobody's. */
   readonly person: string;
+  /** The user who became `person`, where that is what the row says: a deletion of this one hides it as well. */
+  readonly merged?: string;
   readonly event?: { readonly uuid: string; readonly ms: number; readonly isStamped: boolean };
   readonly change?: Change;
   /** The id of the dead letter that it is when it cannot be stored. */
@@ -68,6 +71,7 @@ function rowOf(kind: Kind, line: number, bytes: Buffer, takenAt: number): LogRow
   const known = {
     ...{ kind, line, workspace: textOf(fields, 'workspace_id'), received: isTime ? time : takenAt },
     person: kind === 'changes' ? userOf(fields) : personOf(fields),
+    ...mergedIn(fields),
     deadLetter: () => deadLetterId(kind, bytes),
   };
   // Of others only the dead letter is looked for.
@@ -102,8 +106,13 @@ function personOf(fields: Fields): string {
   return textOf(fields, 'user_id') || visitorOf(textOf(fields, 'anonymous_id'));
 }
 
+function mergedIn(fields: Fields): Pick<LogRow, 'merged'> {
+  const id = textOf(fields, 'id');
+  return fields['kind'] === 'visitor' && isMergeKey(id) ? { merged: mergedUserOf(id) } : {};
+}
+
 function userOf(fields: Fields): string {
-  if (fields['kind'] === 'visitor') return textOf(fields, 'user_id');
+  if (fields['kind'] === 'visitor') return textOf(fields, 'user_id') || (mergedIn(fields).merged ?? '');
   return fields['kind'] === 'user' ? textOf(fields, 'id') : '';
 }
 

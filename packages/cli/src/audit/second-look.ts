@@ -115,6 +115,7 @@ async function find(read: readonly Read[], database: Database): Promise<Found> {
     ...[...rows, ...read.flatMap(({ earlier }) => earlier)].map(({ workspace, person }) => ({ workspace, person })),
     ...[...events.values()].flat().map(({ workspace, person }) => ({ workspace, person })),
     ...rows.flatMap(({ workspace, change }) => (change ? [{ workspace, person: change.id }] : [])),
+    ...rows.flatMap(({ workspace, merged }) => (merged === undefined ? [] : [{ workspace, person: merged }])),
   ].filter(({ person }) => person !== '');
   const ids = rows.map((row) => row.deadLetter());
   const deadLetters = await findDeadLetters(database, ids);
@@ -254,8 +255,8 @@ function describe({ event, change }: LogRow, storedUpTo: number): string {
   return `${position}; it is none of the dead letters.`;
 }
 
-function deletedAt({ workspace, person }: LogRow, { deletions }: Found): number {
-  return deletions.get(`${workspace}\0${person}`) ?? 0;
+function deletedAt({ workspace, person, merged = '' }: LogRow, { deletions }: Found): number {
+  return Math.max(...[person, merged].map((one) => deletions.get(`${workspace}\0${one}`) ?? 0));
 }
 
 function fateOfEvent(

@@ -158,7 +158,7 @@ function viewStatements({ database, account, owner }: AccountNames & { readonly 
 /** Has deletions name users by hashes: `EXPLAIN` shows the constants of conditions. */
 function withHashes(sql: string): string {
   return sql
-    .replaceAll(/(?<=transform\(\s*)(if\(.*?, user_id\)|id)(?=,\s*\(SELECT)/g, 'hex(sipHash128($1))')
+    .replaceAll(/(?<=transform\(\s*)(if\(.*?, user_id\)|user_id|id)(?=,\s*\(SELECT)/g, 'hex(sipHash128($1))')
     .replaceAll('groupArray(user_id)', 'groupArray(hex(sipHash128(user_id)))');
 }
 

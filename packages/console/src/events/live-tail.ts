@@ -16,17 +16,7 @@ const RETRIED: ReadonlySet<number> = new Set([0, 503]);
 const RETRY_AFTER_MS = 2_000;
 
 /** The parameters of a page that a stream does not have. */
-const PAGE_PARAMS = [
-  'startDate',
-  'endDate',
-  'limit',
-  'offset',
-  'orderByField',
-  'orderByDirection',
-  'cursor',
-  'total',
-  'identity',
-];
+const PAGE_PARAMS = ['startDate', 'endDate', 'limit', 'offset', 'orderByField', 'orderByDirection', 'cursor', 'total'];
 
 interface LiveTail {
   /** The newest first. */

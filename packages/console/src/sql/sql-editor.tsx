@@ -55,7 +55,7 @@ export function SqlEditor({ value, onInput, properties, box }: SqlEditorProps) {
   return (
     <div class="sql-editor">
       <label class="statement" for="statement">
-        One SELECT over events, users and organizations
+        One SELECT over events, users, organizations and identities
       </label>
       <textarea
         id="statement"

@@ -32,6 +32,15 @@ export const TABLES: readonly TableOfSql[] = [
   },
   { name: 'users', columns: [['user_id', 'text'], ...ENTITY_COLUMNS] },
   { name: 'organizations', columns: [['organization_id', 'text'], ...ENTITY_COLUMNS] },
+  {
+    name: 'identities',
+    columns: [
+      ['anonymous_id', 'text'],
+      ['user_id', 'text'],
+      ['linked_at', 'time'],
+      ['linked_by', 'text'],
+    ],
+  },
 ];
 
 /** Statements to begin with. */

@@ -1,6 +1,7 @@
 import { FAST_COLUMNS } from '@sluice/shared/clickhouse/fast-properties';
 import { acceptedSql } from '@sluice/shared/clickhouse/property-versions';
 import { PERSON_SQL } from '@sluice/shared/rows/deleted-person';
+import { IS_MERGE_SQL, MERGED_USER_SQL } from '@sluice/shared/rows/merged-user';
 import { COLD_VOLUME_AWAY } from '@sluice/storage/protocol/dead-letter';
 
 /** A table that two servers have to have alike, as it is compared. */
@@ -121,11 +122,17 @@ const SIGHTINGS: ComparedTable = {
   isFolded: false,
 };
 
+/** A deletion of a merged user hides what says whom it became, as that of the other one does. */
 const LINKS: ComparedTable = {
   name: 'identity_links',
   rows: `
     SELECT
-      toString(workspace_id) AS workspace, user_id AS user, (anonymous_id, user_id, version, said) AS key, 0 AS content,
+      toString(workspace_id) AS workspace,
+      if(
+        ${IS_MERGE_SQL} AND cityHash64(toString(workspace_id), ${MERGED_USER_SQL}) IN (${DELETED_USERS}),
+        ${MERGED_USER_SQL},
+        user_id
+      ) AS user, (anonymous_id, user_id, version, said) AS key, 0 AS content,
       toInt64(version) AS newest, toInt64(version) AS accepted
     FROM identity_links GROUP BY workspace_id, anonymous_id, user_id, version, said`,
   isFolded: false,

@@ -4,6 +4,7 @@ import { migrate, readMigrations } from '@sluice/shared/clickhouse/migrate';
 import { ROW_ACCEPTED } from '@sluice/shared/clickhouse/property-versions';
 import { Refused } from '@sluice/shared/config/command-line';
 import { topicNames, withAdmin } from '@sluice/shared/kafka/topics';
+import { IS_MERGE_SQL, MERGED_USER_SQL } from '@sluice/shared/rows/merged-user';
 import { isInRange } from '@sluice/shared/servers/partition-range';
 import { Halts } from '@sluice/storage/clickhouse/halts';
 import { type DatabaseState, readIdentity, recordState, renewId } from '@sluice/storage/clickhouse/identity';
@@ -76,6 +77,8 @@ FROM (
   SELECT workspace_id, user_id, version FROM user_sightings
   UNION ALL
   SELECT workspace_id, user_id, version FROM identity_links
+  UNION ALL
+  SELECT workspace_id, ${MERGED_USER_SQL}, version FROM identity_links WHERE ${IS_MERGE_SQL}
   UNION ALL
   SELECT workspace_id, user_id, version FROM dead_letters
 ) AS stored

@@ -13,6 +13,11 @@ export function isMergeKey(anonymousId: string): boolean {
   return anonymousId.startsWith(MERGE_PREFIX);
 }
 
+/** The merged user of such facts. */
+export function mergedUserOf(mergeKey: string): string {
+  return mergeKey.slice(MERGE_PREFIX.length);
+}
+
 /** SQL for whether a fact is about a merged user. The escapes are the UTF-8 of U+FFFF. */
 export const IS_MERGE_SQL = "startsWith(anonymous_id, '\\xEF\\xBF\\xBF')";
 

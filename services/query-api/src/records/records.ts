@@ -51,7 +51,7 @@ export { registerEvents } from './events/events.ts';
 export { PageReader } from './events/events-page.ts';
 export { eventParameters, listKeyOf } from './events/events-parameters.ts';
 export { mayBeFast, type ReadEvents, readEvents } from './events/fast-events.ts';
-export { withIdentity } from './events/identity.ts';
+export { LINKED_USER, OwnersOfVisitors, withIdentity } from './events/identity.ts';
 export { PageDensities } from './events/page-windows.ts';
 export { fieldCondition, type TimeRange } from './filters/filter-sql.ts';
 export { type FieldFilter, listOf, notEmpty } from './filters/operators.ts';
@@ -89,7 +89,7 @@ export {
   ownerValue,
   ownerValueColumn,
 } from './owners/owners.ts';
-export type { PersonsRead } from './owners/persons.ts';
+export { becameSql, type PersonsRead } from './owners/persons.ts';
 export {
   type KnownSegments,
   namesSegments,

@@ -11,7 +11,7 @@ const UNKNOWN = new ErrorCodes('UNKNOWN_TABLE', 'UNKNOWN_DATABASE');
 const INTERNAL = new ErrorCodes('LOGICAL_ERROR');
 
 /** The views of deploy/clickhouse/sql/views.sql. */
-export const VIEWS: readonly string[] = ['events', 'users', 'organizations'];
+export const VIEWS: readonly string[] = ['events', 'users', 'organizations', 'identities'];
 
 /** Off, sub-selects stay in the query tree beside their values. An accounts.xml of an older version does not let it be set. */
 export const SHOWS_SCALARS = 'enable_scalar_subquery_optimization';

@@ -106,6 +106,37 @@ test('events of the visitors of a deleted user are in no result before these hav
   });
 });
 
+test('a visitor belongs to whom it belongs elsewhere, of this workspace alone, and to no deleted user', async () => {
+  const link = (anonymous_id: string, user_id: string, version: number, said = 0, workspace_id = 'g') => ({
+    ...{ workspace_id, anonymous_id, user_id, version, said },
+  });
+  await service.insert('identity_links', [
+    link('first', 'ann', 10_000),
+    link('first', 'bob', 20_000),
+    link('said', 'ann', 10_000),
+    link('said', 'bob', 20_000, 1),
+    link('taken back', 'ann', 10_000),
+    link('taken back', '', 20_000, 1),
+    link('of the deleted', 'mia', 10_000),
+    link('of both', 'mia', 10_000),
+    link('of both', 'bob', 20_000),
+    link('of mia, back', 'mia', 90_000),
+    link(`${visitorOf('old')}`, 'ann', 10_000, 1),
+    link('first', 'foreign', 1, 1, 'h'),
+  ]);
+  await service.insert('pending_deletions', [{ workspace_id: 'g', user_id: 'mia', version: 50_000, stored_at: START }]);
+  await sleep(DELETIONS_FORGOTTEN_MS);
+  const row = (anonymous_id: string, user_id: string, ms: number, linked_by = 'event') => ({
+    ...{ anonymous_id, user_id, linked_at: new Date(ms).toISOString(), linked_by },
+  });
+  expect(await service.rows('SELECT * FROM identities ORDER BY anonymous_id', 'g')).toEqual([
+    row('first', 'ann', 10),
+    row('of both', 'bob', 20),
+    row('of mia, back', 'mia', 90),
+    row('said', 'bob', 20, 'request'),
+  ]);
+});
+
 test('of a user who came back, what was set once before the deletion is hidden, and what was set once after it is not', async () => {
   const deletedUs = START * 1_000;
   const user = { workspace_id: 'f', kind: 'user', id: 'back' };
@@ -173,10 +204,11 @@ test('the properties of users and organizations are read beside a long integer o
 
 test('the views have the expression of readable JSON in themselves: no account, and no restore, needs the function', async () => {
   const query = `SELECT name, position(create_table_query, 'sluice_sql_readable') > 0 AS names FROM system.tables
-    WHERE engine = 'View' AND name IN ('events', 'users', 'organizations') ORDER BY name`;
+    WHERE engine = 'View' AND name IN ('events', 'users', 'organizations', 'identities') ORDER BY name`;
   const result = await service.clickHouse.query({ query, format: 'JSONCompactEachRow' });
   expect(await result.json()).toEqual([
     ['events', 0],
+    ['identities', 0],
     ['organizations', 0],
     ['users', 0],
   ]);

@@ -31,7 +31,7 @@ const CHILDREN = / \(children \d+\)$/;
 /** The tree shows names as they are, so one that has this may look like another. */
 const ALIAS = '(alias ';
 
-const VIEWS: ReadonlySet<string> = new Set(['events', 'users', 'organizations']);
+const VIEWS: ReadonlySet<string> = new Set(['events', 'users', 'organizations', 'identities']);
 
 /** What is selected without being named. */
 const ALL_COLUMNS = /^(Asterisk|QualifiedAsterisk|(Qualified)?Columns(List|Regexp)Matcher)$/;

@@ -115,7 +115,7 @@ export class QueryRunner {
   }
 
   /**
-   * Returns the bytes of an export, whose SQL ends with a FORMAT, as they arrive; otherwise as `rows`. It holds its slot
+   * Returns the bytes of an export, whose statements end with a FORMAT, as they arrive; otherwise as `rows`. It holds its slot
    * until it ends or its signal aborts, or until another workspace wants the slot while its reader is slow: then it ends
    * as `store_unavailable`.
    */
@@ -221,8 +221,11 @@ export class QueryRunner {
     try {
       reserve(memory, EXPORT_BYTES);
       const store = await this.#storeOf(query).current();
-      const request = requestOf({ ...query, ...(await statementOf(query, store)) }, store.tables, signal, {});
-      yield* pace.watch(store.reader.readBytes({ ...request, watch: slot.watch(store.givenUp) }));
+      for await (const statement of query.statements()) {
+        const written = await statementOf({ ...query, ...statement }, store);
+        const request = requestOf({ ...query, ...written }, store.tables, signal, {});
+        yield* pace.watch(store.reader.readBytes({ ...request, watch: slot.watch(store.givenUp) }));
+      }
     } finally {
       clearInterval(checking);
       memory?.release();

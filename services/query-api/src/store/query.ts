@@ -79,4 +79,9 @@ export interface QueryOptions extends QueryContext {
 }
 
 /** A query for everything that it finds: it has no time limit, and runs until its client leaves. */
-export type ExportQuery = Query & { readonly pool: 'exports'; readonly signal: AbortSignal };
+export interface ExportQuery extends QueryOptions {
+  readonly pool: 'exports';
+  readonly signal: AbortSignal;
+  /** Returns its statements, whose bytes follow each other: it keeps its slot until the last one has ended. */
+  readonly statements: () => AsyncIterable<HidingStatement> | Iterable<HidingStatement>;
+}

@@ -72,7 +72,15 @@ export { openStores, type Source } from './servers/open-stores.ts';
 export { BoundParameters, type Sql, type SqlValue, where } from './sql.ts';
 export { queryStringOf, refuseTooLong, VALUE_CHARACTERS_MAX } from './statement-request.ts';
 export type { StatementWatch } from './statement-slot.ts';
-export { RequestStore, type Store, type Stores, type StreamStores, type Visibility } from './stores.ts';
+export {
+  type Identities,
+  NO_IDENTITIES,
+  RequestStore,
+  type Store,
+  type Stores,
+  type StreamStores,
+  type Visibility,
+} from './stores.ts';
 export {
   type Deletion,
   type FastSet,

@@ -2,7 +2,14 @@ import type { Logger } from '@sluice/shared/base/log';
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryConfig } from '../config.ts';
 import type { StreamMetrics } from '../metrics.ts';
-import { outcomeOf, type QueryRunner, queryProblem, type Store, type StreamStores } from '../store/store.ts';
+import {
+  type Identity,
+  outcomeOf,
+  type QueryRunner,
+  queryProblem,
+  type Store,
+  type StreamStores,
+} from '../store/store.ts';
 import { type Beginning, NO_START, StreamHub } from './stream-hub.ts';
 import { type ListenRequest, type Moved, STREAM_ENDS, StreamListener } from './stream-listener.ts';
 import { isAtLeast, type StreamId, type StreamPosition } from './stream-position.ts';
@@ -80,6 +87,11 @@ export class StreamHubs {
       free();
       throw error;
     }
+  }
+
+  /** Returns what a stream sees that does not say it, as it begins. @throws {Problem} `store_unavailable`, `overloaded` */
+  async defaultIdentity(workspace: string): Promise<Identity> {
+    return await this.#options.queryRunner.defaultIdentities.of(workspace);
   }
 
   /** Without the last migration merges change the order of storage. */

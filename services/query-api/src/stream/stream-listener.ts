@@ -72,10 +72,14 @@ export interface EventNote {
 /** Begins the line of an {@link EventNote}. */
 export const NOTE = ': {';
 
-/** Returns the lines of a server-sent event that follow its `id`. */
-export function eventData({ event }: StreamRow): Buffer {
+/**
+ * Returns the lines of a server-sent event that follow its `id`.
+ *
+ * @param added members of the record besides. Default: none
+ */
+export function eventData({ event }: StreamRow, added?: Readonly<Record<string, string | null>>): Buffer {
   // JSON keeps its meaning when its line breaks change: inside of strings it has none.
-  const data = eventRecord(event).replaceAll(/\r\n?|\n/g, '\ndata: ');
+  const data = eventRecord(event, added).replaceAll(/\r\n?|\n/g, '\ndata: ');
   return Buffer.from(`data: ${data}\n\n`);
 }
 

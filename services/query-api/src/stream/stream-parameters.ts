@@ -16,7 +16,7 @@ import { QueryTooLong, tooLong } from '../store/store.ts';
 import { decodePosition, type StreamId } from './stream-position.ts';
 import { type StreamSelection, weightOf } from './stream-query.ts';
 
-const { startDate: _start, endDate: _end, identity: _identity, ...fieldParameters } = selectionParameters;
+const { startDate: _start, endDate: _end, ...fieldParameters } = selectionParameters;
 
 /** The parameters of `GET /events/stream`, except those of properties and operators. */
 export const streamParameters = {
@@ -35,7 +35,7 @@ const DAY_MS = 86_400_000;
 /** A valid request for a stream. */
 export interface StreamRequest {
   readonly selection: StreamSelection;
-  /** Equal for requests with the same workspace and filters. */
+  /** Equal for requests with the same workspace, filters and identity. */
   readonly key: string;
   /** How much the filters add to a query. */
   readonly weight: number;
@@ -73,11 +73,12 @@ export function parseStreamRequest(
     throw new Problem('position_lost', detail);
   }
   const filters = canonicalFilters([...fields, ...properties]);
-  const selection = { workspace, fields, properties };
+  const { identity = 'raw' } = values;
+  const selection = { workspace, identity, fields, properties };
   return {
     selection,
     weight: requiredWeight(selection),
-    key: JSON.stringify([workspace, filters]),
+    key: JSON.stringify([workspace, filters, identity]),
     after,
   };
 }

@@ -8,8 +8,11 @@ import {
   sortKeyOf,
 } from '../records/records.ts';
 import {
+  type Identities,
+  type Identity,
   keptSince,
   LOCAL_TABLES,
+  NO_IDENTITIES,
   queryStringOf,
   type Row,
   refuseTooLong,
@@ -25,6 +28,8 @@ import { endOfBlock, isEndOfBlock, type StoredAt, type StreamPosition } from './
 /** What some listeners are sent: the events of one workspace that match some filters. */
 export interface StreamSelection extends Pick<EventSelection, 'fields' | 'properties'> {
   readonly workspace: string;
+  /** Default: `raw`. */
+  readonly identity?: Identity;
 }
 
 /** Which events of a workspace may be sent. */
@@ -33,6 +38,8 @@ export interface Shown {
   readonly hidden: Statement['statement'] | undefined;
   /** As {@link KeptFrom} returns it. */
   readonly keptFromMs: number | undefined;
+  /** Whether visitors are linked to users, and users merged: what selections see that ask for persons. */
+  readonly known: Identities;
 }
 
 /** What a query has besides the selection of one listener takes less, in its SQL and in its address. */
@@ -44,7 +51,13 @@ const SPARE = 32 * 1_024;
  * @throws {QueryTooLong} when ClickHouse would not take a query for this selection alone
  */
 export function weightOf(selection: StreamSelection): number {
-  const { sql, params } = conditionOf(LOCAL_TABLES, selection, { hidden: undefined, keptFromMs: undefined }, 's0_');
+  const known = { areLinked: true, areMerged: true };
+  const { sql, params } = conditionOf(
+    LOCAL_TABLES,
+    selection,
+    { hidden: undefined, keptFromMs: undefined, known },
+    's0_',
+  );
   const address = queryStringOf({}, params);
   refuseTooLong(address, sql, SPARE);
   return sql.length + address.length;
@@ -112,9 +125,9 @@ export function pageQuery(
 ): Sql {
   const conditions = selections.map((selection, index) => {
     const prefix = `s${index}_`;
-    const { hidden, keptFromMs } = shown.get(selection.workspace) ?? {};
+    const { hidden, keptFromMs, known = NO_IDENTITIES } = shown.get(selection.workspace) ?? {};
     const hiddenEvents = hidden?.(tables.ofWorkspaceIn(`${prefix}workspace`));
-    return conditionOf(tables, selection, { hidden: hiddenEvents, keptFromMs }, prefix);
+    return conditionOf(tables, selection, { hidden: hiddenEvents, keptFromMs, known }, prefix);
   });
   const matches = conditions.map(({ sql }, index) => `if(${sql}, ${index}, -1)`);
   return {
@@ -145,8 +158,8 @@ export function asStreamRow(row: Row): StreamRow {
 /** @param prefix begins the names of its parameters, so that conditions of several selections stand in one query */
 function conditionOf(
   tables: Tables,
-  { workspace, ...filters }: StreamSelection,
-  { hidden, keptFromMs }: { readonly hidden: Sql | undefined; readonly keptFromMs: number | undefined },
+  { workspace, identity, ...filters }: StreamSelection,
+  { hidden, keptFromMs, known }: Omit<Shown, 'hidden'> & { readonly hidden: Sql | undefined },
   prefix: string,
 ): Sql {
   const ofWorkspace = {
@@ -155,8 +168,9 @@ function conditionOf(
   };
   const keptFrom = `${prefix}kept_from`;
   const kept = keptFromMs === undefined ? [] : [{ sql: keptSince(keptFrom), params: { [keptFrom]: keptFromMs } }];
+  const ofOne = tables.ofWorkspaceIn(`${prefix}workspace`);
   const owners = {
-    ...ownersIn(tables.ofWorkspaceIn(`${prefix}workspace`), hidden),
+    ...ownersIn(identity === 'linked' && known.areLinked ? ofOne.withLinks(known) : ofOne, hidden),
     // A page has few events, and a stream reads one after the other.
     within: {
       areFew: true,

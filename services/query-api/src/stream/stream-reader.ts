@@ -2,9 +2,11 @@ import { setMaxListeners } from 'node:events';
 import { backoff } from '@sluice/shared/base/retry';
 import { Turns } from '@sluice/shared/base/turns';
 import { Problem } from '@sluice/shared/http/problem';
+import { LINKED_USER, OwnersOfVisitors } from '../records/records.ts';
 import {
   ConnectionFailure,
   isOutOfTime,
+  NO_IDENTITIES,
   type QueryRunner,
   RequestStore,
   type RowBatches,
@@ -21,6 +23,7 @@ import {
   pageQuery,
   type Shown,
   type StreamRow,
+  type StreamSelection,
 } from './stream-query.ts';
 
 /** Events of one query. A query that has more is followed by another one. */
@@ -164,8 +167,11 @@ export class StreamReader {
     const shownAtMs = performance.now();
     for (const workspace of workspaces) {
       const hidden = await visibility.hiddenCondition(workspace);
-      shown.set(workspace, { hidden, keptFromMs: await visibility.keptFrom(workspace) });
+      const isAsked = selections.some((one) => one.workspace === workspace && one.identity === 'linked');
+      const known = isAsked ? await queryRunner.identities({ workspace, store }) : NO_IDENTITIES;
+      shown.set(workspace, { hidden, keptFromMs: await visibility.keptFrom(workspace), known });
     }
+    const persons = new PersonsOfPage(queryRunner, store, signal, selections, shown);
     await using batches: RowBatches = queryRunner.rows({
       statement: (tables) => pageQuery(tables, selections, shown, { from, to, limit: PAGE_EVENTS }),
       ...({ kind: 'stream_events', pool: 'reports', urgent: true, graceMs: 0, workspace: '', store, signal } as const),
@@ -180,14 +186,19 @@ export class StreamReader {
       // What they have not been sent is read again.
       if (open.size === 0) return;
       let sent = 0;
-      for (const row of batch.map(asStreamRow)) {
+      const found = batch.map(asStreamRow);
+      const users = await persons.ofRows(found);
+      for (const row of found) {
         // Its listeners may have gone on at another server.
         if (signal.aborted) return;
         const takers = row.selections.flatMap((index) => groups[index] ?? []).filter((listener) => open.has(listener));
         if (takers.length > 0) {
           const data = eventData(row);
+          const linked = users.get(row);
+          const ofPerson = linked === undefined ? data : eventData(row, { [LINKED_USER]: linked || null });
+          const dataFor = ({ request }: StreamListener) => (request.selection.identity === 'linked' ? ofPerson : data);
           const place = placeOf(row, { from, to });
-          sent += takers.filter((listener) => listener.send(row, data, place, shownAtMs)).length;
+          sent += takers.filter((listener) => listener.send(row, dataFor(listener), place, shownAtMs)).length;
           // Once left out, it stays so: it would miss this event.
           for (const listener of takers) if (listener.isLeftOut) open.delete(listener);
         }
@@ -212,6 +223,43 @@ export class StreamReader {
       await Promise.race(all.map((listener) => listener.drained(signal)));
     }
     return new Set(all.filter(({ isOpen }) => isOpen));
+  }
+}
+
+/** Finds whose the events of a page are, for the selections that ask for persons. What is linked later changes nothing of what was sent. */
+class PersonsOfPage {
+  readonly #selections: readonly StreamSelection[];
+  readonly #owners = new Map<string, OwnersOfVisitors>();
+
+  constructor(
+    queryRunner: QueryRunner,
+    store: RequestStore,
+    signal: AbortSignal,
+    selections: readonly StreamSelection[],
+    shown: ReadonlyMap<string, Shown>,
+  ) {
+    this.#selections = selections;
+    for (const { workspace, identity } of selections) {
+      if (identity !== 'linked' || this.#owners.has(workspace)) continue;
+      const { areLinked = false, areMerged = false } = shown.get(workspace)?.known ?? {};
+      const context = { workspace, store, signal, isLinked: areLinked, isMerged: areMerged };
+      this.#owners.set(workspace, new OwnersOfVisitors(queryRunner, context, { fields: [] }));
+    }
+  }
+
+  /** Returns the user of the person of each row that is for such a selection; the empty text for nobody. */
+  async ofRows(rows: readonly StreamRow[]): Promise<ReadonlyMap<StreamRow, string>> {
+    const users = new Map<StreamRow, string>();
+    for (const [workspace, owners] of this.#owners) {
+      const isAsked = (index: number) => {
+        const selection = this.#selections[index];
+        return selection?.workspace === workspace && selection.identity === 'linked';
+      };
+      const own = rows.filter(({ selections }) => selections.some(isAsked));
+      const found = await owners.ofEvents(own.map(({ event }) => event));
+      for (const [index, row] of own.entries()) users.set(row, found[index] ?? '');
+    }
+    return users;
   }
 }
 

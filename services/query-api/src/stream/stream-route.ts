@@ -24,11 +24,10 @@ export function registerStream(
     { config: { endless: true, admission: 'queries', describe: describeStream } },
     async (request, reply) => {
       const lastEventId = request.headers[LAST_EVENT_ID]?.toString();
-      const { after, ...listener } = parseStreamRequest(
-        request.query as QueryParameters,
-        lastEventId,
-        request.workspace,
-      );
+      const { workspace } = request;
+      const given = request.query as QueryParameters;
+      const query = given['identity'] ? given : { ...given, identity: [await streams.defaultIdentity(workspace)] };
+      const { after, ...listener } = parseStreamRequest(query, lastEventId, workspace);
       // A response without a body ends at once.
       if (request.method === 'HEAD') return await withHeaders(reply).send('');
       const { memory } = request;
@@ -51,7 +50,8 @@ function withHeaders(reply: FastifyReply): FastifyReply {
 
 const description = (config: Pick<QueryConfig, 'STREAM_LISTENERS_PER_WORKSPACE'>) => `
 Server-sent events, until the client leaves or the service stops. Each message is an event of \`GET /events\` as JSON, with
-its stream position as \`id\`. All filters have to match; there are no dates. The stream follows the order of storage: an event
+its stream position as \`id\`. All filters have to match; there are no dates. Where it sees persons, an event is of whom its visitor
+belonged to when it was sent: what is linked later is not sent again. The stream follows the order of storage: an event
 with an old timestamp that is stored now is sent now. A client that connects again with the last \`id\`, in the header
 \`Last-Event-ID\` or as \`after\`, gets each later event once, also after restarts. Without it the stream begins now.
 

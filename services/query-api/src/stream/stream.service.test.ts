@@ -6,7 +6,7 @@ import { eventually } from '@sluice/shared/testing/eventually';
 import { afterAll, afterEach, beforeAll, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { tokenOf } from '../http/cursor.ts';
 import { anEvent, aRegister, type QueryService, startQuery } from '../testing/query-service.ts';
-import { expectedRecord } from '../testing/reference.ts';
+import { expectedPersonRecord } from '../testing/reference.ts';
 import { expectEvents, listenTo, PATIENCE, someEvents, type TestStreams } from '../testing/streams.ts';
 import { send } from '../testing/views.ts';
 import { decodePosition, encodePosition, endOfBlock } from './stream-position.ts';
@@ -36,7 +36,35 @@ test('a client gets the events that are stored from now on, as records of GET /e
   await query.store('a', events);
   await expectEvents(stream, events);
   const records = stream.events.map(({ record }) => record);
-  expect(records).toEqual(expect.arrayContaining(events.map(expectedRecord)));
+  expect(records).toEqual(expect.arrayContaining(events.map(expectedPersonRecord)));
+});
+
+test('where a stream sees persons, filters and records know whose visitors are when an event is read', async () => {
+  const link = (anonymous_id: string, user_id: string, version: number) => ({
+    ...{ workspace_id: 'h', anonymous_id, user_id, version, said: 0 },
+  });
+  await query.insert('identity_links', [link('phone', 'jane', 1)]);
+  const options = { workspace: 'h' };
+  const ofJane = await streams.open('?userId=jane', options);
+  const all = await streams.open('?identity=linked', options);
+  const asSent = await streams.open('?userId=jane&identity=raw', options);
+  const [visit, other, paid] = [
+    anEvent({ anonymousId: 'phone' }),
+    anEvent({ anonymousId: 'kiosk' }),
+    anEvent({ userId: 'jane' }),
+  ];
+  await query.store('h', [visit, other, paid]);
+  await expectEvents(ofJane, [visit, paid]);
+  await expectEvents(all, [visit, other, paid]);
+  await expectEvents(asSent, [paid]);
+  const userOf = (uuid: string, { events } = all) => events.find(({ record }) => record['uuid'] === uuid)?.record;
+  expect([visit, other, paid].map(({ uuid }) => userOf(uuid)?.['linkedUserId'])).toEqual(['jane', null, 'jane']);
+  expect(userOf(paid.uuid, asSent)).not.toHaveProperty('linkedUserId');
+  await query.insert('identity_links', [link('kiosk', 'jane', 2)]);
+  const later = anEvent({ anonymousId: 'kiosk' });
+  await query.store('h', [later]);
+  await expectEvents(ofJane, [visit, paid, later]);
+  expect(userOf(later.uuid, ofJane)?.['linkedUserId']).toBe('jane');
 });
 
 test('late events are sent too: the stream follows the order of storage', async () => {

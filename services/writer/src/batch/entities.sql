@@ -16,20 +16,21 @@ INNER JOIN deletions ON deletions.workspace_id = staged_events.workspace_id AND 
 WHERE group_id != '' AND toUnixTimestamp64Micro(received_at) <= deleted_version
 GROUP BY staged_events.workspace_id, group_id
 
+-- name: store-identity-deletions
+-- Each deletion of a user alone: whose a visitor is depends on those before the last one, too. Before store-deletions: what another batch stores of
+-- links meanwhile is dropped where the deletion is known and nothing says that it still needs them.
+INSERT INTO identity_deletions (workspace_id, user_id, version)
+SELECT DISTINCT workspace_id, id, version
+FROM staged_changes
+WHERE kind = 'user' AND operation = 'delete' AND NOT startsWith(id, '\xEF\xBF\xBF')
+
 -- name: store-deletions
--- Before all other inserts, so that they see the deletions of this batch.
+-- Before all further inserts, so that they see the deletions of this batch.
 INSERT INTO user_deletions (workspace_id, user_id, version)
 SELECT workspace_id, id, max(version)
 FROM staged_changes
 WHERE kind = 'user' AND operation = 'delete'
 GROUP BY workspace_id, id
-
--- name: store-identity-deletions
--- Each deletion of a user alone: whose a visitor is depends on those before the last one, too.
-INSERT INTO identity_deletions (workspace_id, user_id, version)
-SELECT DISTINCT workspace_id, id, version
-FROM staged_changes
-WHERE kind = 'user' AND operation = 'delete' AND NOT startsWith(id, '\xEF\xBF\xBF')
 
 -- name: store-pending-deletions
 -- After store-deletions has ended: an insert that does not know the deletion began before `stored_at`.
@@ -44,24 +45,36 @@ GROUP BY workspace_id, id
 -- deleted yet (0060-identity-deletions.sql). The deletions are read here and not before: this insert must know every one that may be
 -- erased before it ends.
 INSERT INTO identity_links (workspace_id, anonymous_id, user_id, version, said)
-SELECT DISTINCT staged_changes.workspace_id, id, staged_changes.user_id, staged_changes.version, operation = 'say'
-FROM staged_changes
-LEFT JOIN (
-  SELECT workspace_id, user_id, max(deleted) AS deleted_version, max(unsettled) AS unsettled_version
-  FROM (
-    SELECT workspace_id, user_id, max(version) AS deleted, 0 AS unsettled
-    FROM user_deletions
-    WHERE (workspace_id, user_id) IN (SELECT workspace_id, user_id FROM staged_changes WHERE kind = 'visitor')
+WITH
+  -- What says whom a user became is hidden by deletions of this user as well (packages/shared/src/rows/merged-user.ts).
+  facts AS (
+    SELECT DISTINCT
+      workspace_id, id, user_id, version, operation,
+      if(startsWith(id, '\xEF\xBF\xBF'), substring(id, 4), '') AS merged
+    FROM staged_changes
+    WHERE kind = 'visitor'
+  ),
+  deletions AS (
+    SELECT workspace_id, user_id, max(deleted) AS deleted_version, max(unsettled) AS unsettled_version
+    FROM (
+      SELECT workspace_id, user_id, max(version) AS deleted, 0 AS unsettled
+      FROM user_deletions
+      WHERE (workspace_id, user_id) IN (SELECT workspace_id, arrayJoin([user_id, merged]) FROM facts)
+      GROUP BY workspace_id, user_id
+      UNION ALL
+      SELECT workspace_id, user_id, version, if(max(settled_at) = toDateTime64(0, 3, 'UTC'), version, 0)
+      FROM identity_deletions
+      WHERE (workspace_id, user_id) IN (SELECT workspace_id, arrayJoin([user_id, merged]) FROM facts)
+      GROUP BY workspace_id, user_id, version
+    )
     GROUP BY workspace_id, user_id
-    UNION ALL
-    SELECT workspace_id, user_id, version, if(max(settled_at) = toDateTime64(0, 3, 'UTC'), version, 0)
-    FROM identity_deletions
-    WHERE (workspace_id, user_id) IN (SELECT workspace_id, user_id FROM staged_changes WHERE kind = 'visitor')
-    GROUP BY workspace_id, user_id, version
   )
-  GROUP BY workspace_id, user_id
-) AS deletions ON deletions.workspace_id = staged_changes.workspace_id AND deletions.user_id = staged_changes.user_id
-WHERE kind = 'visitor' AND (staged_changes.version > deleted_version OR staged_changes.version <= unsettled_version)
+SELECT facts.workspace_id, id, facts.user_id, facts.version, operation = 'say'
+FROM facts
+LEFT JOIN deletions AS of_user ON of_user.workspace_id = facts.workspace_id AND of_user.user_id = facts.user_id
+LEFT JOIN deletions AS of_merged ON of_merged.workspace_id = facts.workspace_id AND of_merged.user_id = facts.merged
+WHERE (facts.version > of_user.deleted_version OR facts.version <= of_user.unsettled_version)
+  AND (facts.version > of_merged.deleted_version OR facts.version <= of_merged.unsettled_version)
 
 -- name: store-sightings
 INSERT INTO user_sightings (workspace_id, user_id, version, group_id)

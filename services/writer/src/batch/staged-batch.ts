@@ -248,8 +248,8 @@ export class StagedBatch {
   async #storeDeletions(): Promise<void> {
     this.#staged = await inspectStagedRows(this.#staging, this.#state, this.server);
     if (this.#staged.changes.deletions === 0) return;
-    await this.#staging.run(STATEMENTS['store-deletions']);
     await this.#staging.run(STATEMENTS['store-identity-deletions']);
+    await this.#staging.run(STATEMENTS['store-deletions']);
     await this.#staging.run(STATEMENTS['store-pending-deletions']);
   }
 

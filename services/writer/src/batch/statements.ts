@@ -26,8 +26,8 @@ export const STATEMENTS = {
   ]),
   ...readStatements(new URL('./entities.sql', import.meta.url), [
     'store-seen-in-deleted-events',
-    'store-deletions',
     'store-identity-deletions',
+    'store-deletions',
     'store-pending-deletions',
     'store-links',
     'store-sightings',

@@ -63,6 +63,14 @@ WHERE user_id IN {users:Array(String)}
     indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), user_id))
   ]
 UNION ALL
+-- What says whom a user became (packages/shared/src/rows/merged-user.ts).
+SELECT DISTINCT toString(workspace_id), substring(anonymous_id, 4), 'links', ''
+FROM identity_links
+WHERE (workspace_id, anonymous_id) IN arrayZip({workspaces:Array(String)}, arrayMap(user -> concat('\xEF\xBF\xBF', user), {users:Array(String)}))
+  AND version <= {versions:Array(Int64)}[
+    indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), substring(anonymous_id, 4)))
+  ]
+UNION ALL
 -- Rows of the user that begin before the deletion are removed, and replaced where they go on after it. A member is in the
 -- same part as its membership, since an insert writes both: it need not be looked for.
 SELECT DISTINCT toString(workspace_id), id, 'entities', ''
@@ -132,11 +140,16 @@ WHERE (workspace_id, user_id) IN arrayZip({workspaces:Array(String)}, {users:Arr
   ]
 
 -- name: erase-links
+-- With what says whom a user became.
 ALTER TABLE identity_links DELETE
 WHERE user_id IN {users:Array(String)}
   AND (workspace_id, user_id) IN arrayZip({workspaces:Array(String)}, {users:Array(String)})
   AND version <= {versions:Array(Int64)}[
     indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), user_id))
+  ]
+  OR (workspace_id, anonymous_id) IN arrayZip({workspaces:Array(String)}, arrayMap(user -> concat('\xEF\xBF\xBF', user), {users:Array(String)}))
+  AND version <= {versions:Array(Int64)}[
+    indexOf(arrayZip({workspaces:Array(String)}, {users:Array(String)}), (toString(workspace_id), substring(anonymous_id, 4)))
   ]
 
 -- name: find-mixed-users

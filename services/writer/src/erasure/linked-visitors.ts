@@ -1,5 +1,6 @@
 import { sendMessages } from '@sluice/shared/kafka/send-messages';
 import { topicNames } from '@sluice/shared/kafka/topics';
+import { isVisitor } from '@sluice/shared/rows/deleted-person';
 import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import { deletionRow } from '@sluice/submissions/rows/deletion-row';
 import { packMessages } from '@sluice/submissions/rows/message-packing';
@@ -42,8 +43,8 @@ interface VisitorDeletion extends UserDeletion {
 }
 
 /**
- * Deletes the anonymous visitors of users who are deleted: those that were theirs at the time of the deletion. Each becomes a deletion
- * like any other, with the version of the user's, which is sent to Kafka for all servers. Sending it twice changes nothing.
+ * Deletes the anonymous visitors of users who are deleted: those that were theirs at the time of the deletion; and who was merged into them
+ * then. Each becomes a deletion like any other, with the version of the user's, which is sent to Kafka for all servers. Sending it twice changes nothing.
  *
  * Whose a visitor was depends on all that was accepted up to the deletion. So a deletion is looked at once all of that is stored. It is
  * settled when the deletions of all its visitors have come back and are stored; until then, queries hide what the links say.
@@ -65,9 +66,10 @@ export class LinkedVisitors extends Rounds {
     const { client, writerId } = this.#deps;
     await ClickHouseSession.use(client, `sluice-writer/${writerId}-visitors`, ERASURE_TIMEOUT_MS, async (session) => {
       let after: UserDeletion | undefined;
+      const waiting = new Set<string>();
       while (this.mayGoOn) {
         const deletions = await this.#readUnsettled(session, after);
-        for (const pass of passesOf(deletions)) await this.#settle(session, pass);
+        for (const pass of passesOf(deletions)) await this.#settle(session, pass, waiting);
         after = deletions.at(-1);
         if (!after) return;
       }
@@ -83,12 +85,20 @@ export class LinkedVisitors extends Rounds {
     });
   }
 
-  async #settle(session: ClickHouseSession, deletions: readonly UserDeletion[]): Promise<void> {
+  /** @param waiting the workspaces whose later deletions have to wait for what is sent in this round */
+  async #settle(session: ClickHouseSession, deletions: readonly UserDeletion[], waiting: Set<string>): Promise<void> {
     const visitors = await session.read<VisitorDeletion>(STATEMENTS['find-deleted-visitors'], parametersOf(deletions));
-    const open = new Set(visitors.map(keyOf));
-    const settled = deletions.filter((deletion) => !open.has(keyOf(deletion)));
+    const open = Map.groupBy(visitors, keyOf);
+    const inTurn = deletions.filter((deletion) => {
+      if (waiting.has(deletion.workspace_id)) return false;
+      // The deletion of a merged user ends links, which decides whom later deletions find.
+      const hasMerged = open.get(keyOf(deletion))?.some(({ visitor }) => !isVisitor(visitor)) ?? false;
+      if (hasMerged) waiting.add(deletion.workspace_id);
+      return true;
+    });
+    const settled = inTurn.filter((deletion) => !open.has(keyOf(deletion)));
     if (settled.length > 0) await session.run(STATEMENTS['settle-deletions'], parametersOf(settled));
-    await this.#send(visitors);
+    await this.#send(inTurn.flatMap((deletion) => open.get(keyOf(deletion)) ?? []));
   }
 
   /** Sends those that were not sent lately. */

@@ -1,4 +1,5 @@
 import { deletedVisitorsSql } from '@sluice/shared/clickhouse/identities';
+import { DELETED_BY_FACT_SQL } from '@sluice/shared/rows/merged-user';
 import { readStatements, type Statement } from '@sluice/storage/clickhouse/statements';
 
 /** The statements that erase deleted users and expired events, fill columns, and keep old events on the cold volume, by their names. */
@@ -44,7 +45,10 @@ const UNSETTLED = `
     SELECT arrayJoin(arrayZip({workspaces:Array(String)}, {users:Array(String)}, {versions:Array(UInt64)})) AS deletion
   )`;
 
-/** The visitors that were those of the users of a pass, unless they are deleted already. `visitor` names one as deletions do. */
+/**
+ * The visitors that were those of the users of a pass, and who was merged into these, unless they are deleted already. `visitor` names one as
+ * deletions do.
+ */
 const FIND_DELETED_VISITORS: Statement = {
   name: 'find-deleted-visitors',
   sql: `
@@ -60,7 +64,7 @@ LEFT JOIN (
   SELECT workspace_id, user_id, max(user_deletions.version) AS deleted_version
   FROM user_deletions
   WHERE (workspace_id, user_id) IN (
-    SELECT workspace_id, concat('\\xEF\\xBF\\xBF', anonymous_id) FROM identity_links WHERE user_id IN {users:Array(String)}
+    SELECT workspace_id, ${DELETED_BY_FACT_SQL} FROM identity_links WHERE user_id IN {users:Array(String)}
   )
   GROUP BY workspace_id, user_id
 ) AS stored ON stored.workspace_id = visitors.workspace_id AND stored.user_id = visitors.user_id

@@ -37,8 +37,6 @@ function valueSchema(field: OrderField): z.ZodType<string | number> {
 }
 
 const UUID = 'toUInt128(uuid)';
-const AFTER_UUID = 'toUInt128({after_uuid:UUID})';
-const AFTER_TIME = 'fromUnixTimestamp64Milli({after_timestamp:Int64})';
 
 /**
  * Returns the ORDER BY of a page: the field, then the uuid by its text, then the timestamp, since both together
@@ -51,22 +49,28 @@ export function orderBy({ field, direction }: EventOrder): string {
     .join(', ')}`;
 }
 
-/** Returns the condition that an event comes after a sort key in an order. */
-export function afterSortKey({ field, direction }: EventOrder, sortKey: EventSortKey): Sql {
+/**
+ * Returns the condition that an event comes after a sort key in an order.
+ *
+ * @param prefix begins the names of its parameters: it tells several conditions of one query apart
+ */
+export function afterSortKey({ field, direction }: EventOrder, sortKey: EventSortKey, prefix = 'after'): Sql {
   const compare = direction === 'ASC' ? '>' : '<';
-  const params = { after_uuid: sortKey.uuid, after_timestamp: sortKey.timestampMs };
+  const params = { [`${prefix}_uuid`]: sortKey.uuid, [`${prefix}_timestamp`]: sortKey.timestampMs };
+  const afterUuid = `toUInt128({${prefix}_uuid:UUID})`;
+  const afterTime = `fromUnixTimestamp64Milli({${prefix}_timestamp:Int64})`;
   if (field === 'timestamp') {
     // The primary key finds the place, also among many events of one time: ClickHouse does not compare tuples with it.
     // The comparison of the first column alone adds nothing, but it ends the search at once where no such time is.
-    const equal = `timestamp = ${AFTER_TIME} AND ${UUID} ${compare} ${AFTER_UUID}`;
-    const sql = `timestamp ${compare}= ${AFTER_TIME} AND (timestamp ${compare} ${AFTER_TIME} OR (${equal}))`;
+    const equal = `timestamp = ${afterTime} AND ${UUID} ${compare} ${afterUuid}`;
+    const sql = `timestamp ${compare}= ${afterTime} AND (timestamp ${compare} ${afterTime} OR (${equal}))`;
     return { sql, params };
   }
-  if (field === 'uuid') return { sql: `(${UUID}, timestamp) ${compare} (${AFTER_UUID}, ${AFTER_TIME})`, params };
-  const value = EVENT_COLUMNS[field].type === 'microseconds' ? '{after_value:Int64}' : '{after_value:String}';
+  if (field === 'uuid') return { sql: `(${UUID}, timestamp) ${compare} (${afterUuid}, ${afterTime})`, params };
+  const value = `{${prefix}_value:${EVENT_COLUMNS[field].type === 'microseconds' ? 'Int64' : 'String'}}`;
   return {
-    sql: `(${sortingKey(field).join(', ')}) ${compare} (${value}, ${AFTER_UUID}, ${AFTER_TIME})`,
-    params: { ...params, after_value: sortKey.value },
+    sql: `(${sortingKey(field).join(', ')}) ${compare} (${value}, ${afterUuid}, ${afterTime})`,
+    params: { ...params, [`${prefix}_value`]: sortKey.value },
   };
 }
 

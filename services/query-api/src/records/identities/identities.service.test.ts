@@ -183,7 +183,7 @@ test.each([
   ['/identities', 'userId'],
   ['/identities?userId=jane&colour=1', 'colour'],
   ['/identities/conflicts?cursor=x', 'cursor'],
-  ['/events/stream?identity=linked', 'identity'],
+  ['/events/stream?identity=both', 'identity'],
   ['/organizations/acme/activity?identity=linked', 'identity'],
 ])('%s is refused because of %s', async (path, parameter) => {
   const { status, body } = await query.get(path, OWN);

@@ -18,6 +18,8 @@ interface Format {
   readonly mediaTypes: readonly string[];
   /** ClickHouse's name of the format. */
   readonly clickHouse: string;
+  /** The same without what a response begins with. Default: it begins with a record. */
+  readonly continued?: string;
   /** Counts the records of one result; `undefined` when the format has no last line. */
   readonly Counter?: new () => RecordCounter;
   /** The last line, which says that all was sent. */
@@ -67,6 +69,7 @@ export const EXPORT_FORMATS = {
   csv: {
     mediaTypes: ['text/csv'],
     clickHouse: 'CSVWithNames',
+    continued: 'CSV',
     Counter: CsvCounter,
     trailer: (events) => `#complete,${events}\n`,
   },

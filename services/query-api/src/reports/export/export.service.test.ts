@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { EVENT_COLUMNS } from '../../records/events/event-columns.ts';
 import { metric } from '../../testing/load.ts';
 import { anEvent, eachIdentifier, type QueryService, startQuery, type TestEvent } from '../../testing/query-service.ts';
-import { expectedRecord, inOrder } from '../../testing/reference.ts';
+import { expectedPersonRecord, expectedRecord, inOrder } from '../../testing/reference.ts';
 
 const START = Date.UTC(2026, 0, 1);
 const HOSTILE = ['plain', 'a "quoted", comma', 'line\nfeed\r\n', "O'Brien \\ / \u2028 \u0000", '=1+1', 'ä🙂', 'null'];
@@ -60,7 +60,9 @@ test.each(['ASC', 'DESC'] as const)(
   async (direction) => {
     const { lines, trailer } = await records(`orderByDirection=${direction}`);
     const order = { field: 'timestamp', direction } as const;
-    expect(lines).toEqual(inOrder(events, order).map(expectedRecord));
+    expect(lines).toEqual(inOrder(events, order).map(expectedPersonRecord));
+    const raw = await records(`orderByDirection=${direction}&identity=raw`);
+    expect(raw.lines).toEqual(inOrder(events, order).map(expectedRecord));
     expect(trailer).toEqual({ complete: true, events: events.length });
   },
 );
@@ -104,7 +106,7 @@ test('CSV has a column for each field, and a last line', async () => {
   const rows = parseCsv(response.body);
   expect(rows.pop()).toEqual(['#complete', String(events.length)]);
   const names = rows.shift() as string[];
-  const expected = inOrder(events, { field: 'timestamp', direction: 'ASC' }).map(expectedRecord);
+  const expected = inOrder(events, { field: 'timestamp', direction: 'ASC' }).map(expectedPersonRecord);
   expect(rows.map((row) => Object.fromEntries(row.map((value, column) => [names[column], value])))).toEqual(
     expected.map((record) => ({
       ...Object.fromEntries(Object.entries(record).map(([name, value]) => [name, value ?? ''])),
@@ -115,12 +117,13 @@ test('CSV has a column for each field, and a last line', async () => {
 });
 
 /** The columns that another reader finds in a Parquet file, by ClickHouse's types. */
-const PARQUET_COLUMNS = Object.entries(EVENT_COLUMNS)
-  .map(([name, { type }]) => {
+const PARQUET_COLUMNS = [
+  ...Object.entries(EVENT_COLUMNS).map(([name, { type }]) => {
     if (type === 'milliseconds' || type === 'microseconds') return `${name} DateTime64(3, 'UTC')`;
     return `${name} ${type === 'identifier' ? 'Nullable(String)' : 'String'}`;
-  })
-  .join(', ');
+  }),
+  'linkedUserId Nullable(String)',
+].join(', ');
 
 test('Parquet has the same columns, with times and nulls', async () => {
   const { rawPayload, headers } = await exported('format=parquet');
@@ -147,7 +150,67 @@ test('Parquet has the same columns, with times and nulls', async () => {
   const documents = ['properties', 'context', 'traits'];
   expect(
     rows.map((row) => ({ ...row, ...Object.fromEntries(documents.map((name) => [name, parseJson(row[name])])) })),
-  ).toEqual(inOrder(events, { field: 'timestamp', direction: 'ASC' }).map(expectedRecord));
+  ).toEqual(inOrder(events, { field: 'timestamp', direction: 'ASC' }).map(expectedPersonRecord));
+});
+
+/** More events than one statement looks up visitors for, many of one time, a third of them of linked visitors, a third of strangers. */
+const MANY = 120_000;
+
+async function storeMany(): Promise<void> {
+  const visitor = "concat('v', toString(number % 3000))";
+  await service.clickHouse.command({
+    query: `INSERT INTO events (workspace_id, timestamp, uuid, event, user_id, anonymous_id, properties, received_at)
+      SELECT 'd', fromUnixTimestamp64Milli({start:Int64} + intDiv(number, 700) * 1000), generateUUIDv4(number), 'e',
+        if(number % 3 = 0, concat('u', toString(number % 100)), ''), ${visitor}, '{"a":1}', now64(6)
+      FROM numbers({rows:UInt64})`,
+    query_params: { start: START, rows: MANY },
+  });
+  await service.clickHouse.command({
+    query: `INSERT INTO identity_links SELECT 'd', ${visitor}, concat('owner of ', ${visitor}), 1, 0 FROM numbers(3000) WHERE number % 3 = 1`,
+  });
+}
+
+interface ManyRecord {
+  readonly uuid: string;
+  readonly timestamp: string;
+  readonly userId: string | null;
+  readonly anonymousId: string;
+  readonly linkedUserId: string | null;
+}
+
+const personOf = ({ userId, anonymousId }: ManyRecord) =>
+  userId ?? (Number(anonymousId.slice(1)) % 3 === 1 ? `owner of ${anonymousId}` : null);
+
+test('an export of many events says whose each is, each once and in order, and goes on in the middle', async () => {
+  await storeMany();
+  const authorization = 'Bearer d';
+  const recordsOf = async (query: string) => {
+    const { body } = await exported(query, { authorization });
+    return body
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line)) as readonly ManyRecord[];
+  };
+  const all = await recordsOf('');
+  expect(all.at(-1)).toEqual({ complete: true, events: MANY });
+  const records = all.slice(0, -1);
+  expect(records.filter((record) => record.linkedUserId !== personOf(record))).toEqual([]);
+  expect(new Set(records.map(({ uuid }) => uuid)).size).toBe(MANY);
+  const keys = records.map(({ timestamp, uuid }) => `${timestamp} ${uuid}`);
+  expect(keys).toEqual(keys.toSorted());
+  expect((await recordsOf('orderByDirection=DESC')).slice(0, -1)).toEqual(records.toReversed());
+  const [at = 0] = [70_001];
+  const { timestamp, uuid } = records[at] as ManyRecord;
+  expect((await recordsOf(`after=${timestamp},${uuid}`)).slice(0, -1)).toEqual(records.slice(at + 1));
+  const ofOne = records.filter((record) => record.linkedUserId === 'owner of v1');
+  expect((await recordsOf('userId=owner%20of%20v1')).slice(0, -1)).toEqual(ofOne);
+  expect(ofOne.length).toBeGreaterThan(0);
+  const rows = parseCsv((await exported('format=csv', { authorization })).body);
+  expect(rows.at(-1)).toEqual(['#complete', String(MANY)]);
+  const names = rows[0] as string[];
+  expect(names.filter((name) => name === 'linkedUserId')).toHaveLength(1);
+  const column = names.indexOf('linkedUserId');
+  expect(rows.slice(1, -1).map((row) => row[column] || null)).toEqual(records.map(({ linkedUserId }) => linkedUserId));
 });
 
 test('HEAD is answered without an export', async () => {

@@ -12,7 +12,7 @@ import {
   formatOf,
   parseExportRequest,
 } from './export-parameters.ts';
-import { blockSettings, exportQuery } from './export-query.ts';
+import { blockSettings, exportStatements } from './export-query.ts';
 
 /** How long a client may read nothing, in milliseconds; then it is cut off, since it keeps others from exporting. */
 const STALL_MS_MAX = 120_000;
@@ -51,7 +51,7 @@ export function registerExport(app: FastifyInstance, { queryRunner }: ReadDepend
       const context = await withIdentity(queryRunner, request.selection, given);
       const blocks = await blockSettings(queryRunner, request, context);
       const query: ExportQuery = {
-        hiding: (tables, hidden) => exportQuery(tables, request, hidden),
+        statements: () => exportStatements(queryRunner, request, context),
         ...{ kind: 'events_export', pool: 'exports', settings: { ...SETTINGS, ...blocks } },
         ...context,
       };
