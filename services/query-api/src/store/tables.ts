@@ -119,12 +119,10 @@ export interface Tables {
   withFast(fast: FastSets): Tables;
   /** Returns the same tables for a request that asks for persons. */
   withPersons(): Tables;
-  /**
-   * Returns the same tables, of which statements see whose the events of anonymous visitors are, and which users became others.
-   *
-   * @param known.isDeletionPending whether a deletion of the workspace may be pending
-   */
-  withLinks(known: { readonly areMerged: boolean; readonly isDeletionPending: boolean }): Tables;
+  /** Returns the same tables, of which statements see whose the events of anonymous visitors are, and which users became others. */
+  withLinks(known: { readonly areMerged: boolean }): Tables;
+  /** Returns the same tables, of which it is known that no deletion of the workspace is pending. */
+  withoutPending(): Tables;
   /** Returns the same tables with further deletions: those that another server has, and this one perhaps not yet, or that follow from others. */
   withDeletions(deletions: readonly Deletion[]): Tables;
 }
@@ -272,13 +270,16 @@ interface TableOptions {
   readonly arePersons?: boolean;
   readonly areLinked?: boolean;
   readonly areMerged?: boolean;
-  /** Default: true. */
-  readonly isDeletionPending?: boolean;
+  /** Whether a deletion may be pending. Default: true. */
+  readonly isPending?: boolean;
 }
+
+/** What `*` leaves out is computed when a row is stored. */
+const DEAD_LETTER_COLUMNS = '*, user_id, version, is_of_one_workspace, client, row_bytes';
 
 function createTables(source: Source, options: TableOptions): Tables {
   const { params, workspace = 'workspace', where = 'WHERE', fast = [] } = options;
-  const { arePersons = false, areLinked = false, areMerged = false, isDeletionPending = true } = options;
+  const { arePersons = false, areLinked = false, areMerged = false, isPending = true } = options;
   const changed = (changes: Partial<TableOptions>) => createTables(source, { ...options, ...changes });
   const deleted = { users: `${workspace}_deleted_users`, versions: `${workspace}_deleted_versions` };
   const ofWorkspace =
@@ -309,7 +310,7 @@ function createTables(source: Source, options: TableOptions): Tables {
     arePersons,
     areLinked,
     areMerged,
-    ...linkTables(source, ofWorkspace, (read) => deletions('pending_deletions', read), isDeletionPending),
+    ...linkTables(source, ofWorkspace, (read) => deletions('pending_deletions', read), isPending),
     eventSizes: source(kept('*, properties.size + context.size + traits.size AS json_bytes')),
     entities: source(ofWorkspace('entities')),
     entityProperties: source(ofWorkspace('entity_properties')),
@@ -317,9 +318,7 @@ function createTables(source: Source, options: TableOptions): Tables {
     userDeletions: deletions('user_deletions'),
     pendingDeletions: deletions('pending_deletions'),
     userSightings: source(ofWorkspace('user_sightings')),
-    deadLetterStates: source(
-      ofWorkspace('dead_letters', '*, user_id, version, is_of_one_workspace, client, row_bytes'),
-    ),
+    deadLetterStates: source(ofWorkspace('dead_letters', DEAD_LETTER_COLUMNS)),
     audits: source(
       (database) =>
         `SELECT *, shardNum() AS shard FROM ${database}audits FINAL WHERE workspace_id IN ('', {${workspace}:String})`,
@@ -346,6 +345,7 @@ function createTables(source: Source, options: TableOptions): Tables {
     withFast: (known) => changed({ fast: known }),
     withPersons: () => changed({ arePersons: true }),
     withLinks: (known) => changed({ areLinked: true, ...known }),
+    withoutPending: () => changed({ isPending: false }),
     withDeletions(more) {
       const given = newestDeletions([...givenDeletions(params, deleted), ...more]);
       return changed({ params: { ...params, ...deletionParams(given, deleted) } });
@@ -358,13 +358,13 @@ function createTables(source: Source, options: TableOptions): Tables {
  *
  * @param ofWorkspace returns the rows of the workspace in a table, with certain columns and conditions
  * @param pendingIn returns the pending deletions from a source
- * @param isDeletionPending whether there may be any
+ * @param isPending whether there may be any
  */
 function linkTables(
   source: Source,
   ofWorkspace: (table: string, columns?: string, more?: string) => Select,
   pendingIn: (read: Source) => string,
-  isDeletionPending: boolean,
+  isPending: boolean,
 ): Pick<Tables, 'identityLinks' | 'owners' | 'linkConflicts' | 'saidMerges' | 'merges' | 'deletedVisitors'> {
   const onEach = (select: (rowsOf: (stored: Select) => string, pending: string) => string) =>
     source((database) => {
@@ -388,7 +388,7 @@ function linkTables(
   return {
     identityLinks: source(ofWorkspace('identity_links')),
     owners: (among) =>
-      ofVisitors(({ links, pending }) => ownersSql({ links, pending: isDeletionPending ? pending : undefined }), among),
+      ofVisitors(({ links, pending }) => ownersSql({ links, pending: isPending ? pending : undefined }), among),
     linkConflicts: (among) => ofVisitors(conflictsSql, among),
     saidMerges,
     merges: `(${mergesSql(saidMerges)})`,

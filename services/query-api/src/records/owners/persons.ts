@@ -55,16 +55,9 @@ export function namedPerson(tables: Tables): ((user: string) => string) | undefi
   return tables.areMerged ? (user) => becameSql(tables, user) : undefined;
 }
 
-/**
- * A scalar, which ClickHouse reads once. The first elements are nobody: transform takes no empty arrays.
- *
- * @param standIn returns SQL of what stands for a user
- */
-function allMerges(tables: Tables, standIn = (user: string) => user, nobody = "''"): string {
-  const [merged, person] = ['merged', 'person'].map(
-    (user) => `arrayPushFront(groupArray(${standIn(user)}), ${nobody})`,
-  );
-  return `(SELECT (${merged}, ${person}) FROM ${tables.merges})`;
+/** A scalar, which ClickHouse reads once. The first elements are nobody: transform takes no empty arrays. */
+function allMerges(tables: Tables): string {
+  return `(SELECT (arrayPushFront(groupArray(merged), ''), arrayPushFront(groupArray(person), '')) FROM ${tables.merges})`;
 }
 
 /** Whether a condition on an identifier holds where there is none. */
@@ -125,8 +118,9 @@ export const PERSONS_BY_NUMBER: PersonSql = {
 /** Returns SQL for the number of whoever a user became, or else of that user, whose number is given. */
 function numberOfPerson(tables: Tables, number: string): string {
   if (!tables.areMerged) return number;
-  const merges = allMerges(tables, numberOf, 'toUInt64(0)');
-  return `transform(${number}, ${merges}.1, ${merges}.2, ${number})`;
+  const merges = allMerges(tables);
+  const [merged, persons] = [1, 2].map((place) => `arrayMap(one -> ${numberOf('one')}, ${merges}.${place})`);
+  return `transform(${number}, ${merged}, ${persons}, ${number})`;
 }
 
 /** Returns SQL of events with their persons: the user of the visitor where there is no other, or whom that user became. */
