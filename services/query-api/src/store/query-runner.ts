@@ -419,10 +419,9 @@ async function statementOf(query: Query, { tables, visibility }: Store): Promise
     readableTables(query.workspace, tables, visibility),
     'hiding' in query ? visibility.hiddenCondition(query.workspace) : undefined,
   ]);
-  const { arePersons = false, isLinked = false, merges } = query;
-  const asked = arePersons ? shown.withPersons() : shown;
-  const isDeletionPending = !('hiding' in query) || hidden !== undefined;
-  const readable = isLinked ? asked.withLinks({ merges, isDeletionPending }) : asked;
+  const asked = query.arePersons ? shown.withPersons() : shown;
+  const linked = query.isLinked ? asked.withLinks(query.merges) : asked;
+  const readable = 'hiding' in query && !hidden ? linked.withoutPending() : linked;
   const { sql, params } = 'statement' in query ? query.statement(readable) : query.hiding(readable, hidden?.(readable));
   return { sql, params: { ...readable.params, ...params }, fast: readable.fast };
 }

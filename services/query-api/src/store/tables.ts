@@ -126,10 +126,11 @@ export interface Tables {
   /**
    * Returns the same tables, of which statements see whose the events of anonymous visitors are.
    *
-   * @param known.merges which users became others, as statements see it. Default: none did
-   * @param known.isDeletionPending whether a deletion of the workspace may be pending
+   * @param merges which users became others, as statements see it. Default: none did
    */
-  withLinks(known: { readonly merges?: KnownMerges | undefined; readonly isDeletionPending: boolean }): Tables;
+  withLinks(merges?: KnownMerges): Tables;
+  /** Returns the same tables, of which it is known that no deletion of the workspace is pending. */
+  withoutPending(): Tables;
   /** Returns the same tables with further deletions: those that another server has, and this one perhaps not yet, or that follow from others. */
   withDeletions(deletions: readonly Deletion[]): Tables;
 }
@@ -310,13 +311,16 @@ interface TableOptions {
   readonly arePersons?: boolean;
   readonly areLinked?: boolean;
   readonly merges?: KnownMerges | undefined;
-  /** Default: true. */
-  readonly isDeletionPending?: boolean;
+  /** Whether a deletion may be pending. Default: true. */
+  readonly isPending?: boolean;
 }
+
+/** What `*` leaves out is computed when a row is stored. */
+const DEAD_LETTER_COLUMNS = '*, user_id, version, is_of_one_workspace, client, row_bytes';
 
 function createTables(source: Source, options: TableOptions): Tables {
   const { params, workspace = 'workspace', where = 'WHERE', fast = [], merges } = options;
-  const { arePersons = false, areLinked = false, isDeletionPending = true } = options;
+  const { arePersons = false, areLinked = false, isPending = true } = options;
   const changed = (changes: Partial<TableOptions>) => createTables(source, { ...options, ...changes });
   const deleted = { users: `${workspace}_deleted_users`, versions: `${workspace}_deleted_versions` };
   const merged = { users: `${workspace}_merged_users`, persons: `${workspace}_merged_persons` };
@@ -349,7 +353,7 @@ function createTables(source: Source, options: TableOptions): Tables {
     areLinked,
     areMerged: areAnyMerged(merges),
     namedMerges: merges === 'many' ? undefined : merges,
-    ...linkTables(source, ofWorkspace, (read) => deletions('pending_deletions', read), isDeletionPending),
+    ...linkTables(source, ofWorkspace, (read) => deletions('pending_deletions', read), isPending),
     ...(Array.isArray(merges) && namedMerges(merged)),
     eventSizes: source(kept('*, properties.size + context.size + traits.size AS json_bytes')),
     entities: source(ofWorkspace('entities')),
@@ -358,9 +362,7 @@ function createTables(source: Source, options: TableOptions): Tables {
     userDeletions: deletions('user_deletions'),
     pendingDeletions: deletions('pending_deletions'),
     userSightings: source(ofWorkspace('user_sightings')),
-    deadLetterStates: source(
-      ofWorkspace('dead_letters', '*, user_id, version, is_of_one_workspace, client, row_bytes'),
-    ),
+    deadLetterStates: source(ofWorkspace('dead_letters', DEAD_LETTER_COLUMNS)),
     audits: source(
       (database) =>
         `SELECT *, shardNum() AS shard FROM ${database}audits FINAL WHERE workspace_id IN ('', {${workspace}:String})`,
@@ -387,9 +389,10 @@ function createTables(source: Source, options: TableOptions): Tables {
     withFast: (known) => changed({ fast: known }),
     withPersons: () => changed({ arePersons: true }),
     withLinks(known) {
-      const named = Array.isArray(known.merges) ? mergeParams(known.merges, merged) : {};
-      return changed({ areLinked: true, ...known, params: { ...params, ...named } });
+      const named = Array.isArray(known) ? mergeParams(known, merged) : {};
+      return changed({ areLinked: true, merges: known, params: { ...params, ...named } });
     },
+    withoutPending: () => changed({ isPending: false }),
     withDeletions(more) {
       const given = newestDeletions([...givenDeletions(params, deleted), ...more]);
       return changed({ params: { ...params, ...deletionParams(given, deleted) } });
@@ -402,13 +405,13 @@ function createTables(source: Source, options: TableOptions): Tables {
  *
  * @param ofWorkspace returns the rows of the workspace in a table, with certain columns and conditions
  * @param pendingIn returns the pending deletions from a source
- * @param isDeletionPending whether there may be any
+ * @param isPending whether there may be any
  */
 function linkTables(
   source: Source,
   ofWorkspace: (table: string, columns?: string, more?: string) => Select,
   pendingIn: (read: Source) => string,
-  isDeletionPending: boolean,
+  isPending: boolean,
 ): Pick<
   Tables,
   'identityLinks' | 'owners' | 'linkConflicts' | 'saidMerges' | 'merges' | 'mergeArrays' | 'deletedVisitors'
@@ -438,7 +441,7 @@ function linkTables(
   return {
     identityLinks: source(ofWorkspace('identity_links')),
     owners: (among) =>
-      ofVisitors(({ links, pending }) => ownersSql({ links, pending: isDeletionPending ? pending : undefined }), among),
+      ofVisitors(({ links, pending }) => ownersSql({ links, pending: isPending ? pending : undefined }), among),
     linkConflicts: (among) => ofVisitors(conflictsSql, among),
     saidMerges,
     merges,

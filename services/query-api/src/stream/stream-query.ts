@@ -169,9 +169,8 @@ function conditionOf(
   const keptFrom = `${prefix}kept_from`;
   const kept = keptFromMs === undefined ? [] : [{ sql: keptSince(keptFrom), params: { [keptFrom]: keptFromMs } }];
   const ofOne = tables.ofWorkspaceIn(`${prefix}workspace`);
-  const links = { merges: known.areMerged ? 'many' : undefined, isDeletionPending: hidden !== undefined } as const;
   const owners = {
-    ...ownersIn(identity === 'linked' && known.areLinked ? ofOne.withLinks(links) : ofOne, hidden),
+    ...ownersIn(identity === 'linked' && known.areLinked ? ofOne.withLinks(known.areMerged ? 'many' : undefined) : ofOne, hidden),
     // A page has few events, and a stream reads one after the other.
     within: {
       areFew: true,
