@@ -287,18 +287,26 @@ interface MergeParameters {
 }
 
 /** Each list begins with nobody: `transform` takes no empty arrays. */
-function mergeParams(merges: Exclude<KnownMerges, 'many'>, { users, persons }: MergeParameters): Sql['params'] {
+function mergeParams(merges: KnownMerges | undefined, { users, persons }: MergeParameters): Sql['params'] {
+  if (merges === undefined || merges === 'many') return {};
   return {
     [users]: ['', ...merges.map(({ merged }) => merged)],
     [persons]: ['', ...merges.map(({ person }) => person)],
   };
 }
 
-/** Returns the merges of two parameters. */
-function namedMerges({ users, persons }: MergeParameters): Pick<Tables, 'merges' | 'mergeArrays'> {
+/** Returns what is known of merges. Those that are named are in two parameters, and no statement looks for any. */
+function mergesKnown(
+  merges: KnownMerges | undefined,
+  { users, persons }: MergeParameters,
+): Pick<Tables, 'areMerged' | 'namedMerges'> & Partial<Pick<Tables, 'merges' | 'mergeArrays'>> {
+  if (merges === undefined || merges === 'many') return { areMerged: areAnyMerged(merges), namedMerges: undefined };
   const mergeArrays = { merged: `{${users}:Array(String)}`, persons: `{${persons}:Array(String)}` };
   const pairs = `SELECT arrayJoin(arrayZip(${mergeArrays.merged}, ${mergeArrays.persons})) AS pair`;
-  return { mergeArrays, merges: `(SELECT pair.1 AS merged, pair.2 AS person FROM (${pairs}) WHERE merged != '')` };
+  return {
+    ...{ areMerged: areAnyMerged(merges), namedMerges: merges, mergeArrays },
+    merges: `(SELECT pair.1 AS merged, pair.2 AS person FROM (${pairs}) WHERE merged != '')`,
+  };
 }
 
 interface TableOptions {
@@ -351,10 +359,8 @@ function createTables(source: Source, options: TableOptions): Tables {
     eventsByUuid: source(kept(), EVENTS_SHARDING_KEY),
     arePersons,
     areLinked,
-    areMerged: areAnyMerged(merges),
-    namedMerges: merges === 'many' ? undefined : merges,
     ...linkTables(source, ofWorkspace, (read) => deletions('pending_deletions', read), isPending),
-    ...(Array.isArray(merges) && namedMerges(merged)),
+    ...mergesKnown(merges, merged),
     eventSizes: source(kept('*, properties.size + context.size + traits.size AS json_bytes')),
     entities: source(ofWorkspace('entities')),
     entityProperties: source(ofWorkspace('entity_properties')),
@@ -370,14 +376,8 @@ function createTables(source: Source, options: TableOptions): Tables {
     auditedHours: source(ofWorkspace('audited_hours FINAL')),
     auditDifferences: source(ofWorkspace('audit_differences')),
     auditedHoursOfAllWorkspaces: source((database) => `SELECT * FROM ${database}audited_hours FINAL`),
-    fastPropertiesOf: (parameter) =>
-      source(
-        (database) => `SELECT * FROM ${database}console_fast_properties WHERE workspace_id = {${parameter}:String}`,
-      ),
-    identitySettingsOf: (parameter) =>
-      source(
-        (database) => `SELECT * FROM ${database}console_identity_settings WHERE workspace_id = {${parameter}:String}`,
-      ),
+    fastPropertiesOf: (parameter) => source(ofWorkspaceNamed('console_fast_properties', parameter)),
+    identitySettingsOf: (parameter) => source(ofWorkspaceNamed('console_identity_settings', parameter)),
     pendingDeletionsOfAllWorkspaces: 'pending_deletions',
     retentionOfAllWorkspaces: 'retention FINAL',
     eventsOfAllWorkspaces: source(selectEventsWithBlocks),
@@ -388,10 +388,8 @@ function createTables(source: Source, options: TableOptions): Tables {
     keptFrom: (ms) => changed({ params: { ...params, [KEPT_FROM]: ms } }),
     withFast: (known) => changed({ fast: known }),
     withPersons: () => changed({ arePersons: true }),
-    withLinks(known) {
-      const named = Array.isArray(known) ? mergeParams(known, merged) : {};
-      return changed({ areLinked: true, merges: known, params: { ...params, ...named } });
-    },
+    withLinks: (known) =>
+      changed({ areLinked: true, merges: known, params: { ...params, ...mergeParams(known, merged) } }),
     withoutPending: () => changed({ isPending: false }),
     withDeletions(more) {
       const given = newestDeletions([...givenDeletions(params, deleted), ...more]);
@@ -449,6 +447,11 @@ function linkTables(
     deletedVisitors: ofDeletedUsers,
   };
 }
+
+const ofWorkspaceNamed =
+  (table: string, parameter: string): Select =>
+  (database) =>
+    `SELECT * FROM ${database}${table} WHERE workspace_id = {${parameter}:String}`;
 
 const selectEventsWithBlocks: Select = (database) => `
   SELECT

@@ -170,7 +170,10 @@ function conditionOf(
   const kept = keptFromMs === undefined ? [] : [{ sql: keptSince(keptFrom), params: { [keptFrom]: keptFromMs } }];
   const ofOne = tables.ofWorkspaceIn(`${prefix}workspace`);
   const owners = {
-    ...ownersIn(identity === 'linked' && known.areLinked ? ofOne.withLinks(known.areMerged ? 'many' : undefined) : ofOne, hidden),
+    ...ownersIn(
+      identity === 'linked' && known.areLinked ? ofOne.withLinks(known.areMerged ? 'many' : undefined) : ofOne,
+      hidden,
+    ),
     // A page has few events, and a stream reads one after the other.
     within: {
       areFew: true,
