@@ -48,7 +48,11 @@ export const nobodyEnv = {
   NOBODY_IDS_ADDED: idsOfNobody.default([]),
 };
 
-export type NobodyConfig = z.output<z.ZodObject<typeof nobodyEnv>>;
+/** What it says. */
+export interface NobodyConfig {
+  readonly NOBODY_IDS: readonly string[];
+  readonly NOBODY_IDS_ADDED: readonly string[];
+}
 
 /** Returns what a configuration says. */
 export function nobodyOf({ NOBODY_IDS, NOBODY_IDS_ADDED }: NobodyConfig): Nobody {
