@@ -112,7 +112,7 @@ function becameQuery(tables: Tables, ids: readonly string[]): Sql {
 }
 
 /** Returns the user whose events alone a selection has, where it names one. */
-function onlyUser({ fields }: Pick<EventSelection, 'fields'>): string | undefined {
+export function onlyUser({ fields }: Pick<EventSelection, 'fields'>): string | undefined {
   for (const { field, condition } of fields) {
     if (field === 'userId' && condition.operator === 'eq') return condition.value;
   }

@@ -6,6 +6,7 @@ import {
   type EventColumnType,
   isOwnerTime,
   LINKED_USER,
+  onlyUser,
   orderBy,
   whereSelected,
 } from '../../records/records.ts';
@@ -123,8 +124,8 @@ export function exportQuery(
 ): Sql {
   const conditions = partConditions(direction, part);
   const { sql, params } = whereSelected(tables, selection, hidden, conditions);
-  const person = tables.arePersons ? personSql(tables, conditions) : undefined;
-  const columns = format === 'ndjson' ? recordSql(person) : tableSql(format, person);
+  const person = tables.arePersons ? personSql(tables, selection, conditions) : undefined;
+  const columns = format === 'ndjson' ? recordSql(person?.sql) : tableSql(format, person?.sql);
   const { clickHouse, continued = clickHouse } = formatOf(format);
   return {
     sql: `SELECT ${columns}
@@ -132,7 +133,7 @@ FROM ${tables.eventsByUuid}
 ${sql}
 ${orderBy({ field: 'timestamp', direction })}
 FORMAT ${part.isFirst ? clickHouse : continued}`,
-    params,
+    params: { ...params, ...person?.params },
   };
 }
 
@@ -140,8 +141,10 @@ FORMAT ${part.isFirst ? clickHouse : continued}`,
  * Returns SQL of the user of the person of an event. Behind a join ClickHouse would sort all events before it sends the first: so the
  * owners of the visitors of a part are two arrays.
  */
-function personSql(tables: Tables, conditions: readonly Sql[]): string {
-  if (!tables.areLinked) return 'user_id';
+function personSql(tables: Tables, selection: ExportRequest['selection'], conditions: readonly Sql[]): Sql {
+  if (!tables.areLinked) return { sql: 'user_id', params: {} };
+  const user = onlyUser(selection);
+  if (user !== undefined) return { sql: becameSql(tables, '{export_user:String}'), params: { export_user: user } };
   const ofPart = where([{ sql: "user_id = ''", params: {} }, ...conditions]).sql;
   const visitors = `SELECT anonymous_id FROM ${tables.events} ${ofPart}`;
   // A server does not have all events of its visitors.
@@ -150,7 +153,8 @@ function personSql(tables: Tables, conditions: readonly Sql[]): string {
     : tables.owners({ visitors: `anonymous_id IN (${visitors})` });
   // transform takes no empty arrays.
   const known = `(SELECT (arrayPushFront(groupArray(anonymous_id), ''), arrayPushFront(groupArray(user_id), '')) FROM ${owners})`;
-  return becameSql(tables, `if(user_id = '', transform(anonymous_id, ${known}.1, ${known}.2, ''), user_id)`);
+  const sql = becameSql(tables, `if(user_id = '', transform(anonymous_id, ${known}.1, ${known}.2, ''), user_id)`);
+  return { sql, params: {} };
 }
 
 /** Of how many events at once an export looks up whose their visitors are. For each owner ClickHouse takes almost a kilobyte. */
@@ -158,14 +162,14 @@ const PART_EVENTS = 50_000;
 
 /**
  * Returns the statements of an export: one, or where whose visitors are is looked up, one for each {@link PART_EVENTS} events of
- * the time, whatever the filters are. A file of Parquet has to be of one statement.
+ * the time, whatever the filters are. The events of one user need no look, and a file of Parquet has to be of one statement.
  */
 export async function* exportStatements(
   queryRunner: Pick<QueryRunner, 'all'>,
   request: ExportRequest,
   context: QueryContext,
 ): AsyncGenerator<HidingStatement, void, undefined> {
-  const isDivided = context.isLinked && request.format !== 'parquet';
+  const isDivided = context.isLinked && request.format !== 'parquet' && onlyUser(request.selection) === undefined;
   let { after } = request;
   for (let isFirst = true; ; isFirst = false) {
     const upTo = isDivided ? await endOfPart(queryRunner, request, after, context) : undefined;
