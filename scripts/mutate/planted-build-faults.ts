@@ -301,8 +301,8 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   {
     name: 'servers/stale-server-of-a-range',
     file: query('store/servers/choose-server.ts'),
-    search: '(isOfRange || statuses.some(({ answers }) => !answers))',
-    replacement: 'statuses.some(({ answers }) => !answers)',
+    search: 'isOfRange || isFresherElsewhere',
+    replacement: 'isFresherElsewhere',
     breaks: 'Of servers with ranges one is read that lacks the deletions of others.',
     tests: [query('store/servers/server-ranges.test.ts')],
   },
@@ -736,7 +736,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   {
     name: 'writer/late-merges-stored',
     file: writer('batch/entities.sql'),
-    search: '\n  AND (facts.version > of_merged.deleted_version OR facts.version <= of_merged.unsettled_version)\n',
+    search: '\n  AND (facts.version > of_merged.settled_version OR facts.version <= of_merged.unsettled_version)\n',
     replacement: '\n',
     breaks: 'What comes late of a deleted user says for ever whom it became.',
     tests: [writer('erasure/linked-visitors.service.test.ts')],
@@ -760,8 +760,8 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   {
     name: 'query/visitors-named-as-merged-users',
     file: shared('clickhouse/identities.ts'),
-    search: `  WHERE (\${where}) AND NOT \${IS_MERGE_SQL} AND \${COUNTS}\n  ORDER BY`,
-    replacement: `  WHERE (\${where}) AND \${COUNTS}\n  ORDER BY`,
+    search: ` AND NOT \${IS_MERGE_SQL}\${pending === undefined`,
+    replacement: `\${pending === undefined`,
     breaks: 'A visitor with the name of a merged user is that one’s.',
     tests: [query('records/identities/merges.service.test.ts')],
   },
@@ -775,8 +775,8 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   },
   {
     name: 'ingest/merges-by-events',
-    file: 'packages/submissions/src/rows/link-row.ts',
-    search: '  if (isMergeKey(id)) return true;\n',
+    file: 'packages/submissions/src/reading/nobody.ts',
+    search: '    if (isMergeKey(id)) return true;\n',
     replacement: '',
     breaks: 'An event says whom somebody else’s user became.',
     tests: ['packages/submissions/src/rows/link-row.test.ts'],

@@ -146,9 +146,9 @@ export const PLANTED_REPLICATED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'replicated/links-hidden-too-early',
     file: simulated('statements.ts'),
-    search: 'const isNeeded = ofUser.length === 0 || ofUser.some(({ settledAtMs }) => settledAtMs === 0);',
+    search: 'return ofUser.length === 0 || ofUser.some(({ settledAtMs }) => settledAtMs === 0);',
     replacement:
-      'const isNeeded = version > (tables.deletions.get(userKey(workspace, user)) ?? 0) || ofUser.some(({ settledAtMs }) => settledAtMs === 0);',
+      'return version > (tables.deletions.get(userKey(workspace, user)) ?? 0) || ofUser.some(({ settledAtMs }) => settledAtMs === 0);',
     breaks: 'What says whose a visitor is gets lost while the deletion of its user comes in two parts.',
   },
   {
