@@ -1,5 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import { clockEnv, commaSeparated, integer, kafkaEnv, quarterOfHeap, serviceEnv } from '@sluice/shared/config';
+import { nobodyEnv } from '@sluice/submissions/reading/nobody';
 import { limitsEnv } from '@sluice/submissions/reading/submission-limits';
 import { z } from 'zod';
 
@@ -40,6 +41,7 @@ export const configSchema = z
     BODY_BYTES_MAX: integer(1_024, 64 * MEBIBYTE).default(4 * MEBIBYTE),
     EVENTS_PER_SUBMISSION_MAX: integer(1).default(5_000),
     ...limitsEnv,
+    ...nobodyEnv,
     PENDING_BYTES_MAX: integer(MEBIBYTE).default(quarterOfHeap),
     PRODUCE_LINGER_MS: integer(0, 1_000).default(0),
     PRODUCE_TIMEOUT_MS: integer(100).default(10_000),

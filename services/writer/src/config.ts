@@ -1,6 +1,7 @@
 import { clickHouseEnv, groupEnv, integer, kafkaEnv, serviceEnv } from '@sluice/shared/config';
 import { coldAfterDays, retentionDays } from '@sluice/shared/config/retention-days';
 import { serverEnv } from '@sluice/shared/servers/server-config';
+import { nobodyEnv } from '@sluice/submissions/reading/nobody';
 import { limitsEnv } from '@sluice/submissions/reading/submission-limits';
 import { z } from 'zod';
 
@@ -13,6 +14,7 @@ export const configSchema = z
     ...serverEnv,
     ...groupEnv,
     ...limitsEnv,
+    ...nobodyEnv,
     KAFKA_SESSION_TIMEOUT_MS: integer(6_000, 300_000).default(10_000),
     BATCH_AGE_MS: integer(0, 60_000).default(900),
     BATCH_BYTES_MAX: integer(1_024).default(32 * 1_024 * 1_024),

@@ -6,6 +6,7 @@ import { createKafka } from '@sluice/shared/kafka/client';
 import { serverEnv } from '@sluice/shared/servers/server-config';
 import { printable } from '@sluice/shared/text/printable';
 import { DeadLetters, NotReplayable, type StoredDeadLetter } from '@sluice/storage/dead-letters';
+import { nobodyEnv } from '@sluice/submissions/reading/nobody';
 import { limitsEnv } from '@sluice/submissions/reading/submission-limits';
 import { z } from 'zod';
 import type { Command } from '../command/command.ts';
@@ -16,7 +17,7 @@ import { loadServersOf } from '../servers/chosen-server.ts';
 import { type Letters, MirroredDeadLetters } from './mirrored-dead-letters.ts';
 
 /** The environment of the command for dead letters; docs/operate/configuration.md explains each variable. */
-export const deadLettersConfig = z.object({ ...kafkaEnv, ...clickHouseEnv, ...serverEnv, ...limitsEnv });
+export const deadLettersConfig = z.object({ ...kafkaEnv, ...clickHouseEnv, ...serverEnv, ...limitsEnv, ...nobodyEnv });
 
 export type DeadLettersConfig = z.output<typeof deadLettersConfig>;
 

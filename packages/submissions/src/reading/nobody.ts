@@ -1,4 +1,7 @@
+import { commaSeparated } from '@sluice/shared/config';
 import { isMergeKey } from '@sluice/shared/rows/merged-user';
+import { z } from 'zod';
+import { IDENTIFIER_LENGTH_MAX } from './submission-limits.ts';
 
 /** What clients send in place of an identifier, in lower case, unless an operator says otherwise. Whoever is named so is no one person. */
 export const NOBODY: readonly string[] = [
@@ -30,7 +33,22 @@ export class Nobody {
   }
 }
 
-/** Whom an environment calls nobody. */
+/** How many identifiers of nobody may be configured. */
+const NOBODY_IDS_MAX = 1_000;
+
+const idsOfNobody = commaSeparated.pipe(
+  z
+    .array(z.string().max(IDENTIFIER_LENGTH_MAX, `must have at most ${IDENTIFIER_LENGTH_MAX} characters each`))
+    .max(NOBODY_IDS_MAX, `must be at most ${NOBODY_IDS_MAX} identifiers`),
+);
+
+/** What means nobody, in the environment of whoever creates rows: of ingest-api, and of what takes rejected calls again. */
+export const nobodyEnv = {
+  NOBODY_IDS: idsOfNobody.default([...NOBODY]),
+  NOBODY_IDS_ADDED: idsOfNobody.default([]),
+};
+
+/** What it says. */
 export interface NobodyConfig {
   readonly NOBODY_IDS: readonly string[];
   readonly NOBODY_IDS_ADDED: readonly string[];

@@ -1,6 +1,4 @@
-import { commaSeparated, integer } from '@sluice/shared/config';
-import { z } from 'zod';
-import { NOBODY } from './nobody.ts';
+import { integer } from '@sluice/shared/config';
 
 /** The earliest timestamp of an event, in milliseconds since 1970: 2000-01-01. */
 export const TIMESTAMP_MS_MIN = Date.UTC(2000, 0, 1);
@@ -34,19 +32,8 @@ export function uuidV7TimeMs(uuid: string | undefined): number | undefined {
   return uuid?.[14] === '7' ? Number.parseInt(uuid.slice(0, 8) + uuid.slice(9, 13), 16) : undefined;
 }
 
-/** How many identifiers of nobody may be configured. */
-const NOBODY_IDS_MAX = 1_000;
-
-const idsOfNobody = commaSeparated.pipe(
-  z
-    .array(z.string().max(IDENTIFIER_LENGTH_MAX, `must have at most ${IDENTIFIER_LENGTH_MAX} characters each`))
-    .max(NOBODY_IDS_MAX, `must be at most ${NOBODY_IDS_MAX} identifiers`),
-);
-
-/** The limits of what producers send, and what means nobody, in the environment of ingest-api and of the command for dead letters. */
+/** The limits of what producers send, in the environment of ingest-api and of the command for dead letters. */
 export const limitsEnv = {
   EVENT_BYTES_MAX: integer(1_024, 384 * 1_024).default(256 * 1_024),
   PROPERTIES_PER_SUBMISSION_MAX: integer(1).default(1_000),
-  NOBODY_IDS: idsOfNobody.default([...NOBODY]),
-  NOBODY_IDS_ADDED: idsOfNobody.default([]),
 };
