@@ -32,6 +32,20 @@ export const PLANTED_REPLICATED_FAULTS: readonly PlantedFault[] = [
     breaks: 'An insert of the former owner that is running at another replica is not ended.',
   },
   {
+    name: 'replicated/other-replicas-named-as-own',
+    file: OWNERSHIP,
+    search: '{ ...epoch, server: place.server }',
+    replacement: 'epoch',
+    breaks: 'Other replicas refuse a take-over that names the own one, and nobody ever owns a partition.',
+  },
+  {
+    name: 'replicated/synced-in-the-background',
+    file: writer('group/partition-keeper.ts'),
+    search: 'await replicas?.takeOver();',
+    replacement: 'void replicas?.takeOver().catch(() => undefined);',
+    breaks: 'Partitions go on before the own replica has what the former owner has stored.',
+  },
+  {
     name: 'replicated/not-synced-at-take-over',
     file: writer('group/partition-keeper.ts'),
     search: 'await replicas?.takeOver();',
@@ -65,6 +79,13 @@ export const PLANTED_REPLICATED_FAULTS: readonly PlantedFault[] = [
     search: 'insert_quorum: String(QUORUM),',
     replacement: "insert_quorum: '0',",
     breaks: 'What is committed may be at one replica alone, and dies with it.',
+  },
+  {
+    name: 'replicated/quorum-of-one',
+    file: 'packages/shared/src/clickhouse/settings.ts',
+    search: 'const QUORUM = 2;',
+    replacement: 'const QUORUM = 1;',
+    breaks: 'An insert ends before a second replica has its rows.',
   },
   {
     name: 'replicated/blocks-deduplicated',
