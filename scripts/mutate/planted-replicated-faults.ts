@@ -116,13 +116,6 @@ export const PLANTED_REPLICATED_FAULTS: readonly PlantedFault[] = [
     breaks: 'Events that were found by their keys are at one replica alone.',
   },
   {
-    name: 'replicated/links-not-synced',
-    file: writer('erasure/linked-visitors.ts'),
-    search: 'if (deletions.length > 0) await this.#deps.replicas?.readLinks();',
-    replacement: '',
-    breaks: 'The visitors of a deleted user are looked for at a replica that does not have what links them.',
-  },
-  {
     name: 'replicated/found-events-kept-at-own',
     file: REPLICAS,
     search: 'for (const client of this.#options.others) {',
