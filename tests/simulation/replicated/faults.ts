@@ -67,6 +67,9 @@ export function chooseReplicatedFaults(random: Random, count: number, untilMs: n
   const own = Array.from({ length: 1 + random.below(3) }, () =>
     random.pick([UNKNOWN, HELD_PART, DEATH, NO_KEEPER, LAG, CUT, LONG]),
   );
+  // What one replica alone has is lost while no other one can be brought level.
+  if (random.isTrue(0.12))
+    return chooseWriterFaults(random, { kinds: [UNKNOWN, NO_KEEPER, HELD_PART], count, untilMs }, OWN_TRIGGERS);
   const among = random.next();
   // Most goes wrong where another writer takes over while a replica lacks something.
   const others =

@@ -21,7 +21,7 @@ export const REPLICATED: Kind = {
 
 function planOf(seed: number): Plan {
   const random = new Random(seed, 'plan');
-  if (random.isTrue(0.25)) return erasurePlanOf(random);
+  if (random.isTrue(0.15)) return erasurePlanOf(random);
   const durationMs = 1_500 + random.below(random.isTrue(0.9) ? 4_000 : 20_000);
   const count = 5 + random.below(30);
   return {
