@@ -303,7 +303,8 @@ test('each table is read once, and no more where nothing differs', async () => {
     'checksums-user-deletions': deletions,
     'checksums-entity-properties': (await stored('entity_properties')) + deletions,
     'checksums-user-sightings': await stored('user_sightings'),
-    'checksums-identity-links': await stored('identity_links'),
+    // A merge of users is compared until either is deleted.
+    'checksums-identity-links': (await stored('identity_links')) + deletions,
     'checksums-dead-letters': await stored('dead_letters'),
   });
 });

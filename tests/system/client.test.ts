@@ -78,7 +78,7 @@ test.concurrent('calls of each type are stored with what they say', async () => 
   expect(await client.flush({ timeoutMs: 120_000 })).toBe(0);
   expect(errors).toEqual([]);
   await pipeline.drained();
-  const events = (await pipeline.get<EventPage>('/events?userId=grace&orderByField=event')).body.results;
+  const events = (await pipeline.get<EventPage>('/events?userId=grace&orderByField=event&identity=raw')).body.results;
   expect(events.map(({ type, event, groupId }) => [type, event, groupId])).toEqual([
     ['identify', 'identify', null],
     ['group', 'group', 'acme'],

@@ -2275,7 +2275,7 @@ export interface components {
             propertiesSetAt?: {
                 [key: string]: string;
             };
-            /** @description Whom this user became, as `POST /identities/merge` said: with `identity=linked`, what it did is what that one did. Only of one record. */
+            /** @description Whom this user became, as `POST /identities/merge` said, where that counts: with `identity=linked`, what it did is what that one did. Only of one record. */
             mergedInto?: string;
         };
         /** @description With the identifier that the request has. */

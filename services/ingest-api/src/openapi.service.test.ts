@@ -58,6 +58,7 @@ test('it describes every code except those of queries', () => {
     'views_not_available',
     'segment_in_use',
     'merge_chain',
+    'stream_not_available',
     'store_unavailable',
     'position_lost',
     'too_many_listeners',

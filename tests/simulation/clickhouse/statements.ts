@@ -587,7 +587,11 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     const rows = userDeletionsIn(parameters).flatMap(({ workspace, user, version }) =>
       deletedWith({ workspace, user, version }, facts, deletions)
         .map((visitor) => ({ workspace_id: workspace, user_id: user, version, visitor }))
-        .filter(({ visitor }) => (tables.deletions.get(userKey(workspace, visitor)) ?? 0) < version),
+        .filter(
+          ({ visitor }) =>
+            (tables.deletions.get(userKey(workspace, visitor)) ?? 0) < version ||
+            (!isVisitor(visitor) && !tables.identityDeletions.has([workspace, visitor, version].join('\0'))),
+        ),
     );
     return {
       rows: rows.toSorted((one, other) => (isBehind(one, other) ? 1 : -1)),

@@ -4,6 +4,7 @@ import { deadLetterId } from '@sluice/storage/protocol/dead-letter';
 import { parseRejectedCall, type RejectedCall } from '@sluice/submissions/calls/rejected-call';
 import type { SimulatedClickHouse } from '../clickhouse/simulated-clickhouse.ts';
 import { createSimulatedClient } from '../clickhouse/simulated-client.ts';
+import { subjectOf } from '../clickhouse/statements.ts';
 import { isHidden, userKey } from '../clickhouse/tables.ts';
 import { identityOfEvent } from '../ingest/row-identity.ts';
 import type { Random } from '../world/random.ts';
@@ -71,15 +72,20 @@ export class Operator {
     time.after(this.#random.between(0, PAUSE_MS_MAX), () => this.start(untilMs));
   }
 
-  /** Replays whatever is listed as not replayed. Nothing may be wrong any more. */
+  /** Replays whatever is listed as not replayed. Nothing may be wrong any more. A call of a deleted user may be erased meanwhile. */
   async replayAll(withinMs: number): Promise<void> {
     const { time } = this.#world;
+    const { tables } = this.#clickhouse;
     const isWrong = () => this.#world.violation !== undefined;
-    for (const [id, { isReplayed }] of this.#clickhouse.tables.deadLetters) {
-      if (isReplayed) continue;
+    for (const [id, deadLetter] of tables.deadLetters) {
+      if (deadLetter.isReplayed) continue;
       this.#begin(id, { isChanged: true, isKilled: false });
       await time.runUntil(time.nowMs + withinMs, () => isWrong() || this.#running === 0);
-      if (!this.#waiting.get(id)?.isAccepted) this.#world.report(`${id} cannot be replayed after the last fault`);
+      const { workspace_id, user_id, version } = subjectOf(deadLetter);
+      const isErased =
+        !tables.deadLetters.has(id) && version <= (tables.deletions.get(userKey(workspace_id, user_id)) ?? -1);
+      if (!this.#waiting.get(id)?.isAccepted && !isErased)
+        this.#world.report(`${id} cannot be replayed after the last fault`);
       if (isWrong()) return;
     }
   }

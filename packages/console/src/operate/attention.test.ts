@@ -52,7 +52,7 @@ test.each<[Partial<Pipeline>, string]>([
   ],
   [
     { clickHouse: clickHouse && { ...clickHouse, disks: [{ name: 'cold', freeBytes: 99, totalBytes: 1_000 }] } },
-    'The disk cold of ClickHouse has 99 byte left of 1 kB.',
+    'The disk cold of ClickHouse has 99 bytes left of 1 kB.',
   ],
   [
     {

@@ -62,7 +62,10 @@ export class KnownLinks {
     return new RequestLinks(this, workspace);
   }
 
-  /** Forgets a user who is deleted: the user's links are new when the user comes back. */
+  /**
+   * Forgets a user who is deleted: the user's links are new when the user comes back. Who was merged into the user is deleted by the writer, and
+   * not forgotten: links of those count as known for up to {@link KNOWN_MS}.
+   */
   forget(workspace: string, userId: string): void {
     this.#deletions += 1;
     this.#remove(keyOf(workspace, userId));

@@ -359,7 +359,7 @@ function createTables(source: Source, options: TableOptions): Tables {
     eventsByUuid: source(kept(), EVENTS_SHARDING_KEY),
     arePersons,
     areLinked,
-    ...linkTables(source, ofWorkspace, (read) => deletions('pending_deletions', read), isPending),
+    ...linkTables(source, ofWorkspace, deletions, isPending),
     ...mergesKnown(merges, merged),
     eventSizes: source(kept('*, properties.size + context.size + traits.size AS json_bytes')),
     entities: source(ofWorkspace('entities')),
@@ -402,33 +402,34 @@ function createTables(source: Source, options: TableOptions): Tables {
  * Returns the tables about links. A server has all links of its visitors, and all deletions, so what each finds out of its own is whole.
  *
  * @param ofWorkspace returns the rows of the workspace in a table, with certain columns and conditions
- * @param pendingIn returns the pending deletions from a source
+ * @param deletionsIn returns the deletions of a table from a source, with those that are given besides
  * @param isPending whether there may be any
  */
 function linkTables(
   source: Source,
   ofWorkspace: (table: string, columns?: string, more?: string) => Select,
-  pendingIn: (read: Source) => string,
+  deletionsIn: (table: string, read: Source) => string,
   isPending: boolean,
 ): Pick<
   Tables,
   'identityLinks' | 'owners' | 'linkConflicts' | 'saidMerges' | 'merges' | 'mergeArrays' | 'deletedVisitors'
 > {
-  const onEach = (select: (rowsOf: (stored: Select) => string, pending: string) => string) =>
+  const onEach = (select: (rowsOf: (stored: Select) => string, deletionsOf: (table: string) => string) => string) =>
     source((database) => {
       const here: Source = (stored) => `(${stored(database)})`;
-      return select(here, pendingIn(here));
+      return select(here, (table) => deletionsIn(table, here));
     });
   const ofVisitors = (select: (options: OwnersOptions) => string, { visitors, linkedTo }: Visitors = {}) =>
-    onEach((rowsOf, pending) => {
+    onEach((rowsOf, deletionsOf) => {
       const linked = rowsOf(ofWorkspace('identity_links', 'anonymous_id', ` AND (${linkedTo})`));
       const among = [...(visitors ? [visitors] : []), ...(linkedTo ? [`anonymous_id IN ${linked}`] : [])];
       const links = rowsOf(ofWorkspace('identity_links', '*', among.map((one) => ` AND (${one})`).join('')));
-      return select({ links, pending });
+      return select({ links, pending: deletionsOf('pending_deletions') });
     });
-  const ofDeletedUsers = onEach((rowsOf, pending) => {
-    const deletions = rowsOf(ofWorkspace('identity_deletions'));
-    const unsettled = unsettledSql({ pending, deletions });
+  const ofDeletedUsers = onEach((rowsOf, deletionsOf) => {
+    const stored = rowsOf(ofWorkspace('identity_deletions'));
+    const unsettled = unsettledSql({ pending: deletionsOf('pending_deletions'), deletions: stored });
+    const deletions = deletionsOf('identity_deletions');
     const ofUsers = `user_id IN (SELECT user_id FROM (${unsettled}))`;
     return deletedVisitorsSql({ links: rowsOf(ofWorkspace('identity_links')), deletions, unsettled, ofUsers });
   });

@@ -196,6 +196,22 @@ test('with a user those are deleted who became it, then their visitors, and late
   expect((await links()).toSorted()).toEqual(left.toSorted());
 });
 
+test('who became a deleted user is deleted with it, also where there is a later deletion of its own', async () => {
+  const { db, visitors, sent, storeThrough, unsettled } = await startLinkedVisitors();
+  const facts = [merge('old', 'ada', 1), fact('phone', 'old', 2), fact('phone', '', 15, 'say')];
+  await db.store(batchOf([], [...facts, deletion('ada', 10), deletion('old', 20)]));
+  await storeThrough(60_000);
+  const sentNow = () => [...new Set(sent.map(({ id, version }) => `${id} ${version - NOON_US}`))].sort();
+  await visitors.takeRound();
+  await eventually(sentNow).toEqual(['old 10']);
+  await db.store(batchOf([], sent.slice(0, 1)));
+  await visitors.takeRound();
+  await eventually(sentNow).toEqual(['old 10', `${visitorOf('phone')} 10`]);
+  await db.store(batchOf([], sent));
+  await visitors.takeRound();
+  expect(await unsettled()).toEqual([]);
+});
+
 test('the deletion of a merged user ends the merge, and leaves the other one', async () => {
   const { db, visitors, erasure, sent, storeThrough, links } = await startLinkedVisitors();
   await db.store(batchOf([], [merge('old', 'ada', 1), fact('phone', 'old', 1), fact('desk', 'ada', 1)]));

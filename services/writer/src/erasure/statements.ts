@@ -1,5 +1,5 @@
 import { deletedVisitorsSql } from '@sluice/shared/clickhouse/identities';
-import { DELETED_BY_FACT_SQL } from '@sluice/shared/rows/merged-user';
+import { DELETED_BY_FACT_SQL, IS_MERGE_SQL, MERGED_USER_SQL } from '@sluice/shared/rows/merged-user';
 import { readStatements, type Statement } from '@sluice/storage/clickhouse/statements';
 
 /** The statements that erase deleted users and expired events, fill columns, and keep old events on the cold volume, by their names. */
@@ -47,7 +47,7 @@ const UNSETTLED = `
 
 /**
  * The visitors that were those of the users of a pass, and who was merged into these, unless they are deleted already. `visitor` names one as
- * deletions do.
+ * deletions do. A merged user is only if that very deletion is known: whose visitors follow depends on its version, also where a later one is known.
  */
 const FIND_DELETED_VISITORS: Statement = {
   name: 'find-deleted-visitors',
@@ -69,6 +69,14 @@ LEFT JOIN (
   GROUP BY workspace_id, user_id
 ) AS stored ON stored.workspace_id = visitors.workspace_id AND stored.user_id = visitors.user_id
 WHERE stored.deleted_version < visitors.version
+  OR NOT startsWith(visitors.user_id, '\\xEF\\xBF\\xBF')
+  AND (visitors.workspace_id, visitors.user_id, visitors.version) NOT IN (
+    SELECT workspace_id, user_id, version
+    FROM identity_deletions
+    WHERE (workspace_id, user_id) IN (
+      SELECT workspace_id, ${MERGED_USER_SQL} FROM identity_links WHERE user_id IN {users:Array(String)} AND ${IS_MERGE_SQL}
+    )
+  )
 ORDER BY version, workspace_id, user_id, visitor`,
 };
 

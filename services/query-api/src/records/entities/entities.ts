@@ -108,7 +108,7 @@ function entitySchema(kind: EntityKind) {
       ...(kind === 'user' && {
         mergedInto: z.string().optional().meta({
           description:
-            'Whom this user became, as `POST /identities/merge` said: with `identity=linked`, what it did is what that one did. Only of one record.',
+            'Whom this user became, as `POST /identities/merge` said, where that counts: with `identity=linked`, what it did is what that one did. Only of one record.',
         }),
       }),
     })

@@ -36,7 +36,7 @@ export const NAMED_MERGES_MAX = 1_000;
 /** Reads which users became others: named in statements, they cost little, where each would find them by itself. */
 async function readMerges(queryRunner: Pick<QueryRunner, 'all'>, context: QueryContext): Promise<KnownMerges> {
   const rows = await queryRunner.all({
-    ...{ kind: 'owners', urgent: true, ...context },
+    ...{ kind: 'owners', ...context },
     statement: (tables) => ({
       sql: `SELECT merged, person FROM ${tables.merges} LIMIT {rows:UInt64}`,
       params: { rows: NAMED_MERGES_MAX + 1 },

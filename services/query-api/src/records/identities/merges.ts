@@ -76,6 +76,7 @@ type Find = (statement: (tables: Tables) => Sql) => Promise<readonly (readonly u
 async function refuseChains({ userId, into }: z.output<typeof mergeSchema>, find: Find): Promise<void> {
   const found = (await find((tables) => aboutMergeQuery(tables, userId, into))) as unknown as readonly AboutMerge[];
   const next = found.find(([merged]) => merged === into);
+  if (next?.[1] === userId) throw chain('into', `The user "${into}" became "${userId}": take that back first.`);
   if (next) throw chain('into', `The user "${into}" became "${next[1]}": merge into that one.`);
   const earlier = found.find(([, person]) => person === userId);
   if (earlier) throw chain('userId', `"${earlier[0]}" became "${userId}": merge that one into "${into}" first.`);

@@ -170,7 +170,7 @@ export async function readPerson(
   const { areMerged } = await queryRunner.identities(context);
   if (!areMerged) return undefined;
   const [row] = await queryRunner.all({
-    ...{ kind: 'owners', urgent: true, ...context },
+    ...{ kind: 'owners', ...context },
     statement: (tables) => ({
       sql: `SELECT person FROM ${tables.merges} WHERE merged = {user:String}`,
       params: { user },

@@ -8,6 +8,7 @@ import {
   LINKED_USER,
   onlyUser,
   orderBy,
+  timeConditions,
   whereSelected,
 } from '../../records/records.ts';
 import {
@@ -145,7 +146,7 @@ function personSql(tables: Tables, selection: ExportRequest['selection'], condit
   if (!tables.areLinked) return { sql: 'user_id', params: {} };
   const user = onlyUser(selection);
   if (user !== undefined) return { sql: becameSql(tables, '{export_user:String}'), params: { export_user: user } };
-  const ofPart = where([{ sql: "user_id = ''", params: {} }, ...conditions]).sql;
+  const ofPart = where([{ sql: "user_id = ''", params: {} }, ...timeConditions(selection), ...conditions]).sql;
   const visitors = `SELECT anonymous_id FROM ${tables.events} ${ofPart}`;
   // A server does not have all events of its visitors.
   const owners = tables.onSeveralServers

@@ -4,9 +4,12 @@ import { eventually } from '@sluice/shared/testing/eventually';
 import { parseJson } from '@sluice/shared/text/json';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { EVENT_COLUMNS } from '../../records/events/event-columns.ts';
+import { LOCAL_TABLES } from '../../store/store.ts';
 import { metric } from '../../testing/load.ts';
 import { anEvent, eachIdentifier, type QueryService, startQuery, type TestEvent } from '../../testing/query-service.ts';
 import { expectedPersonRecord, expectedRecord, inOrder } from '../../testing/reference.ts';
+import { parseExportRequest } from './export-parameters.ts';
+import { exportQuery } from './export-query.ts';
 
 const START = Date.UTC(2026, 0, 1);
 const HOSTILE = ['plain', 'a "quoted", comma', 'line\nfeed\r\n', "O'Brien \\ / \u2028 \u0000", '=1+1', 'ä🙂', 'null'];
@@ -39,6 +42,7 @@ beforeAll(async () => {
   // In several parts.
   for (let at = 0; at < events.length; at += 50) await service.store('a', events.slice(at, at + 50));
   await service.store('b', [anEvent({ timestampMs: START })]);
+  await storeMany();
 });
 afterAll(() => service.stop());
 
@@ -182,7 +186,6 @@ const personOf = ({ userId, anonymousId }: ManyRecord) =>
   userId ?? (Number(anonymousId.slice(1)) % 3 === 1 ? `owner of ${anonymousId}` : null);
 
 test('an export of many events says whose each is, each once and in order, and goes on in the middle', async () => {
-  await storeMany();
   const authorization = 'Bearer d';
   const recordsOf = async (query: string) => {
     const { body } = await exported(query, { authorization });
@@ -212,6 +215,24 @@ test('an export of many events says whose each is, each once and in order, and g
   const column = names.indexOf('linkedUserId');
   expect(rows.slice(1, -1).map((row) => row[column] || null)).toEqual(records.map(({ linkedUserId }) => linkedUserId));
 });
+
+test.each(['ndjson', 'csv'])(
+  'whose the events of a short time are is looked up for these alone: %s',
+  async (format) => {
+    const at = (second: number) => new Date(START + second * 1_000).toISOString();
+    const request = parseExportRequest({ startDate: [at(80)], endDate: [at(80)], format: [format] }, undefined);
+    const tables = LOCAL_TABLES.withPersons().withLinks();
+    const { sql, params } = exportQuery(tables, request, undefined, { isFirst: true });
+    const result = await service.clickHouse.exec({
+      query: sql,
+      query_params: { ...params, workspace: 'd' },
+      clickhouse_settings: { wait_end_of_query: 1 },
+    });
+    for await (const chunk of result.stream) expect(chunk.length).toBeGreaterThan(0);
+    const summary = JSON.parse(String(result.response_headers['x-clickhouse-summary'])) as { read_rows: string };
+    expect(Number(summary.read_rows)).toBeLessThan(MANY / 10);
+  },
+);
 
 test('HEAD is answered without an export', async () => {
   const exports = () => metric(service, 'sluice_query_wait_seconds_count{pool="exports",outcome="admitted"}');
