@@ -226,7 +226,7 @@ test.each(['ndjson', 'csv'])(
     const result = await service.clickHouse.exec({
       query: sql,
       query_params: { ...params, workspace: 'd' },
-      clickhouse_settings: { wait_end_of_query: 1 },
+      clickhouse_settings: { wait_end_of_query: 1, prefer_column_name_to_alias: 1 },
     });
     for await (const chunk of result.stream) expect(chunk.length).toBeGreaterThan(0);
     const summary = JSON.parse(String(result.response_headers['x-clickhouse-summary'])) as { read_rows: string };
