@@ -18,6 +18,14 @@ export const PLANTED_REPLICATED_FAULTS: readonly PlantedFault[] = [
     breaks: 'The former owner goes on at another replica, and its events are stored twice.',
   },
   {
+    name: 'replicated/takes-over-with-an-old-file',
+    file: REPLICAS,
+    search: 'if (row.replicas <= named) return;',
+    replacement: 'if (row.replicas > 0) return;',
+    breaks:
+      'A writer that does not know a replica takes over without fencing it: what is stored there late is stored twice.',
+  },
+  {
     name: 'replicated/epoch-recorded-at-own-alone',
     file: OWNERSHIP,
     search: 'await Promise.all(\n        places.map(',

@@ -80,13 +80,13 @@ export class WriterPlace {
     this.#process = process;
     this.#writer = undefined;
     this.#own = undefined;
-    const { clickhouse, balancer, replicas, all } = this.server;
+    const { clickhouse, balancer, replicas } = this.server;
     if (!replicas) {
       this.#run(process, balancer ?? clickhouse);
       return;
     }
     // The file of servers, as it is when the process starts.
-    const addresses = all.map((one) => one.clickhouse);
+    const addresses = replicas.listedFor(this).map((one) => one.clickhouse);
     this.#world.time.runAs(process, async () => {
       const clients = addresses.map((address) => this.#client(address));
       const own = await chooseReplica(clients, (this.#starts + this.server.writers.indexOf(this)) % clients.length);

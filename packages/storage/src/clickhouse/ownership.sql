@@ -72,6 +72,12 @@ SELECT max(is_readonly OR is_session_expired) AS stuck
 FROM system.replicas
 WHERE database = currentDatabase()
 
+-- name: count-replicas
+-- How many replicas of the tables Keeper knows; 0 where this replica has no session of Keeper.
+SELECT max(total_replicas) AS replicas
+FROM system.replicas
+WHERE database = currentDatabase()
+
 -- name: close-session
 -- Sent with the parameter that closes the session when the statement has ended.
 SELECT AT_OWN_SERVER

@@ -67,9 +67,11 @@ export class Replicas {
    * everywhere, nobody but the owners stores anything of their partitions. A position that this replica alone has may die with it: then the
    * partition goes on at an earlier one, and what was stored since is found.
    *
+   * @throws {Error} when there is a replica that this writer does not know
    * @throws ClickHouse's errors
    */
   async takeOver(): Promise<void> {
+    await this.#requireAllKnown();
     await this.#sync(this.#options.own, READ_BY_BATCHES);
   }
 
@@ -107,16 +109,34 @@ export class Replicas {
    * insert may take is not limited here: it waits for other replicas, and for Keeper.
    *
    * @param delayMs how long a batch may take between its statements
-   * @throws {Error} when the signal aborts, or older statements do not end
+   * @throws {Error} when the signal aborts, older statements do not end, or there is a replica that this writer does not know
    * @throws ClickHouse's errors, also where one of the replicas does not answer
    */
   async settle(delayMs: number, signal: AbortSignal): Promise<void> {
     const { own, others } = this.#options;
     const all = [own, ...others];
+    await this.#requireAllKnown();
     await Promise.all(all.map((client) => this.#sync(client, DELETIONS)));
     const knownAt = performance.now();
     await sleep(delayMs, signal);
     for (const client of all) await this.#waitForOlder(client, knownAt, signal);
+  }
+
+  /**
+   * Another writer may store at a replica that this one does not know, since the file of servers was changed after its start: there, older
+   * owners would not be fenced, and deletions not be known. What is stored there by now was stored after its tables were created.
+   */
+  async #requireAllKnown(): Promise<void> {
+    const { own, others } = this.#options;
+    const result = await own.query({ query: STATEMENTS['count-replicas'].sql, format: 'JSONEachRow' });
+    const [row] = await result.json<{ replicas: number }>();
+    if (!row || row.replicas === 0) throw new Error('the own replica of ClickHouse has no session of Keeper');
+    const named = 1 + others.length;
+    if (row.replicas <= named) return;
+    throw new Error(
+      `Keeper knows ${row.replicas} replicas of the tables, and CLICKHOUSE_SERVERS_FILE names ${named}: put all of them into the file, or drop ` +
+        'those that are lost with SYSTEM DROP REPLICA, and start the writer again',
+    );
   }
 
   async #waitForOlder(client: ClickHouseClient, sinceMs: number, signal: AbortSignal): Promise<void> {
