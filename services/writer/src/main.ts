@@ -45,6 +45,15 @@ const connect = (place: WriterConfig) =>
     logger,
     settings,
   });
+const connectErasure = (place: WriterConfig) =>
+  createClickHouse(place, {
+    application: 'sluice-writer-erasure',
+    requestTimeoutMs: ERASURE_TIMEOUT_MS + 5_000,
+    // One for deleted users, one for expired events, one for those that move, and two for late ones that wait.
+    connectionsMax: 5,
+    logger,
+    settings,
+  });
 const client = connect(config);
 const kafka = createKafka(config, 'sluice-writer', logger);
 const topics = Object.values(topicNames(config));
@@ -75,20 +84,13 @@ declareMeasuredMetrics(
 const writer = createWriter(config, {
   kafka,
   client,
-  others: others?.map(connect),
+  others: others?.map((place) => ({ client: connect(place), erasureClient: connectErasure(place) })),
   // What replicas have in common is no server's of its own.
   server: others ? undefined : server,
   storedThrough: () => lag.storedThrough(),
   migrate: () => (others ? migrateReplicas([config, ...others], logger) : migrate(config, logger)),
   useColdPolicy: () => useColdPolicy(config),
-  erasureClient: createClickHouse(config, {
-    application: 'sluice-writer-erasure',
-    requestTimeoutMs: ERASURE_TIMEOUT_MS + 5_000,
-    // One for deleted users, one for expired events, one for those that move, and two for late ones that wait.
-    connectionsMax: 5,
-    logger,
-    settings,
-  }),
+  erasureClient: connectErasure(config),
   logger,
   metrics: createWriterMetrics(registry),
   writerId: randomUUID(),

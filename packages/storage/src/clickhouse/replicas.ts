@@ -57,11 +57,6 @@ export class Replicas {
     this.#options = options;
   }
 
-  /** Clients of the replicas that are not the own one. */
-  get others(): readonly ClickHouseClient[] {
-    return this.#options.others;
-  }
-
   /**
    * Makes sure that the own replica has all that was committed anywhere before, of what batches read. Once all older statements were ended
    * everywhere, nobody but the owners stores anything of their partitions. A position that this replica alone has may die with it: then the

@@ -128,7 +128,7 @@ export class Erasure extends Rounds {
   async #inSessions<Result>(
     work: (session: ClickHouseSession, others: readonly ClickHouseSession[]) => Promise<Result>,
   ): Promise<Result> {
-    const others = (this.#deps.replicas?.others ?? []).map(
+    const others = (this.#deps.others ?? []).map(
       (client) => new ClickHouseSession(client, this.#queryIdPrefix, ERASURE_TIMEOUT_MS),
     );
     const result = await this.#inSession((session) => work(session, others));
