@@ -20,8 +20,8 @@ export const PLANTED_REPLICATED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'replicated/takes-over-with-an-old-file',
     file: REPLICAS,
-    search: 'if (row.replicas <= named) return;',
-    replacement: 'if (row.replicas > 0) return;',
+    search: 'if (row.replicas <= named) return row.now_ms;',
+    replacement: 'if (row.replicas > 0) return row.now_ms;',
     breaks:
       'A writer that does not know a replica takes over without fencing it: what is stored there late is stored twice.',
   },

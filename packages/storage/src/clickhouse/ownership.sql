@@ -73,8 +73,8 @@ FROM system.replicas
 WHERE database = currentDatabase()
 
 -- name: count-replicas
--- How many replicas of the tables Keeper knows; 0 where this replica has no session of Keeper.
-SELECT max(total_replicas) AS replicas
+-- How many replicas of the tables Keeper knows; 0 where this replica has no session of Keeper. And what time it is here.
+SELECT max(total_replicas) AS replicas, toUnixTimestamp64Milli(now64(3)) AS now_ms
 FROM system.replicas
 WHERE database = currentDatabase()
 

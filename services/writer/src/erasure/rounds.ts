@@ -9,7 +9,7 @@ export interface RoundsDependencies {
   /** Of the other replicas. Default: there are none. */
   readonly others?: readonly ClickHouseClient[] | undefined;
   /** Undefined where a server has its rows alone. */
-  readonly replicas?: Pick<Replicas, 'settle' | 'readLinks'> | undefined;
+  readonly replicas?: Pick<Replicas, 'settle' | 'readLinks' | 'readDeleted'> | undefined;
   readonly writerId: string;
   readonly logger: Logger;
   /** Counts rounds that failed. */
