@@ -162,8 +162,8 @@ export const PLANTED_REPLICATED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'replicated/begins-at-a-stuck-replica',
     file: REPLICAS,
-    search: 'return row?.stuck === 0;\n}',
-    replacement: 'return row !== undefined;\n}',
+    search: 'return row?.stuck === 0 ? row.behind : Number.POSITIVE_INFINITY;',
+    replacement: 'return row?.behind ?? Number.POSITIVE_INFINITY;',
     breaks: 'A writer that ends because its replica is read-only begins anew there.',
   },
 ];

@@ -174,26 +174,37 @@ export class Replicas {
   }
 }
 
+/** By how many seconds a replica may be behind that writers choose: before they store, it has to have everything. */
+const BEHIND_MAX = 60;
+
+/** Returns by how many seconds a replica is behind; infinity where it cannot be stored at, since it has no session of Keeper. */
+async function lookAt(client: ClickHouseClient): Promise<number> {
+  const result = await client.query({ query: STATEMENTS['look-at-replica'].sql, format: 'JSONEachRow' });
+  const [row] = await result.json<{ stuck: number; behind: number }>();
+  return row?.stuck === 0 ? row.behind : Number.POSITIVE_INFINITY;
+}
+
 /** Whether a replica can be stored at: it answers, and has a session of Keeper. */
 async function canStore(client: ClickHouseClient): Promise<boolean> {
-  const result = await client.query({ query: STATEMENTS['look-at-replica'].sql, format: 'JSONEachRow' });
-  const [row] = await result.json<{ stuck: number }>();
-  return row?.stuck === 0;
+  return Number.isFinite(await lookAt(client));
 }
 
 /**
- * Returns the place of the replica that a writer stores at: the first one that can be stored at, beginning with a chosen one; that one where
- * none can.
+ * Returns the place of the replica that a writer stores at, beginning with a chosen one: the first one that can be stored at and is not far
+ * behind, as one is that copies everything; else the first one that can be stored at; the chosen one where none can.
  *
  * @param clients of all replicas
  */
 export async function chooseReplica(clients: readonly ClickHouseClient[], chosen: number): Promise<number> {
+  let first: number | undefined;
   for (let turn = 0; turn < clients.length; turn += 1) {
     const place = (chosen + turn) % clients.length;
     const client = clients[place];
-    if (client && (await canStore(client).catch(() => false))) return place;
+    const behind = client ? await lookAt(client).catch(() => Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;
+    if (behind < BEHIND_MAX) return place;
+    if (Number.isFinite(behind)) first ??= place;
   }
-  return chosen;
+  return first ?? chosen;
 }
 
 /** How often the own replica is looked at, in milliseconds. */
