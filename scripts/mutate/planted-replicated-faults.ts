@@ -18,6 +18,14 @@ export const PLANTED_REPLICATED_FAULTS: readonly PlantedFault[] = [
     breaks: 'The former owner goes on at another replica, and its events are stored twice.',
   },
   {
+    name: 'replicated/takes-over-with-an-old-file',
+    file: REPLICAS,
+    search: 'if (row.replicas <= named) return row.now_ms;',
+    replacement: 'if (row.replicas > 0) return row.now_ms;',
+    breaks:
+      'A writer that does not know a replica takes over without fencing it: what is stored there late is stored twice.',
+  },
+  {
     name: 'replicated/epoch-recorded-at-own-alone',
     file: OWNERSHIP,
     search: 'await Promise.all(\n        places.map(',
@@ -154,8 +162,8 @@ export const PLANTED_REPLICATED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'replicated/begins-at-a-stuck-replica',
     file: REPLICAS,
-    search: 'return row?.stuck === 0;\n}',
-    replacement: 'return row !== undefined;\n}',
+    search: 'return row?.stuck === 0 ? row.behind : Number.POSITIVE_INFINITY;',
+    replacement: 'return row?.behind ?? Number.POSITIVE_INFINITY;',
     breaks: 'A writer that ends because its replica is read-only begins anew there.',
   },
 ];

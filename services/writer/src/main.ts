@@ -32,7 +32,7 @@ import { createWriter } from './writer.ts';
 const CHOICE_MS = 5_000;
 
 const loaded = orExit(() => loadServerConfig(configSchema, process.env));
-const { config, server, others, settings } = await findOwnPlace(loaded);
+const { config, server, others, replicas, settings } = await findOwnPlace(loaded);
 const logger = createLogger('writer', config.LOG_LEVEL);
 const registry = withProcessMetrics(new Registry());
 // All that a writer measures is of its server.
@@ -42,6 +42,15 @@ const connect = (place: WriterConfig) =>
     application: 'sluice-writer',
     requestTimeoutMs: config.STATEMENT_TIMEOUT_MS + 5_000,
     connectionsMax: 4,
+    logger,
+    settings,
+  });
+const connectErasure = (place: WriterConfig) =>
+  createClickHouse(place, {
+    application: 'sluice-writer-erasure',
+    requestTimeoutMs: ERASURE_TIMEOUT_MS + 5_000,
+    // One for deleted users, one for expired events, one for those that move, and two for late ones that wait.
+    connectionsMax: 5,
     logger,
     settings,
   });
@@ -75,20 +84,13 @@ declareMeasuredMetrics(
 const writer = createWriter(config, {
   kafka,
   client,
-  others: others?.map(connect),
+  others: others?.map((place) => ({ client: connect(place), erasureClient: connectErasure(place) })),
   // What replicas have in common is no server's of its own.
   server: others ? undefined : server,
   storedThrough: () => lag.storedThrough(),
-  migrate: () => (others ? migrateReplicas([config, ...others], logger) : migrate(config, logger)),
+  migrate: () => (replicas ? migrateReplicas(replicas, logger) : migrate(config, logger)),
   useColdPolicy: () => useColdPolicy(config),
-  erasureClient: createClickHouse(config, {
-    application: 'sluice-writer-erasure',
-    requestTimeoutMs: ERASURE_TIMEOUT_MS + 5_000,
-    // One for deleted users, one for expired events, one for those that move, and two for late ones that wait.
-    connectionsMax: 5,
-    logger,
-    settings,
-  }),
+  erasureClient: connectErasure(config),
   logger,
   metrics: createWriterMetrics(registry),
   writerId: randomUUID(),
@@ -123,13 +125,15 @@ watchForOneServer(config, (error) => service.fail(error));
 interface OwnPlace extends Pick<ServerConfig<typeof configSchema>, 'config' | 'server'> {
   /** The configurations of the other replicas; undefined where the server has its rows alone. */
   readonly others: readonly WriterConfig[] | undefined;
+  /** The configurations of all replicas, in the order of the file. */
+  readonly replicas: readonly WriterConfig[] | undefined;
   /** The settings of everything that is sent to it. */
   readonly settings: typeof pinnedSettings;
 }
 
 /** Returns the server that a writer stores at: of replicas the one that was chosen, unless it is read-only and another one is not. */
 async function findOwnPlace({ config, server, replicas }: ServerConfig<typeof configSchema>): Promise<OwnPlace> {
-  if (!replicas || !server) return { config, server, others: undefined, settings: pinnedSettings };
+  if (!replicas || !server) return { config, server, others: undefined, replicas: undefined, settings: pinnedSettings };
   const configs = replicas.map(({ url }) => ({ ...config, CLICKHOUSE_URL: url }));
   const clients = configs.map((one) =>
     createClickHouse(one, { application: 'sluice-writer', requestTimeoutMs: CHOICE_MS, connectionsMax: 1 }),
@@ -140,6 +144,7 @@ async function findOwnPlace({ config, server, replicas }: ServerConfig<typeof co
     config: configs[own] ?? config,
     server: replicas[own],
     others: configs.filter((_, place) => place !== own),
+    replicas: configs,
     settings: { ...pinnedSettings, ...replicatedSettings(replicas.length, config.STATEMENT_TIMEOUT_MS) },
   };
 }

@@ -43,11 +43,17 @@ import { Watchdog } from './group/watchdog.ts';
 import type { WriterMetrics } from './metrics.ts';
 import { StoringProgress } from './storing-progress.ts';
 
-export interface WriterDependencies {
-  readonly kafka: Kafka;
+/** What a writer reaches a server of ClickHouse by. */
+export interface WriterClients {
   readonly client: ClickHouseClient;
+  /** For statements that may take long: its requests time out after `ERASURE_TIMEOUT_MS`. */
+  readonly erasureClient: ClickHouseClient;
+}
+
+export interface WriterDependencies extends WriterClients {
+  readonly kafka: Kafka;
   /** Clients of the other replicas of the database. Default: the server has its rows alone. */
-  readonly others?: readonly ClickHouseClient[] | undefined;
+  readonly others?: readonly WriterClients[] | undefined;
   /** Brings the tables up to date. @throws ClickHouse's errors, and those of `migrate` */
   readonly migrate: () => Promise<unknown>;
   /** Returns how far the group has stored the log; `undefined` while that is not known. */
@@ -56,8 +62,6 @@ export interface WriterDependencies {
   readonly server?: Pick<Server, 'name' | 'partitions'> | undefined;
   /** Puts the storage policy with a cold volume in force for the events. */
   readonly useColdPolicy: () => Promise<void>;
-  /** For statements that may take long: its requests time out after `ERASURE_TIMEOUT_MS`. */
-  readonly erasureClient: ClickHouseClient;
   readonly logger: Logger;
   readonly metrics: WriterMetrics;
   /** Unique among all writers, past ones included. */
@@ -87,7 +91,8 @@ const NEEDS_OPERATOR = [
 
 /** Builds the writer: what it consists of, and how its components are connected. */
 export function createWriter(config: WriterConfig, deps: WriterDependencies): Writer {
-  const { kafka, client, others, erasureClient, server, storedThrough, logger, metrics, writerId, fail } = deps;
+  const { kafka, client, erasureClient, server, storedThrough, logger, metrics, writerId, fail } = deps;
+  const others = deps.others?.map((one) => one.client);
   const common = { client, groupId: config.KAFKA_GROUP_ID, statementTimeoutMs: config.STATEMENT_TIMEOUT_MS };
   const { groupId } = common;
   const ownership = new Ownership({
@@ -127,7 +132,8 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     ...{ kafka, keeper, batches, lacks, metrics, logger },
     partitionCount: config.KAFKA_PARTITIONS,
   });
-  const ofRounds = { client: erasureClient, replicas, writerId, logger, failures: metrics.erasureFailures };
+  const ofErasure = { client: erasureClient, others: deps.others?.map((one) => one.erasureClient) };
+  const ofRounds = { ...ofErasure, replicas, writerId, logger, failures: metrics.erasureFailures };
   const rounds: readonly Rounds[] = [
     ...[Erasure, ExpiredEvents, FastColumns].map((Type) => new Type(config, ofRounds)),
     new ColdEvents(config, { ...ofRounds, usePolicy: deps.useColdPolicy }),
@@ -214,14 +220,17 @@ export class Writer implements Component {
 
   async stop(): Promise<void> {
     const { watchdog, ofOneWriter, group, replicaWatch } = this.#components;
-    const { client, erasureClient, others = [] } = this.#deps;
     watchdog.stop();
     this.#stopping.abort(new Error('the writer is stopping'));
     await this.#starting;
     await replicaWatch?.stop();
     await Promise.all(ofOneWriter.map((work) => work.stop()));
     await group.stop();
-    await Promise.all([client, erasureClient, ...others].map((one) => one.close()));
+    const clients = [this.#deps, ...(this.#deps.others ?? [])].flatMap(({ client, erasureClient }) => [
+      client,
+      erasureClient,
+    ]);
+    await Promise.all(clients.map((one) => one.close()));
   }
 
   /** Returns what keeps the writer from storing, each as a short phrase. Empty when it is ready. */
@@ -270,8 +279,9 @@ export class Writer implements Component {
     // While it is, the writer does not join its group, which a copy needs to have no members.
     await this.#components.database.requireFilled(server);
     await this.#recordRetention();
-    const { client, others } = this.#deps;
-    for (const one of [client, ...(others ?? [])]) await checkPartitionCount(one, this.#config, others !== undefined);
+    const { others } = this.#deps;
+    for (const one of [this.#deps, ...(others ?? [])])
+      await checkPartitionCount(one.client, this.#config, others !== undefined);
     await ensureTopics(this.#deps.kafka, this.#config);
     await this.#components.group.start();
     this.#hint = undefined;

@@ -37,6 +37,11 @@ export class Keeper {
     return !this.#replicas.has(replica);
   }
 
+  /** How many replicas there are. */
+  get count(): number {
+    return this.#replicas.size;
+  }
+
   /** How many replicas have a session. */
   get live(): number {
     return [...this.#replicas].filter(({ hasSession, isUp }) => hasSession && isUp).length;

@@ -79,7 +79,10 @@ export class Replica {
 
   /** Does what a statement does that is not an insert of events. */
   async run(name: string, call: Omit<Call, 'tables'>, runner: Runner, settings: InsertSettings): Promise<Result> {
-    if (name === 'look-at-replica') return { rows: [{ stuck: this.hasSession ? 0 : 1 }] };
+    if (name === 'look-at-replica')
+      return { rows: [{ stuck: this.hasSession ? 0 : 1, behind: Math.floor(this.lagMs / 1_000) }] };
+    if (name === 'count-replicas')
+      return { rows: [{ replicas: this.hasSession ? this.#options.keeper.count : 0, now_ms: call.nowMs }] };
     const table = TABLES[name.replace(/^sync-/, '')];
     if (table && name.startsWith('sync-')) return await this.#sync(table, runner);
     const effect = STATEMENT_EFFECTS[name];

@@ -109,11 +109,13 @@ export const REPLICA_CONTRACTS: Readonly<Record<string, Contract>> = {
     for (const replica of [0, 1] as const) await sync(engine.connect(replica), 'sync-events');
     while ((await engine.eventsAt(0, workspace)) + (await engine.eventsAt(1, workspace)) > 0) await engine.sleep(5);
   },
-  async 'a replica without Keeper says so, and stores nothing until it has another session'(engine) {
+  async 'a replica without Keeper says so, knows of no others, and stores nothing until it has another session'(
+    engine,
+  ) {
     const workspace = randomUUID();
-    expect(await isStuck(engine)).toBe(false);
+    expect([await isStuck(engine), await countReplicas(engine)]).toEqual([false, 2]);
     await engine.setKeeper(false);
-    expect(await isStuck(engine)).toBe(true);
+    expect([await isStuck(engine), await countReplicas(engine)]).toEqual([true, 0]);
     const prefix = randomUUID();
     expect(await refusalOf(store(engine.connect(0, QUORUM), [event(workspace)], prefix))).not.toBe('nothing');
     while (await engine.isRunning(0, prefix)) await engine.sleep(5);
@@ -124,6 +126,12 @@ export const REPLICA_CONTRACTS: Readonly<Record<string, Contract>> = {
     expect(await engine.eventsAt(0, workspace)).toBe(1);
   },
 };
+
+async function countReplicas(engine: ReplicasEngine): Promise<number | undefined> {
+  const query = { query: STORAGE_STATEMENTS['count-replicas'].sql, format: 'JSONEachRow' } as const;
+  const [row] = await (await engine.connect(0).query(query)).json<{ replicas: number }>();
+  return row?.replicas;
+}
 
 /** Starts an insert that waits for its quorum, since the second replica fetches nothing from here on. Returns once its rows are there. */
 export async function longInsert(engine: ReplicasEngine, prefix: string) {

@@ -24,17 +24,24 @@ import type { ReplicasEngine } from './replica-contracts.ts';
 /** How long clients wait for a response, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 60_000;
 
-/** Creates two simulated replicas with empty tables. */
-export function simulatedReplicas(seed: number): ReplicasEngine {
+/** Creates simulated replicas with empty tables. */
+export function placedReplicas(seed: number, names: readonly string[]) {
   const time = new VirtualTime(new Random(seed, 'programs').next);
   const network = new Network(time, new Random(seed, 'network'));
   const keeper = new Keeper();
   const ignore = () => undefined;
-  const replicas = ['one', 'two'].map((name) => {
+  const replicas = names.map((name): Placed => {
     const common = { name, time, random: new Random(seed, name), onEvents: ignore };
     const replica = new Replica({ ...common, keeper, onRemoved: ignore });
     return { replica, clickhouse: new SimulatedClickHouse({ ...common, network, replica, onConflict: ignore }) };
-  }) as unknown as readonly [Placed, Placed];
+  });
+  return { time, network, keeper, replicas };
+}
+
+/** Creates two of them, for the contracts. */
+export function simulatedReplicas(seed: number): ReplicasEngine {
+  const { time, network, keeper, replicas: placed } = placedReplicas(seed, ['one', 'two']);
+  const replicas = placed as unknown as readonly [Placed, Placed];
   return {
     connect: (place, settings = {}) =>
       createSimulatedClient(replicas[place].clickhouse, network, REQUEST_TIMEOUT_MS, {

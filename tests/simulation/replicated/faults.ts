@@ -15,6 +15,7 @@ const NO_KEEPER = 'replica without Keeper';
 const LONG = 'replica without Keeper for long';
 const LAG = 'replica that lags';
 const CUT = 'replicas that do not reach each other';
+const OLD_FILE = 'writer that does not know a replica';
 
 export const REPLICATED_FAULTS: FaultTable<World> = {
   ...WRITER_FAULTS,
@@ -26,6 +27,7 @@ export const REPLICATED_FAULTS: FaultTable<World> = {
   [LONG]: { weight: 3, begin: loseKeeperForLong },
   [LAG]: { weight: 10, begin: lag },
   [CUT]: { weight: 6, begin: cutOffReplicas },
+  [OLD_FILE]: { weight: 6, begin: startWithOldFile },
 };
 
 const INSERTS = [
@@ -70,6 +72,9 @@ export function chooseReplicatedFaults(random: Random, count: number, untilMs: n
   // What one replica alone has is lost while no other one can be brought level.
   if (random.isTrue(0.12))
     return chooseWriterFaults(random, { kinds: [UNKNOWN, NO_KEEPER, HELD_PART], count, untilMs }, OWN_TRIGGERS);
+  // While one does not fence a replica, another one may still be storing there.
+  if (random.isTrue(0.1))
+    return chooseWriterFaults(random, { kinds: [OLD_FILE, OLD_FILE, LATE, 'rebalance'], count, untilMs }, OWN_TRIGGERS);
   const among = random.next();
   // Most goes wrong where another writer takes over while a replica lacks something.
   const others =
@@ -152,6 +157,17 @@ function cutOffReplicas(world: World, choice: Choice, request?: Request) {
   const link = linkOf(placed.replica, other.replica);
   set.keeper.cut.add(link);
   return { name: `${link} is cut`, end: () => set.keeper.cut.delete(link) };
+}
+
+/** As when a replica is added, and not all writers start again. */
+function startWithOldFile({ servers }: World, { target, manner }: Choice) {
+  const [server] = servers;
+  const writer = server?.writers[Math.floor(target * 991) % server.writers.length];
+  const placed = server?.replicas?.listed[Math.floor(manner * 97) % server.replicas.listed.length];
+  if (!writer || !placed) throw new Error('the server has no replicas');
+  server.replicas?.restart(writer, placed);
+  const name = `${writer.name} starts with a file that lacks ${placed.clickhouse.name}`;
+  return { name, end: () => server.replicas?.restart(writer) };
 }
 
 /** The one that the request which triggers the fault is sent to, if any. */

@@ -7,6 +7,7 @@ import type { PartitionLog } from '../kafka/partition-log.ts';
 import type { Commit } from '../kafka/simulated-kafka.ts';
 import { Oracle } from '../writer/oracle.ts';
 import type { Server } from '../writer/server.ts';
+import type { WriterPlace } from '../writer/simulated-writer.ts';
 import type { World } from '../writer/world.ts';
 
 /** On how many replicas everything has to be that is committed. */
@@ -38,6 +39,8 @@ export class ReplicaSet {
   readonly #forgotten = new Map<string, number>();
   /** Those without a session of Keeper for long. */
   readonly #stuck = new Set<Replica>();
+  /** The writers whose file of servers is older than a replica, each with that one. */
+  readonly #unknown = new Map<WriterPlace, PlacedReplica>();
   /** Up to which record of each log the commits are checked. */
   readonly #checked = new Map<PartitionLog, number>();
 
@@ -84,6 +87,20 @@ export class ReplicaSet {
   /** Those in the file of servers, as it is now. */
   get listed(): readonly PlacedReplica[] {
     return this.#listed;
+  }
+
+  /** Those in the file of servers that a writer reads when it starts. */
+  listedFor(writer: WriterPlace): readonly PlacedReplica[] {
+    const known = this.#listed.filter((placed) => placed !== this.#unknown.get(writer));
+    return known.length > 0 ? known : this.#listed;
+  }
+
+  /** A writer starts again with a file of servers that lacks a replica, or has all. */
+  restart(writer: WriterPlace, unknown?: PlacedReplica): void {
+    if (unknown) this.#unknown.set(writer, unknown);
+    else this.#unknown.delete(writer);
+    writer.kill();
+    writer.start();
   }
 
   /** What each has, and had when it died. */

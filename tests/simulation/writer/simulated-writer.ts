@@ -5,7 +5,7 @@ import { LagReader } from '@sluice/storage/kafka/lag';
 import { nameOf } from '@sluice/storage/protocol/position';
 import { configSchema, type WriterConfig } from '@sluice/writer/config';
 import { createWriterMetrics } from '@sluice/writer/metrics';
-import { createWriter, type Writer } from '@sluice/writer/writer';
+import { createWriter, type Writer, type WriterClients } from '@sluice/writer/writer';
 import { Registry } from 'prom-client';
 import type { Address } from '../clickhouse/simulated-clickhouse.ts';
 import { createSimulatedClient } from '../clickhouse/simulated-client.ts';
@@ -80,19 +80,19 @@ export class WriterPlace {
     this.#process = process;
     this.#writer = undefined;
     this.#own = undefined;
-    const { clickhouse, balancer, replicas, all } = this.server;
+    const { clickhouse, balancer, replicas } = this.server;
     if (!replicas) {
       this.#run(process, balancer ?? clickhouse);
       return;
     }
     // The file of servers, as it is when the process starts.
-    const addresses = all.map((one) => one.clickhouse);
+    const addresses = replicas.listedFor(this).map((one) => one.clickhouse);
     this.#world.time.runAs(process, async () => {
       const clients = addresses.map((address) => this.#client(address));
       const own = await chooseReplica(clients, (this.#starts + this.server.writers.indexOf(this)) % clients.length);
       this.#own = addresses[own]?.name;
       this.#world.note(`${this.name} stores at ${this.#own}`);
-      const others = clients.filter((_, place) => place !== own);
+      const others = addresses.filter((_, place) => place !== own);
       this.#run(process, addresses[own] ?? clickhouse, others);
     });
   }
@@ -102,7 +102,11 @@ export class WriterPlace {
     return createSimulatedClient(address, this.#world.network, timeoutMs, this.server.settings);
   }
 
-  #run(process: SimulatedProcess, address: Address, others?: readonly ClickHouseClient[]): void {
+  #clients(address: Address): WriterClients {
+    return { client: this.#client(address), erasureClient: this.#client(address, ERASURE_TIMEOUT_MS) };
+  }
+
+  #run(process: SimulatedProcess, address: Address, others?: readonly Address[]): void {
     const { time } = this.#world;
     const { config, name, range } = this.server;
     const logger = createTraceLogger((line) => this.#world.note(`${this.name} ${line}`));
@@ -112,9 +116,8 @@ export class WriterPlace {
       this.#lag = new LagReader({ kafka, groupId, topics: Object.values(this.#world.topics), range });
       this.#writer = createWriter(config, {
         kafka,
-        client: this.#client(address),
-        others,
-        erasureClient: this.#client(address, ERASURE_TIMEOUT_MS),
+        ...this.#clients(address),
+        others: others?.map((one) => this.#clients(one)),
         migrate: async () => undefined,
         useColdPolicy: async () => undefined,
         server: name === '' ? undefined : { name, partitions: range },

@@ -67,8 +67,14 @@ FROM system.processes
 WHERE startsWith(query_id, {groupPrefix:String})
 
 -- name: look-at-replica
--- Whether nothing can be stored at this replica.
-SELECT max(is_readonly OR is_session_expired) AS stuck
+-- Whether nothing can be stored at this replica, and by how many seconds it is behind the others.
+SELECT max(is_readonly OR is_session_expired) AS stuck, toUInt32(max(absolute_delay)) AS behind
+FROM system.replicas
+WHERE database = currentDatabase()
+
+-- name: count-replicas
+-- How many replicas of the tables Keeper knows; 0 where this replica has no session of Keeper. And what time it is here.
+SELECT max(total_replicas) AS replicas, toUnixTimestamp64Milli(now64(3)) AS now_ms
 FROM system.replicas
 WHERE database = currentDatabase()
 

@@ -19,10 +19,13 @@ const READ_BY_BATCHES = [
 /** What says that users are deleted, as inserts look at it. */
 const DELETIONS = ['user_deletions', 'identity_deletions'] as const;
 
-/** Tables that ClickHouse copies from one replica to another. */
-type Table = (typeof READ_BY_BATCHES)[number] | 'identity_links';
+/** What an erasure reads of deleted users, to decide what may go, and to store what stands in for it. */
+const READ_BY_ERASURE = ['identity_links', 'events', 'entities', 'user_sightings', ...DELETIONS] as const;
 
-const TABLES: readonly Table[] = [...READ_BY_BATCHES, 'identity_links'];
+/** Tables that ClickHouse copies from one replica to another. */
+type Table = (typeof READ_BY_BATCHES)[number] | (typeof READ_BY_ERASURE)[number];
+
+const TABLES: readonly Table[] = [...new Set([...READ_BY_BATCHES, ...READ_BY_ERASURE])];
 
 /** Brings a replica level, by table: it returns when the replica has each part of the table that any replica had committed before. */
 const SYNC = Object.fromEntries(
@@ -57,19 +60,16 @@ export class Replicas {
     this.#options = options;
   }
 
-  /** Clients of the replicas that are not the own one. */
-  get others(): readonly ClickHouseClient[] {
-    return this.#options.others;
-  }
-
   /**
    * Makes sure that the own replica has all that was committed anywhere before, of what batches read. Once all older statements were ended
    * everywhere, nobody but the owners stores anything of their partitions. A position that this replica alone has may die with it: then the
    * partition goes on at an earlier one, and what was stored since is found.
    *
+   * @throws {Error} when there is a replica that this writer does not know
    * @throws ClickHouse's errors
    */
   async takeOver(): Promise<void> {
+    await this.#requireAllKnown();
     await this.#sync(this.#options.own, READ_BY_BATCHES);
   }
 
@@ -102,21 +102,48 @@ export class Replicas {
     await this.#sync(this.#options.own, ['identity_links', ...DELETIONS]);
   }
 
+  /** Makes sure that the own replica has all that was stored of deleted users. @throws ClickHouse's errors */
+  async readDeleted(): Promise<void> {
+    await this.#sync(this.#options.own, READ_BY_ERASURE);
+  }
+
   /**
    * Makes sure that all replicas know the deletions that are stored by now, and that no batch goes on which may not know them. How long an
    * insert may take is not limited here: it waits for other replicas, and for Keeper.
    *
    * @param delayMs how long a batch may take between its statements
-   * @throws {Error} when the signal aborts, or older statements do not end
+   * @returns when it began, by the own replica, in milliseconds: deletions that were pending by then are settled for good
+   * @throws {Error} when the signal aborts, older statements do not end, or there is a replica that this writer does not know
    * @throws ClickHouse's errors, also where one of the replicas does not answer
    */
-  async settle(delayMs: number, signal: AbortSignal): Promise<void> {
+  async settle(delayMs: number, signal: AbortSignal): Promise<number> {
     const { own, others } = this.#options;
     const all = [own, ...others];
+    const beganAtMs = await this.#requireAllKnown();
     await Promise.all(all.map((client) => this.#sync(client, DELETIONS)));
     const knownAt = performance.now();
     await sleep(delayMs, signal);
     for (const client of all) await this.#waitForOlder(client, knownAt, signal);
+    return beganAtMs;
+  }
+
+  /**
+   * Another writer may store at a replica that this one does not know, since the file of servers was changed after its start: there, older
+   * owners would not be fenced, and deletions not be known. What is stored there by now was stored after its tables were created.
+   *
+   * @returns the time of the own replica, in milliseconds
+   */
+  async #requireAllKnown(): Promise<number> {
+    const { own, others } = this.#options;
+    const result = await own.query({ query: STATEMENTS['count-replicas'].sql, format: 'JSONEachRow' });
+    const [row] = await result.json<{ replicas: number; now_ms: number }>();
+    if (!row || row.replicas === 0) throw new Error('the own replica of ClickHouse has no session of Keeper');
+    const named = 1 + others.length;
+    if (row.replicas <= named) return row.now_ms;
+    throw new Error(
+      `Keeper knows ${row.replicas} replicas of the tables, and CLICKHOUSE_SERVERS_FILE names ${named}: put all of them into the file, or drop ` +
+        'those that are lost with SYSTEM DROP REPLICA, and start the writer again',
+    );
   }
 
   async #waitForOlder(client: ClickHouseClient, sinceMs: number, signal: AbortSignal): Promise<void> {
@@ -147,26 +174,37 @@ export class Replicas {
   }
 }
 
+/** By how many seconds a replica may be behind that writers choose: before they store, it has to have everything. */
+const BEHIND_MAX = 60;
+
+/** Returns by how many seconds a replica is behind; infinity where it cannot be stored at, since it has no session of Keeper. */
+async function lookAt(client: ClickHouseClient): Promise<number> {
+  const result = await client.query({ query: STATEMENTS['look-at-replica'].sql, format: 'JSONEachRow' });
+  const [row] = await result.json<{ stuck: number; behind: number }>();
+  return row?.stuck === 0 ? row.behind : Number.POSITIVE_INFINITY;
+}
+
 /** Whether a replica can be stored at: it answers, and has a session of Keeper. */
 async function canStore(client: ClickHouseClient): Promise<boolean> {
-  const result = await client.query({ query: STATEMENTS['look-at-replica'].sql, format: 'JSONEachRow' });
-  const [row] = await result.json<{ stuck: number }>();
-  return row?.stuck === 0;
+  return Number.isFinite(await lookAt(client));
 }
 
 /**
- * Returns the place of the replica that a writer stores at: the first one that can be stored at, beginning with a chosen one; that one where
- * none can.
+ * Returns the place of the replica that a writer stores at, beginning with a chosen one: the first one that can be stored at and is not far
+ * behind, as one is that copies everything; else the first one that can be stored at; the chosen one where none can.
  *
  * @param clients of all replicas
  */
 export async function chooseReplica(clients: readonly ClickHouseClient[], chosen: number): Promise<number> {
+  let first: number | undefined;
   for (let turn = 0; turn < clients.length; turn += 1) {
     const place = (chosen + turn) % clients.length;
     const client = clients[place];
-    if (client && (await canStore(client).catch(() => false))) return place;
+    const behind = client ? await lookAt(client).catch(() => Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;
+    if (behind < BEHIND_MAX) return place;
+    if (Number.isFinite(behind)) first ??= place;
   }
-  return chosen;
+  return first ?? chosen;
 }
 
 /** How often the own replica is looked at, in milliseconds. */

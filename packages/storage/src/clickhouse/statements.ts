@@ -24,6 +24,7 @@ export const STATEMENTS = {
     'end-older-statements',
     'find-longest-statement',
     'look-at-replica',
+    'count-replicas',
     'close-session',
   ]),
   ...readStatements(fileOf('positions'), [

@@ -32,7 +32,7 @@ export type ErasureConfig = Pick<WriterConfig, 'ERASURE_DELAY_MS' | 'ERASURE_INT
  * the rewrites. A round that is interrupted goes on with the partitions that still hold such rows.
  *
  * Where the server is one of several replicas, an insert at another one may not know the deletion yet, or be under way for long: then due
- * deletions are settled at all of them before anything is erased or forgotten.
+ * deletions are settled at all of them before anything is erased or forgotten. That takes `ERASURE_DELAY_MS`, once for all that are due.
  *
  * The oldest deletions come first. A deletion that cannot be erased is retried in the next round.
  */
@@ -41,6 +41,8 @@ export class Erasure extends Rounds {
   readonly #deps: RoundsDependencies;
   /** The deletion that was looked at last; undefined to begin with the oldest. */
   #looked: DueErasure | undefined;
+  /** Up to when deletions were stored that are settled at all replicas, in milliseconds of ClickHouse's time. */
+  #settledMs: number;
   /** When the next round may begin, on the clock of `performance`. */
   #roundFrom = 0;
 
@@ -48,6 +50,7 @@ export class Erasure extends Rounds {
     super({ intervalMs: config.ERASURE_INTERVAL_MS, what: 'erasing deleted users' }, deps);
     this.#config = config;
     this.#deps = deps;
+    this.#settledMs = deps.replicas ? 0 : Number.POSITIVE_INFINITY;
   }
 
   override setOwner(isOwner: boolean): void {
@@ -97,16 +100,33 @@ export class Erasure extends Rounds {
     this.#looked = undefined;
   }
 
-  /** Returns the due deletions after a cursor, in passes that ClickHouse accepts. */
+  /** Returns the due deletions after a cursor, in passes that ClickHouse accepts; of replicas, those that are settled. */
   async *#duePasses(after: DueErasure | undefined): AsyncGenerator<readonly DueErasure[]> {
+    await this.#settleDue(after);
     let cursor = after;
     while (this.mayGoOn) {
-      const due = await this.#readDue(cursor, this.#config.ERASURE_DELAY_MS, USERS_MAX);
+      const all = await this.#readDue(cursor, this.#config.ERASURE_DELAY_MS, USERS_MAX);
+      const due = all.filter((deletion) => deletion.stored_ms <= this.#settledMs);
       if (due.length === 0) return;
-      await this.#deps.replicas?.settle(this.#config.ERASURE_DELAY_MS, this.stopping);
       yield* passesOf(due);
       cursor = due.at(-1);
     }
+  }
+
+  /**
+   * Settles the deletions that are due after a cursor, unless they were before, and has the own replica know all that was stored of them: it may
+   * lack what says whose visitors they have.
+   */
+  async #settleDue(after: DueErasure | undefined): Promise<void> {
+    const { replicas } = this.#deps;
+    const { ERASURE_DELAY_MS } = this.#config;
+    if (!replicas || (await this.#readDue(after, ERASURE_DELAY_MS, 1)).length === 0) return;
+    const settled = { workspace_id: '', user_id: '', deleted_version: 0, stored_ms: this.#settledMs + 1 };
+    if ((await this.#readDue(settled, ERASURE_DELAY_MS, 1)).length > 0) {
+      // What was due by then was pending, however much the clocks of replicas differ within that delay.
+      this.#settledMs = (await replicas.settle(ERASURE_DELAY_MS, this.stopping)) - ERASURE_DELAY_MS;
+    }
+    await replicas.readDeleted();
   }
 
   async #readDue(after: DueErasure | undefined, delayMs: number, usersMax: number): Promise<DueErasure[]> {
@@ -128,7 +148,7 @@ export class Erasure extends Rounds {
   async #inSessions<Result>(
     work: (session: ClickHouseSession, others: readonly ClickHouseSession[]) => Promise<Result>,
   ): Promise<Result> {
-    const others = (this.#deps.replicas?.others ?? []).map(
+    const others = (this.#deps.others ?? []).map(
       (client) => new ClickHouseSession(client, this.#queryIdPrefix, ERASURE_TIMEOUT_MS),
     );
     const result = await this.#inSession((session) => work(session, others));

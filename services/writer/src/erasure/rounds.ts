@@ -6,8 +6,10 @@ import type { Replicas } from '@sluice/storage/clickhouse/replicas';
 
 export interface RoundsDependencies {
   readonly client: ClickHouseClient;
+  /** Of the other replicas. Default: there are none. */
+  readonly others?: readonly ClickHouseClient[] | undefined;
   /** Undefined where a server has its rows alone. */
-  readonly replicas?: Pick<Replicas, 'others' | 'settle' | 'readLinks'> | undefined;
+  readonly replicas?: Pick<Replicas, 'settle' | 'readLinks' | 'readDeleted'> | undefined;
   readonly writerId: string;
   readonly logger: Logger;
   /** Counts rounds that failed. */

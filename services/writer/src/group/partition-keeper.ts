@@ -37,7 +37,7 @@ export interface PartitionKeeperOptions {
   readonly halts: Halts;
   readonly database: Pick<OwnDatabase, 'id' | 'claim' | 'others' | 'requireFilled'>;
   /** Undefined where a server has its rows alone. */
-  readonly replicas: Pick<Replicas, 'takeOver'> | undefined;
+  readonly replicas: Pick<Replicas, 'takeOver' | 'readPositions'> | undefined;
   readonly foreignCommits: Pick<ForeignCommits, 'look'>;
   readonly lacks: Pick<BrokerLacks, 'add'>;
   /** The partitions of each topic that this writer's server stores; `undefined`: all. The others stay paused. */
@@ -118,8 +118,10 @@ export class PartitionKeeper {
   }
 
   async #open(assignment: Assignment, consumer: Consumer, partitions: Assignment['partitions']): Promise<void> {
-    const { kafka, groupId, positions, readKnown } = this.#options;
+    const { kafka, groupId, positions, replicas, readKnown } = this.#options;
     await this.#halted.record();
+    // An operator may have chosen a position at another replica, before the halt was lifted that is seen here.
+    await replicas?.readPositions();
     const { positions: known, halts: active } = await readKnown(assignment.epoch?.server);
     const inspected = await withAdmin(kafka, (admin) => inspectPartitions(admin, groupId, partitions, known));
     assignment.signal.throwIfAborted();
