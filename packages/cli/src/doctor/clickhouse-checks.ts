@@ -283,7 +283,6 @@ export class ClickHouseChecks {
         names ?? 'ClickHouse does not say its names',
         `Give each replica the macros shard and replica, and a Keeper: ${CLUSTER}#replicated-tables.`,
       );
-    const found = `replica ${names.replica} of shard ${names.shard}, with a session of Keeper`;
     const [tables] = await ask<{ closed: number; delay: number; queue: number }>(
       this.#main,
       `SELECT toUInt32(countIf(is_readonly OR is_session_expired)) AS closed, toUInt32(max(absolute_delay)) AS delay,
@@ -291,15 +290,7 @@ export class ClickHouseChecks {
       FROM system.replicas WHERE database = {database:String}`,
       { params: { database: this.#database } },
     );
-    const { closed = 0, delay = 0, queue = 0 } = tables ?? {};
-    if (closed > 0)
-      return wrong(`${found}; ${closed} tables take no rows`, 'See docs/operate/alerts.md#sluicereplicareadonly.');
-    if (delay > REPLICA_DELAY_SECONDS_MAX)
-      return wrong(
-        `${found}; ${delay} s behind others, with ${queue} entries in its queue`,
-        'See what system.replication_queue says of them, and how busy its disk and its network are.',
-      );
-    return ok(found);
+    return replicationFinding({ ...names, closed: 0, delay: 0, queue: 0, ...tables });
   }
 
   async #checkDisks(): Promise<Finding> {
@@ -474,6 +465,39 @@ export function proposedServers(hosts: readonly string[], commonUrl: string): st
   const { protocol, port } = new URL(commonUrl);
   const address = (host: string) => `${protocol}//${host.includes(':') ? `[${host}]` : host}${port && `:${port}`}`;
   return JSON.stringify({ servers: hosts.map((host, index) => ({ name: `a${index + 1}`, url: address(host) })) });
+}
+
+/** How a replica is. */
+export interface ReplicaState {
+  readonly shard: string;
+  readonly replica: string;
+  /** How old its session of Keeper is, in seconds; 0 without one. */
+  readonly seconds: number;
+  /** How many tables take no rows. */
+  readonly closed: number;
+  /** By how much it lacks rows that others have, in seconds. */
+  readonly delay: number;
+  readonly queue: number;
+}
+
+/** Returns what the state of a replica means for Sluice. */
+export function replicationFinding({ shard, replica, seconds, closed, delay, queue }: ReplicaState): Finding {
+  const name = `replica ${replica} of shard ${shard}`;
+  if (seconds === 0)
+    return wrong(
+      `${name}, with no session of Keeper`,
+      "See whether it reaches Keeper: SELECT name FROM system.zookeeper WHERE path = '/' opens a session, " +
+        'which a host that has not used Keeper yet does not have either.',
+    );
+  const found = `${name}, with a session of Keeper`;
+  if (closed > 0)
+    return wrong(`${found}; ${closed} tables take no rows`, 'See docs/operate/alerts.md#sluicereplicareadonly.');
+  if (delay > REPLICA_DELAY_SECONDS_MAX)
+    return wrong(
+      `${found}; ${delay} s behind others, with ${queue} entries in its queue`,
+      'See what system.replication_queue says of them, and how busy its disk and its network are.',
+    );
+  return ok(found);
 }
 
 /** Returns what a version means for Sluice. */
