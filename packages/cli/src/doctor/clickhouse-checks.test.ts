@@ -1,6 +1,6 @@
 import { parseServersFile } from '@sluice/shared/servers/servers-file';
 import { expect, test } from 'vitest';
-import { proposedServers, replicationFinding } from './clickhouse-checks.ts';
+import { proposedServers, replicationFinding, settingsOfReplicas } from './clickhouse-checks.ts';
 
 test('a file of servers is proposed that services take, without the login of the common address', () => {
   const proposed = proposedServers(['node-1', 'fd00::2'], 'https://writer:secret@balancer:8443/');
@@ -31,4 +31,12 @@ test('a replica is right with a session of Keeper, tables that take rows, and wh
   });
   expect(replicationFinding({ ...state, closed: 2 })).toMatchObject({ state: 'wrong' });
   expect(replicationFinding({ ...state, delay: 301 })).toMatchObject({ state: 'wrong' });
+});
+
+test('an account that stores at replicas is tried with what each insert sends', () => {
+  expect(Object.keys(settingsOfReplicas(['writer', 'migrate'])).sort()).toEqual([
+    ...['insert_quorum', 'insert_quorum_parallel', 'insert_quorum_timeout', 'receive_timeout'],
+  ]);
+  expect(settingsOfReplicas(['webhooks'])).toMatchObject({ insert_quorum: '2' });
+  expect(settingsOfReplicas(['query'])).toEqual({});
 });

@@ -6,10 +6,10 @@ import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhou
 import { COLD_POLICY, policyProblem, type Volume } from '@sluice/shared/clickhouse/cold-policy';
 import { migrateAccount } from '@sluice/shared/clickhouse/migrate';
 import { CLICKHOUSE_VERSION_MIN, isTooOld, NotOneServer, requireOneServer } from '@sluice/shared/clickhouse/one-server';
-import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
+import { PINNED_SETTINGS, replicatedSettings } from '@sluice/shared/clickhouse/settings';
 import { type ClickHouseConfig, isReplicated } from '@sluice/shared/config';
 import { type Check, type Finding, note, ok, reasonOf, wrong } from './check.ts';
-import { type Account, accountsOf, rightsOf } from './clickhouse-accounts.ts';
+import { type Account, accountsOf, type Role, rightsOf } from './clickhouse-accounts.ts';
 import type { Clocks } from './clocks.ts';
 import type { DoctorConfig, ServiceName } from './config.ts';
 
@@ -205,6 +205,7 @@ export class ClickHouseChecks {
       const memory = this.#server.config.QUERY_MEMORY_BYTES_MAX;
       const settings = {
         max_execution_time: '10',
+        ...(isReplicated(config) && settingsOfReplicas(roles)),
         ...(roles.includes('query') && memory !== undefined && { max_memory_usage: String(memory) }),
       };
       await ask(config, 'SELECT 1', { settings }).catch((error) => {
@@ -465,6 +466,15 @@ export function proposedServers(hosts: readonly string[], commonUrl: string): st
   const { protocol, port } = new URL(commonUrl);
   const address = (host: string) => `${protocol}//${host.includes(':') ? `[${host}]` : host}${port && `:${port}`}`;
   return JSON.stringify({ servers: hosts.map((host, index) => ({ name: `a${index + 1}`, url: address(host) })) });
+}
+
+/** Returns the settings that an account sends to replicas besides those that each server gets. */
+export function settingsOfReplicas(roles: readonly Role[]): Settings {
+  const stores = roles.includes('writer') || roles.includes('webhooks');
+  // Two are the fewest replicas of which each insert says on how many its rows have to be.
+  const settings = stores ? replicatedSettings(2, REQUEST_MS_MAX) : {};
+  const texts = Object.entries(settings).map(([name, value]) => [name, String(value)]);
+  return { ...Object.fromEntries(texts), ...(roles.includes('writer') && { receive_timeout: '10' }) };
 }
 
 /** How a replica is. */
