@@ -51,7 +51,10 @@ const podSpec = z.looseObject({
   restartPolicy: z.string().default('Always'),
 });
 
-const podTemplate = z.looseObject({ metadata: z.looseObject({ labels }), spec: podSpec });
+const podTemplate = z.looseObject({
+  metadata: z.looseObject({ labels, annotations: labels.default({}) }),
+  spec: podSpec,
+});
 
 const backendPort = z.union([z.looseObject({ name: z.string() }), z.looseObject({ number: z.number() })]);
 const ingressPath = z.looseObject({

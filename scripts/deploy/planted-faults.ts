@@ -328,6 +328,16 @@ export const PLANTED_OBJECT_FAULTS: readonly PlantedObjectFault[] = [
   ].map((planted) => ({ ...planted, file: 'mirrors.yaml' })),
   {
     ...fault(
+      'a replica that writers do not hear of',
+      'Deployment check-sluice-writer-r1',
+      ['spec', 'template', 'metadata', 'annotations', 'sluice/servers-sha256'],
+      'x',
+      'check-sluice-writer-r1: it does not start again when a replica is added',
+    ),
+    file: 'replicas.yaml',
+  },
+  {
+    ...fault(
       'an autoscaler that keeps its minimum of writers',
       'ScaledObject check-sluice-writer-a1',
       ['metadata', 'annotations'],

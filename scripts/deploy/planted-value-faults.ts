@@ -6,6 +6,9 @@ export interface PlantedValueFault {
   readonly args: readonly string[];
 }
 
+/** Sets what makes the servers of ClickHouse replicas. */
+const REPLICAS = `clickhouse.url=,clickhouse.replicated=true,${server(0, 'r1')},${server(1, 'r2')}`;
+
 export const PLANTED_VALUE_FAULTS: readonly PlantedValueFault[] = [
   setting('a value that does not exist', 'writer.replica=2', "'replica' not allowed"),
   setting('a variable that the writer does not know', 'writer.env.BODY_BYTES_MAX=1', "'BODY_BYTES_MAX' not allowed"),
@@ -89,6 +92,21 @@ export const PLANTED_VALUE_FAULTS: readonly PlantedValueFault[] = [
     'no more partitions than there are',
     'ingestApi.stopped=true,writer.stopped=true,jobs.growPartitions.to=48',
     'more than kafka.partitions (48)',
+  ),
+  setting(
+    'backups of replicas',
+    `${REPLICAS},jobs.backup.schedule=0 3 * * *,jobs.backup.to=s3://a/b`,
+    'jobs.backup.schedule: it cannot be used where ClickHouse replicates',
+  ),
+  setting(
+    'a restore of replicas',
+    `${REPLICAS},writer.stopped=true,jobs.restore.from=s3://a/b/c`,
+    'jobs.restore.from: it cannot be used where ClickHouse replicates',
+  ),
+  setting(
+    'more partitions of replicas',
+    `${REPLICAS},ingestApi.stopped=true,writer.stopped=true,jobs.growPartitions.to=96`,
+    'jobs.growPartitions.to: it cannot be used where ClickHouse replicates',
   ),
   setting('a server that does not exist', 'jobs.server=a3', 'clickhouse.servers has no a3'),
   setting('an Ingress without a host', 'ingestApi.ingress.enabled=true', 'ingestApi.ingress.host'),

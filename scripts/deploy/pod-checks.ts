@@ -1,6 +1,7 @@
+import { createHash } from 'node:crypto';
 import { backupConfig } from '@sluice/cli/backup/config';
 import { ConfigError, loadConfig } from '@sluice/shared/config';
-import { serverDefaults, withServer } from '@sluice/shared/servers/server-config';
+import { areReplicas, serverDefaults, withServer } from '@sluice/shared/servers/server-config';
 import { parseServersFile, ServersFileError } from '@sluice/shared/servers/servers-file';
 import { z } from 'zod';
 import { configSchema as ingestSchema } from '../../services/ingest-api/src/config.ts';
@@ -56,7 +57,7 @@ export function podErrors(objects: readonly KubernetesObject[]): readonly string
     ...podsOf(objects).map(({ title, spec }) => ({ title, pod: spec })),
     ...objectsOf(objects, 'Pod').map(({ name, spec }) => ({ title: `Pod ${name}`, pod: spec })),
   ];
-  return pods.flatMap(({ title, pod }) => {
+  const ofPods = pods.flatMap(({ title, pod }) => {
     const containers = pod.containers.flatMap((container) => [
       ...portErrors(container),
       ...volumeErrors(container, pod),
@@ -66,6 +67,21 @@ export function podErrors(objects: readonly KubernetesObject[]): readonly string
     const restart =
       title.startsWith('Deployment') || pod.restartPolicy === 'Never' ? [] : ['a Job restarts its pod itself'];
     return [...containers, ...rightsErrors(pod), ...restart].map((error) => `${title}: ${error}`);
+  });
+  return [...ofPods, ...restartErrors(objects)];
+}
+
+/** Writers ask all replicas of the file, which they read when they start: another file has to be another template of their pods. */
+function restartErrors(objects: readonly KubernetesObject[]): string[] {
+  return objectsOf(objects, 'Deployment').flatMap(({ name, spec: { template } }) => {
+    const { metadata, spec } = template;
+    const writer = spec.containers.find((container) => container.name === 'writer');
+    const env = Object.fromEntries(writer?.env.map((variable) => [variable.name, variable.value]) ?? []);
+    if (!writer || !areReplicas(env)) return [];
+    const file = serversFile(writer, spec, objects) ?? '';
+    const hash = createHash('sha256').update(file).digest('hex');
+    if (Object.values(metadata.annotations).includes(hash)) return [];
+    return [`Deployment ${name}: it does not start again when a replica is added or removed`];
   });
 }
 

@@ -53,10 +53,19 @@ export async function auditPipeline(
     readonly share?: number;
     readonly shares?: number;
     readonly onRow?: OnRow;
+    /** Complete audits: it goes on where they ended. */
+    readonly before?: AuditOptions['before'];
   } = {},
 ): Promise<Audited> {
   await using folders = new AsyncDisposableStack();
-  const { work = folders.use(await makeTempDir()).path, workspace = '', share = 1, shares = 1, onRow } = options;
+  const {
+    work = folders.use(await makeTempDir()).path,
+    workspace = '',
+    share = 1,
+    shares = 1,
+    onRow,
+    before,
+  } = options;
   const config = loadConfig(schema, { ...environment, ...of });
   const client = createClickHouse(config, { application: 'test', requestTimeoutMs: 60_000, connectionsMax: 2 });
   const range: PartitionRange | undefined = parseRange(partitions);
@@ -67,7 +76,8 @@ export async function auditPipeline(
     const result = await runAudit({
       ...{ client, kafka: createKafka(config, 'test', createLogger('test', 'silent')), group, range, folder },
       ...{ topics: topicNames(config), command: 'test', workspace, share, shares, rate: 0, nowMs },
-      ...{ sinceMs: nowMs - 5 * HOUR_MS, untilMs: undefined, signal: new AbortController().signal },
+      ...{ sinceMs: before ? undefined : nowMs - 5 * HOUR_MS, untilMs: undefined, before },
+      signal: new AbortController().signal,
       ...(onRow && { onRow }),
       onProgress: () => undefined,
     });
@@ -96,8 +106,11 @@ export function differencesOf({ differences }: Audited): string[] {
 }
 
 /** Expects that everything is accounted for. */
-export async function expectBalanced(audited: AuditedPipeline): Promise<Audited> {
-  const books = await auditPipeline(audited);
+export async function expectBalanced(
+  audited: AuditedPipeline,
+  options: Parameters<typeof auditPipeline>[1] = {},
+): Promise<Audited> {
+  const books = await auditPipeline(audited, options);
   expect([books.differences, sumsOf(books, 'events').unknown]).toEqual([[], undefined]);
   return books;
 }

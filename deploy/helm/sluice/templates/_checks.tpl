@@ -156,6 +156,17 @@
 {{- if and .restore.from (not $values.writer.stopped) -}}
 {{- $errors = append $errors "jobs.restore: writers must not run; set writer.stopped" -}}
 {{- end -}}
+{{- if $values.clickhouse.replicated -}}
+{{- $instead := "Use BACKUP and RESTORE of ClickHouse: docs/operate/existing-cluster.md#replicated-tables." -}}
+{{- range $name, $isThere := dict "jobs.backup.schedule" .backup.schedule "jobs.restore.from" .restore.from -}}
+{{- if $isThere -}}
+{{- $errors = append $errors (printf "%s: it cannot be used where ClickHouse replicates the tables. %s" $name $instead) -}}
+{{- end -}}
+{{- end -}}
+{{- if .growPartitions.to -}}
+{{- $errors = append $errors "jobs.growPartitions.to: it cannot be used where ClickHouse replicates the tables. Choose kafka.partitions for good." -}}
+{{- end -}}
+{{- end -}}
 {{- if and .restore.confirmed (not .restore.from) -}}
 {{- $errors = append $errors "jobs.restore.confirmed: remove it, or name the backup (from)" -}}
 {{- end -}}

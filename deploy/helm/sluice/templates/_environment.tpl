@@ -73,7 +73,7 @@ below /etc/sluice, and the secret with its key, or the ConfigMap. A Job reads th
 {{- end -}}
 
 {{- define "sluice.serversFile" -}}
-{{ dict "servers" .Values.clickhouse.servers | toPrettyJson | quote }}
+{{- dict "servers" .Values.clickhouse.servers | toPrettyJson }}
 {{- end -}}
 
 {{/* The volume of these files. It is mounted as a whole: a file of a changed secret is replaced, which it is not with subPath. */}}

@@ -7,7 +7,7 @@ import { ArgumentsError, parseArguments, readArguments } from '@sluice/shared/co
 import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames } from '@sluice/shared/kafka/topics';
 import { workspaceName } from '@sluice/shared/keys/keys-file';
-import { type ServerConfig, serverEnv } from '@sluice/shared/servers/server-config';
+import { areReplicas, type ServerConfig, serverEnv } from '@sluice/shared/servers/server-config';
 import { z } from 'zod';
 import type { Command } from '../command/command.ts';
 import { withLocalSystem } from '../command/local-system.ts';
@@ -18,8 +18,8 @@ import { differencesOf, sumOf } from './books.ts';
 import type { Share } from './identifiers.ts';
 import { jsonOf, linesOf } from './report.ts';
 import type { AuditResult } from './result.ts';
-import { runAudit } from './run-audit.ts';
-import { parseTime, type WantedWindow } from './window.ts';
+import { readAuditsBefore, runAudit } from './run-audit.ts';
+import { type AuditBefore, parseTime, type WantedWindow } from './window.ts';
 import { WorkFolder } from './work-folder.ts';
 
 const APPLICATION = 'sluice-audit';
@@ -40,7 +40,9 @@ export const auditCommand: Command = {
   async run(args, { env, cwd }) {
     const nowMs = Date.now();
     const parsed = parse(args, nowMs);
-    const servers = loadServersOf(configSchema, await withLocalSystem(env), parsed.server);
+    const local = await withLocalSystem(env);
+    const servers = loadServersOf(configSchema, local, parsed.server);
+    const replicas: Replicas | undefined = areReplicas(local) ? { before: undefined, results: [] } : undefined;
     const signal = interruption();
     const print = parsed.json ? () => undefined : console.log;
     const results: { readonly server: string | undefined; readonly result: AuditResult | undefined }[] = [];
@@ -56,7 +58,9 @@ export const auditCommand: Command = {
           signal,
           nowMs,
           print,
+          replicas,
         });
+        if (replicas && result) replicas.results.push(result);
         results.push({ server: name, result });
         for (const line of linesOf(result)) print(line);
       } catch (error) {
@@ -71,16 +75,24 @@ export const auditCommand: Command = {
   },
 };
 
+/** What the audits of replicas have in common: each records in the tables of all. */
+interface Replicas {
+  /** What was recorded before the first one; undefined before it is read. */
+  before: readonly AuditBefore[] | undefined;
+  readonly results: AuditResult[];
+}
+
 interface ServerOptions extends AuditArguments {
   readonly parent: string;
   readonly command: string;
   readonly signal: AbortSignal;
   readonly nowMs: number;
   readonly print: (line: string) => void;
+  readonly replicas: Replicas | undefined;
 }
 
 async function auditServer({ config, server }: Server, options: ServerOptions): Promise<AuditResult | undefined> {
-  const { parent, print } = options;
+  const { parent, print, replicas } = options;
   const { CLICKHOUSE_URL, CLICKHOUSE_DATABASE, KAFKA_GROUP_ID: group } = config;
   const folder = new WorkFolder(parent, [new URL(CLICKHOUSE_URL).host, CLICKHOUSE_DATABASE, group]);
   const client = createClickHouse(config, {
@@ -89,8 +101,9 @@ async function auditServer({ config, server }: Server, options: ServerOptions): 
   const lines = new ProgressLines(print);
   try {
     if (folder.read(options.command)) print('An audit did not end; this one goes on where it was.');
+    if (replicas) replicas.before ??= await readAuditsBefore(client);
     return await runAudit({
-      ...options,
+      ...{ ...options, before: replicas?.before, ofReplicas: replicas?.results ?? [] },
       ...{ client, kafka: createKafka(config, APPLICATION, createLogger(APPLICATION, 'error')) },
       ...{ group, topics: topicNames(config), range: server?.partitions, folder },
       onProgress: (text, done, total) =>

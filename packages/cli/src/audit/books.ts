@@ -113,3 +113,11 @@ export function sumOf(hours: readonly Hour[]): Readonly<Counts> {
 export function differencesOf({ missing, invented, duplicates }: Readonly<Counts>): number {
   return missing + invented + duplicates;
 }
+
+/** Returns hours without those in which a replica that was looked at before differs, and this one does not: the worst counts. */
+export function withoutBetter(hours: readonly Hour[], before: readonly Hour[]): Hour[] {
+  const keyOf = ({ workspace, hour, kind }: Hour) => `${hour}/${kind}/${workspace}`;
+  const differs = ({ counts }: Hour) => differencesOf(counts) > 0;
+  const worse = new Set(before.filter(differs).map(keyOf));
+  return hours.filter((one) => differs(one) || !worse.has(keyOf(one)));
+}

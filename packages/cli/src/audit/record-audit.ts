@@ -1,5 +1,5 @@
 import manifest from '../../package.json' with { type: 'json' };
-import { NO_COUNTS, sumOf } from './books.ts';
+import { type Hour, NO_COUNTS, sumOf, withoutBetter } from './books.ts';
 import type { Database } from './database.ts';
 import type { Selection } from './intake.ts';
 import type { AuditResult } from './result.ts';
@@ -20,8 +20,17 @@ export async function recordStart(database: Database, started: Started): Promise
   await record(database, started, { ...nothing, balanced: started.sinceMs / 1_000, finished: false });
 }
 
-/** Records the result of an audit; its books, where it is of all rows. @throws ClickHouse's errors */
-export async function recordResult(database: Database, result: AuditResult): Promise<void> {
+/**
+ * Records the result of an audit; its books, where it is of all rows.
+ *
+ * @param replicas what the same audit has found at other replicas, which have these tables in common
+ * @throws ClickHouse's errors
+ */
+export async function recordResult(
+  database: Database,
+  result: AuditResult,
+  replicas: readonly AuditResult[],
+): Promise<void> {
   const { id, differences, notes, hours, shares } = result;
   const toSeconds = (micros: number) => Math.floor(micros / 3_600_000_000) * 3_600;
   await database.insert(
@@ -31,24 +40,36 @@ export async function recordResult(database: Database, result: AuditResult): Pro
       ...difference,
     })),
   );
-  if (shares === 1) await recordHours(database, result);
+  if (shares === 1) await recordHours(database, result, replicas);
   const { accepted, missing, invented, duplicates } = sumOf(hours);
   const counts = { accepted, missing, invented, duplicates, notes };
-  await record(database, result, { ...counts, balanced: result.balancedThroughMs / 1_000, finished: true });
+  const balancedMs = Math.min(...[result, ...replicas].map(({ balancedThroughMs }) => balancedThroughMs));
+  await record(database, result, { ...counts, balanced: balancedMs / 1_000, finished: true });
 }
 
-async function recordHours(database: Database, result: AuditResult): Promise<void> {
+async function recordHours(database: Database, result: AuditResult, replicas: readonly AuditResult[]): Promise<void> {
   const { id, hours, sinceMs, untilMs, workspace } = result;
   const window = { since: sinceMs / 1_000, until: untilMs / 1_000 };
   type Before = { readonly workspace: string; readonly began: number; readonly of_kind: string };
   const before = await database.read<Before>('audited-before', { ...window, workspace });
   const known = new Set(hours.map(({ workspace: name, hour, kind }) => `${hour}/${kind}/${name}`));
-  const rows = hours.map(({ workspace: name, hour, kind, counts }) => ({ workspace_id: name, hour, kind, ...counts }));
   // What an audit before found, such as invented rows, is gone.
   const gone = before.filter(({ workspace: name, began, of_kind }) => !known.has(`${began}/${of_kind}/${name}`));
-  for (const { workspace: name, began, of_kind } of gone) {
-    rows.push({ workspace_id: name, hour: began, kind: of_kind as (typeof rows)[number]['kind'], ...NO_COUNTS });
-  }
+  const empty = gone.map(
+    ({ workspace: name, began, of_kind }): Hour => ({
+      ...{ workspace: name, hour: began, kind: of_kind as Hour['kind'], counts: NO_COUNTS },
+    }),
+  );
+  const counted = withoutBetter(
+    [...hours, ...empty],
+    replicas.flatMap((replica) => replica.hours),
+  );
+  const rows = counted.map(({ workspace: name, hour, kind, counts }) => ({
+    workspace_id: name,
+    hour,
+    kind,
+    ...counts,
+  }));
   for (let from = 0; from < rows.length; from += INSERTED_MAX) {
     const some = rows.slice(from, from + INSERTED_MAX);
     await database.insert(

@@ -51,6 +51,15 @@ export interface AuditOptions extends Selection, WantedWindow {
   readonly nowMs: number;
   readonly onProgress: (text: string, done?: number, total?: number) => void;
   readonly onRow?: OnRow;
+  /** The complete audits before; undefined: what the database has. Replicas also have those of one another, of this very audit. */
+  readonly before?: readonly AuditBefore[] | undefined;
+  /** What this audit has found at other replicas. */
+  readonly ofReplicas?: readonly AuditResult[];
+}
+
+/** Reads the complete audits that a database has. @throws ClickHouse's errors */
+export async function readAuditsBefore(client: ClickHouseClient): Promise<readonly AuditBefore[]> {
+  return await new Database(client).read<AuditBefore>('audits-before', { cut: CUT_NOTE });
 }
 
 /**
@@ -87,7 +96,7 @@ async function begin(
 ): Promise<AuditState | undefined> {
   const { folder, command, topics, nowMs } = options;
   folder.empty();
-  const before = await database.read<AuditBefore>('audits-before', { cut: CUT_NOTE });
+  const before = options.before ?? (await readAuditsBefore(options.client));
   const decided = decideWindow(logs, options, balancedThrough(before), nowMs);
   if (!decided) return undefined;
   const { sinceMs, untilMs } = decided.window;
@@ -149,7 +158,7 @@ class Audit {
     await this.#countDuplicates(days);
     for (const slices of [rows.events, rows.changes]) slices.close();
     const result = this.#result();
-    await recordResult(this.#database, result);
+    await recordResult(this.#database, result, this.#options.ofReplicas ?? []);
     folder.remove();
     return result;
   }

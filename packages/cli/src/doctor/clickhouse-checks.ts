@@ -6,10 +6,10 @@ import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhou
 import { COLD_POLICY, policyProblem, type Volume } from '@sluice/shared/clickhouse/cold-policy';
 import { migrateAccount } from '@sluice/shared/clickhouse/migrate';
 import { CLICKHOUSE_VERSION_MIN, isTooOld, NotOneServer, requireOneServer } from '@sluice/shared/clickhouse/one-server';
-import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
+import { PINNED_SETTINGS, replicatedSettings } from '@sluice/shared/clickhouse/settings';
 import { type ClickHouseConfig, isReplicated } from '@sluice/shared/config';
 import { type Check, type Finding, note, ok, reasonOf, wrong } from './check.ts';
-import { type Account, accountsOf, rightsOf } from './clickhouse-accounts.ts';
+import { type Account, accountsOf, type Role, rightsOf } from './clickhouse-accounts.ts';
 import type { Clocks } from './clocks.ts';
 import type { DoctorConfig, ServiceName } from './config.ts';
 
@@ -205,6 +205,7 @@ export class ClickHouseChecks {
       const memory = this.#server.config.QUERY_MEMORY_BYTES_MAX;
       const settings = {
         max_execution_time: '10',
+        ...(isReplicated(config) && settingsOfReplicas(roles)),
         ...(roles.includes('query') && memory !== undefined && { max_memory_usage: String(memory) }),
       };
       await ask(config, 'SELECT 1', { settings }).catch((error) => {
@@ -283,7 +284,6 @@ export class ClickHouseChecks {
         names ?? 'ClickHouse does not say its names',
         `Give each replica the macros shard and replica, and a Keeper: ${CLUSTER}#replicated-tables.`,
       );
-    const found = `replica ${names.replica} of shard ${names.shard}, with a session of Keeper`;
     const [tables] = await ask<{ closed: number; delay: number; queue: number }>(
       this.#main,
       `SELECT toUInt32(countIf(is_readonly OR is_session_expired)) AS closed, toUInt32(max(absolute_delay)) AS delay,
@@ -291,15 +291,7 @@ export class ClickHouseChecks {
       FROM system.replicas WHERE database = {database:String}`,
       { params: { database: this.#database } },
     );
-    const { closed = 0, delay = 0, queue = 0 } = tables ?? {};
-    if (closed > 0)
-      return wrong(`${found}; ${closed} tables take no rows`, 'See docs/operate/alerts.md#sluicereplicareadonly.');
-    if (delay > REPLICA_DELAY_SECONDS_MAX)
-      return wrong(
-        `${found}; ${delay} s behind others, with ${queue} entries in its queue`,
-        'See what system.replication_queue says of them, and how busy its disk and its network are.',
-      );
-    return ok(found);
+    return replicationFinding({ ...names, closed: 0, delay: 0, queue: 0, ...tables });
   }
 
   async #checkDisks(): Promise<Finding> {
@@ -474,6 +466,48 @@ export function proposedServers(hosts: readonly string[], commonUrl: string): st
   const { protocol, port } = new URL(commonUrl);
   const address = (host: string) => `${protocol}//${host.includes(':') ? `[${host}]` : host}${port && `:${port}`}`;
   return JSON.stringify({ servers: hosts.map((host, index) => ({ name: `a${index + 1}`, url: address(host) })) });
+}
+
+/** Returns the settings that an account sends to replicas besides those that each server gets. */
+export function settingsOfReplicas(roles: readonly Role[]): Settings {
+  const stores = roles.includes('writer') || roles.includes('webhooks');
+  // Two are the fewest replicas of which each insert says on how many its rows have to be.
+  const settings = stores ? replicatedSettings(2, REQUEST_MS_MAX) : {};
+  const texts = Object.entries(settings).map(([name, value]) => [name, String(value)]);
+  return { ...Object.fromEntries(texts), ...(roles.includes('writer') && { receive_timeout: '10' }) };
+}
+
+/** How a replica is. */
+export interface ReplicaState {
+  readonly shard: string;
+  readonly replica: string;
+  /** How old its session of Keeper is, in seconds; 0 without one. */
+  readonly seconds: number;
+  /** How many tables take no rows. */
+  readonly closed: number;
+  /** By how much it lacks rows that others have, in seconds. */
+  readonly delay: number;
+  readonly queue: number;
+}
+
+/** Returns what the state of a replica means for Sluice. */
+export function replicationFinding({ shard, replica, seconds, closed, delay, queue }: ReplicaState): Finding {
+  const name = `replica ${replica} of shard ${shard}`;
+  if (seconds === 0)
+    return wrong(
+      `${name}, with no session of Keeper`,
+      "See whether it reaches Keeper: SELECT name FROM system.zookeeper WHERE path = '/' opens a session, " +
+        'which a host that has not used Keeper yet does not have either.',
+    );
+  const found = `${name}, with a session of Keeper`;
+  if (closed > 0)
+    return wrong(`${found}; ${closed} tables take no rows`, 'See docs/operate/alerts.md#sluicereplicareadonly.');
+  if (delay > REPLICA_DELAY_SECONDS_MAX)
+    return wrong(
+      `${found}; ${delay} s behind others, with ${queue} entries in its queue`,
+      'See what system.replication_queue says of them, and how busy its disk and its network are.',
+    );
+  return ok(found);
 }
 
 /** Returns what a version means for Sluice. */

@@ -96,9 +96,9 @@ export function stateQuery(recentMs: number, migrations: number, isReplica: bool
       FROM (
         SELECT workspace_id, user_id, max(version) AS newest, max(stored_at) AS stored
         FROM pending_deletions
-        WHERE stored_at > now64(3) - toIntervalMillisecond({recent_ms:UInt64})
+        WHERE ${RECENT}
         GROUP BY workspace_id, user_id
-      )
+      )${isReplica ? KNOWN : ''}
       GROUP BY workspace_id
     )
   ),
@@ -106,6 +106,21 @@ export function stateQuery(recentMs: number, migrations: number, isReplica: bool
     params: { recent_ms: recentMs, migrations, no_downgrade: NO_DOWNGRADE },
   };
 }
+
+const RECENT = 'stored_at > now64(3) - toIntervalMillisecond({recent_ms:UInt64})';
+
+/**
+ * A replica may get the row of `pending_deletions` before that of `user_deletions`, which reads of users ask. Until it has both, the
+ * deletion is missing there.
+ */
+const KNOWN = ` AS pending
+      INNER JOIN (
+        SELECT workspace_id, user_id, max(version) AS known
+        FROM user_deletions
+        WHERE (workspace_id, user_id) IN (SELECT workspace_id, user_id FROM pending_deletions WHERE ${RECENT})
+        GROUP BY workspace_id, user_id
+      ) AS deleted USING (workspace_id, user_id)
+      WHERE known >= newest`;
 
 /**
  * What is recorded of a replica's progress shows that it is cut off from Keeper: it does not get the newest. This shows that it has not
