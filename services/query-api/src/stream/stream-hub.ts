@@ -281,7 +281,7 @@ export class StreamHub {
     const isFurther = (listener: StreamListener) => mayJoin(listener) && isAtLeast(listener.position, position);
     const served = this.#reader.isApart(next) ? [] : behind.filter(isFurther);
     this.#served = new Set([next, ...served]);
-    await this.#reader.deliver([next, ...served], { from: position, to });
+    await this.#reader.deliver([next, ...served], { from: position, to }, true);
     if (this.#reader.isResting(next)) {
       const { workspace } = next.request.selection;
       this.#options.logger.warn(

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { backoff } from '@sluice/shared/base/retry';
+import { atMost, backoff } from '@sluice/shared/base/retry';
 import { Turns } from '@sluice/shared/base/turns';
 import { Problem } from '@sluice/shared/http/problem';
 import { LINKED_USER, OwnersOfVisitors } from '../records/records.ts';
@@ -37,6 +37,12 @@ const TURN_MS = 2_000;
 
 /** How long a query waits for clients when all of them are slow, in milliseconds. */
 const DRAIN_MS = 250;
+
+/**
+ * How long a query waits for what may be shown of other workspaces, in milliseconds, once it is known of one. A deletion has to be in force
+ * within a second, so what is known is not to become old meanwhile.
+ */
+const SHOWN_MS = 250;
 
 /** How long a listener rests at first and at most that nothing could be read for in time, in milliseconds. */
 const REST_MS = 1_000;
@@ -109,24 +115,32 @@ export class StreamReader {
    * must be at `from` at least. Some listeners stay where they are when it takes long, and those of a query that fails
    * while ClickHouse answers others. A listener for which a query over one insert needs more than its budget of
    * memory, or returns more bytes than it may, is ended. Time is no such budget, and neither is what the query reads: others may
-   * have used them. Those that a query ran out of time for are {@link isApart}.
+   * have used them. Those that a query ran out of time for are {@link isApart}. Those of a workspace of which it is not known in time what may
+   * be shown, stay where they are.
    *
+   * @param waitsForFirst whether it takes as long as it takes to learn that of the first listener's workspace. Default: no
    * @throws {Problem} when ClickHouse is away: each listener is where it was, or further
    */
-  async deliver(listeners: readonly StreamListener[], range: Range): Promise<void> {
+  async deliver(listeners: readonly StreamListener[], range: Range, waitsForFirst = false): Promise<void> {
     const [first, ...others] = Map.groupBy(listeners, ({ request }) => request.key).values();
     if (!first) return;
     const deadline = performance.now() + TURN_MS;
+    const awaited = waitsForFirst ? first[0]?.request.selection.workspace : undefined;
     for (const groups of packed([first, ...others.sort((one, other) => weightOf(one) - weightOf(other))])) {
-      await this.#deliverTo(groups, range, deadline);
+      await this.#deliverTo(groups, range, awaited, deadline);
       if (performance.now() > deadline) return;
     }
   }
 
   /** A query may fail for one selection, and others must not suffer from it: it is found by halving. */
-  async #deliverTo(groups: readonly Group[], range: Range, deadline: number): Promise<void> {
+  async #deliverTo(
+    groups: readonly Group[],
+    range: Range,
+    awaited: string | undefined,
+    deadline: number,
+  ): Promise<void> {
     try {
-      await this.#deliverPage(groups, range);
+      await this.#deliverPage(groups, range, awaited);
       if (groups.length === 1 && performance.now() <= deadline)
         for (const listener of groups.flat()) this.#apart.delete(listener);
     } catch (error) {
@@ -136,14 +150,14 @@ export class StreamReader {
       if (mayPass) await this.newest();
       const isTooSlow = error instanceof Problem && isOutOfTime(error.cause);
       const piece = firstPiece(range);
-      if (isTooSlow && groups.length === 1 && piece) return await this.#deliverTo(groups, piece, deadline);
+      if (isTooSlow && groups.length === 1 && piece) return await this.#deliverTo(groups, piece, awaited, deadline);
       if (isTooSlow) return this.#setApart(groups);
       if (mayPass && (groups.length === 1 || performance.now() > deadline)) return;
       const half = Math.ceil(groups.length / 2);
       if (groups.length > 1) {
-        await this.#deliverTo(groups.slice(0, half), range, deadline);
-        await this.#deliverTo(groups.slice(half), range, deadline);
-      } else if (piece) await this.#deliverTo(groups, piece, deadline);
+        await this.#deliverTo(groups.slice(0, half), range, awaited, deadline);
+        await this.#deliverTo(groups.slice(half), range, awaited, deadline);
+      } else if (piece) await this.#deliverTo(groups, piece, awaited, deadline);
       else for (const listener of groups.flat()) listener.fail(error);
     }
   }
@@ -157,20 +171,14 @@ export class StreamReader {
     }
   }
 
-  async #deliverPage(groups: readonly Group[], { from, to }: Range): Promise<void> {
-    const selections = groups.flatMap(([listener]) => (listener ? [listener.request.selection] : []));
-    const workspaces = [...new Set(selections.map(({ workspace }) => workspace))];
+  /** @param awaited a workspace of which it is waited for what may be shown. Default: any */
+  async #deliverPage(all: readonly Group[], { from, to }: Range, awaited: string | undefined): Promise<void> {
     const { queryRunner, stores, signal, onSent } = this.#options;
     const store = new RequestStore(stores);
-    const { visibility } = await store.current();
-    const shown = new Map<string, Shown>();
     const shownAtMs = performance.now();
-    for (const workspace of workspaces) {
-      const hidden = await visibility.hiddenCondition(workspace);
-      const isAsked = selections.some((one) => one.workspace === workspace && one.identity === 'linked');
-      const known = isAsked ? await queryRunner.identities({ workspace, store }) : NO_IDENTITIES;
-      shown.set(workspace, { hidden, keptFromMs: await visibility.keptFrom(workspace), known });
-    }
+    const shown = await this.#readShown(selectionsOf(all), awaited, store);
+    const groups = all.filter((group) => selectionsOf([group]).every(({ workspace }) => shown.has(workspace)));
+    const selections = selectionsOf(groups);
     const persons = new PersonsOfPage(queryRunner, store, signal, selections, shown);
     await using batches: RowBatches = queryRunner.rows({
       statement: (tables) => pageQuery(tables, selections, shown, { from, to, limit: PAGE_EVENTS }),
@@ -211,6 +219,41 @@ export class StreamReader {
     if (signal.aborted) return;
     const end = rows < PAGE_EVENTS || last === undefined ? to : placeOf(last, { from, to });
     for (const listener of open) listener.reach(end);
+  }
+
+  /**
+   * Reads which events may be shown, by workspace. Those are left out where that fails or is slow: other workspaces must not wait.
+   *
+   * @throws {Problem} when it fails for all
+   */
+  async #readShown(
+    selections: readonly StreamSelection[],
+    awaited: string | undefined,
+    store: RequestStore,
+  ): Promise<ReadonlyMap<string, Shown>> {
+    const shown = new Map<string, Shown>();
+    const reads = new Map<string | undefined, Promise<void>>();
+    for (const [workspace, own] of Map.groupBy(selections, (selection) => selection.workspace)) {
+      const read = this.#readShownOf(workspace, own, store);
+      reads.set(
+        workspace,
+        read.then((found) => void shown.set(workspace, found)),
+      );
+    }
+    const all = Promise.allSettled(reads.values());
+    await reads.get(awaited)?.catch(() => undefined);
+    await Promise.any(reads.values()).catch(() => Promise.all(reads.values()));
+    await atMost(SHOWN_MS, all);
+    // What comes later is not for this page.
+    return new Map(shown);
+  }
+
+  async #readShownOf(workspace: string, selections: readonly StreamSelection[], store: RequestStore): Promise<Shown> {
+    const { visibility } = await store.current();
+    const hidden = await visibility.hiddenCondition(workspace);
+    const isAsked = selections.some(({ identity }) => identity === 'linked');
+    const known = isAsked ? await this.#options.queryRunner.identities({ workspace, store }) : NO_IDENTITIES;
+    return { hidden, keptFromMs: await visibility.keptFrom(workspace), known };
   }
 
   /** Returns those that take more rows. Once left out, a listener stays so: it would miss the rows in between. */
@@ -262,6 +305,10 @@ class PersonsOfPage {
     }
     return users;
   }
+}
+
+function selectionsOf(groups: readonly Group[]): readonly StreamSelection[] {
+  return groups.flatMap(([listener]) => (listener ? [listener.request.selection] : []));
 }
 
 function weightOf([listener]: Group): number {

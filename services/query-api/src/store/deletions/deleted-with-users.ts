@@ -10,9 +10,16 @@ import { canBeNamed, hiddenEvents, hiddenEventsOfPersons } from './hidden-events
 // these are stored, reads find out who they are.
 
 /**
+ * How many merges may follow one another. Each costs a statement, and whoever may send events can say as many as they like: ingest-api
+ * reads nothing, so it refuses no chain.
+ */
+export const CHAINED_MERGES_MAX = 10;
+
+/**
  * Reads who is deleted with the deleted users of a workspace and has no deletion of its own yet, as deletions name them.
  *
  * @param elsewhere deletions that other servers have
+ * @throws {DeletionsUnknown} when more merges follow one another than may, until the writer has stored the deletions of some
  */
 export async function readDeletedWithUsers(
   queryRunner: Pick<QueryRunner, 'all'>,
@@ -20,7 +27,8 @@ export async function readDeletedWithUsers(
   context: Pick<QueryContext, 'signal' | 'store'>,
   elsewhere: readonly Deletion[] = [],
 ): Promise<readonly Deletion[]> {
-  for (let merged: readonly Deletion[] = []; ; ) {
+  let merged: readonly Deletion[] = [];
+  for (let chained = 0; chained <= CHAINED_MERGES_MAX; chained += 1) {
     const given = [...elsewhere, ...merged];
     const rows = await queryRunner.all({
       // What a statement of the workspace may return depends on this one.
@@ -35,6 +43,7 @@ export async function readDeletedWithUsers(
     merged = users;
     requireNamed(merged);
   }
+  throw new DeletionsUnknown(`more than ${CHAINED_MERGES_MAX} users became each other, up to a deleted one`);
 }
 
 function deletedWithUsersQuery({ deletedVisitors, params }: Tables, workspace: string): Sql {
