@@ -51,7 +51,7 @@ export { registerEvents } from './events/events.ts';
 export { PageReader } from './events/events-page.ts';
 export { eventParameters, listKeyOf } from './events/events-parameters.ts';
 export { mayBeFast, type ReadEvents, readEvents } from './events/fast-events.ts';
-export { LINKED_USER, OwnersOfVisitors, onlyUser, withIdentity } from './events/identity.ts';
+export { LINKED_USER, OwnersOfVisitors, onlyUser, readMerges, withIdentity } from './events/identity.ts';
 export { PageDensities } from './events/page-windows.ts';
 export { fieldCondition, type TimeRange, timeConditions } from './filters/filter-sql.ts';
 export { type FieldFilter, listOf, notEmpty } from './filters/operators.ts';

@@ -8,11 +8,10 @@ import {
   sortKeyOf,
 } from '../records/records.ts';
 import {
-  type Identities,
   type Identity,
+  type KnownMerges,
   keptSince,
   LOCAL_TABLES,
-  NO_IDENTITIES,
   queryStringOf,
   type Row,
   refuseTooLong,
@@ -38,8 +37,10 @@ export interface Shown {
   readonly hidden: Statement['statement'] | undefined;
   /** As {@link KeptFrom} returns it. */
   readonly keptFromMs: number | undefined;
-  /** Whether visitors are linked to users, and users merged: what selections see that ask for persons. */
-  readonly known: Identities;
+  /** Whether visitors are linked to users: what selections see that ask for persons. */
+  readonly isLinked: boolean;
+  /** Which users became others. */
+  readonly merges: KnownMerges | undefined;
 }
 
 /** What a query has besides the selection of one listener takes less, in its SQL and in its address. */
@@ -51,13 +52,8 @@ const SPARE = 32 * 1_024;
  * @throws {QueryTooLong} when ClickHouse would not take a query for this selection alone
  */
 export function weightOf(selection: StreamSelection): number {
-  const known = { areLinked: true, areMerged: true };
-  const { sql, params } = conditionOf(
-    LOCAL_TABLES,
-    selection,
-    { hidden: undefined, keptFromMs: undefined, known },
-    's0_',
-  );
+  const shown = { hidden: undefined, keptFromMs: undefined, isLinked: true, merges: 'many' } as const;
+  const { sql, params } = conditionOf(LOCAL_TABLES, selection, shown, { prefix: 's0_', workspaceIn: 'w0' });
   const address = queryStringOf({}, params);
   refuseTooLong(address, sql, SPARE);
   return sql.length + address.length;
@@ -123,11 +119,14 @@ export function pageQuery(
   shown: ReadonlyMap<string, Shown>,
   { from, to, limit }: { readonly from: StreamPosition; readonly to: StreamPosition; readonly limit: number },
 ): Sql {
+  const workspaces = [...new Set(selections.map(({ workspace }) => workspace))];
   const conditions = selections.map((selection, index) => {
-    const prefix = `s${index}_`;
-    const { hidden, keptFromMs, known = NO_IDENTITIES } = shown.get(selection.workspace) ?? {};
-    const hiddenEvents = hidden?.(tables.ofWorkspaceIn(`${prefix}workspace`));
-    return conditionOf(tables, selection, { hidden: hiddenEvents, keptFromMs, known }, prefix);
+    // What is known of a workspace stands in the query once, however many selections are of it.
+    const workspaceIn = `w${workspaces.indexOf(selection.workspace)}`;
+    const { hidden, keptFromMs, isLinked = false, merges } = shown.get(selection.workspace) ?? {};
+    const hiddenEvents = hidden?.(tables.ofWorkspaceIn(workspaceIn));
+    const names = { prefix: `s${index}_`, workspaceIn };
+    return conditionOf(tables, selection, { hidden: hiddenEvents, keptFromMs, isLinked, merges }, names);
   });
   const matches = conditions.map(({ sql }, index) => `if(${sql}, ${index}, -1)`);
   return {
@@ -140,7 +139,7 @@ WHERE ${IN_RANGE}
 ORDER BY shard, block, timestamp, toUInt128(uuid)
 LIMIT {limit:UInt32} WITH TIES`,
     params: Object.assign(
-      { workspaces: [...new Set(selections.map(({ workspace }) => workspace))], limit },
+      { workspaces, limit },
       rangeParameters(from, to),
       ...conditions.map(({ params }) => params),
     ) as Record<string, SqlValue>,
@@ -155,25 +154,30 @@ export function asStreamRow(row: Row): StreamRow {
   return { event, shard, place: { block, timestampMs, uuid }, selections };
 }
 
-/** @param prefix begins the names of its parameters, so that conditions of several selections stand in one query */
+/** The names of parameters, so that conditions of several selections stand in one query. */
+interface ParameterNames {
+  /** Begins those of a selection. */
+  readonly prefix: string;
+  /** That of its workspace. */
+  readonly workspaceIn: string;
+}
+
 function conditionOf(
   tables: Tables,
   { workspace, identity, ...filters }: StreamSelection,
-  { hidden, keptFromMs, known }: Omit<Shown, 'hidden'> & { readonly hidden: Sql | undefined },
-  prefix: string,
+  { hidden, keptFromMs, isLinked, merges }: Omit<Shown, 'hidden'> & { readonly hidden: Sql | undefined },
+  { prefix, workspaceIn }: ParameterNames,
 ): Sql {
+  const inWorkspace = tables.ofWorkspaceIn(workspaceIn);
+  const ofOne = identity === 'linked' && isLinked ? inWorkspace.withLinks(merges) : inWorkspace;
   const ofWorkspace = {
-    sql: `workspace_id = {${prefix}workspace:String}`,
-    params: { [`${prefix}workspace`]: workspace },
+    sql: `workspace_id = ${ofOne.workspace}`,
+    params: { ...ofOne.params, [workspaceIn]: workspace },
   };
   const keptFrom = `${prefix}kept_from`;
   const kept = keptFromMs === undefined ? [] : [{ sql: keptSince(keptFrom), params: { [keptFrom]: keptFromMs } }];
-  const ofOne = tables.ofWorkspaceIn(`${prefix}workspace`);
   const owners = {
-    ...ownersIn(
-      identity === 'linked' && known.areLinked ? ofOne.withLinks(known.areMerged ? 'many' : undefined) : ofOne,
-      hidden,
-    ),
+    ...ownersIn(ofOne, hidden),
     // A page has few events, and a stream reads one after the other.
     within: {
       areFew: true,

@@ -2,12 +2,13 @@ import { setMaxListeners } from 'node:events';
 import { atMost, backoff } from '@sluice/shared/base/retry';
 import { Turns } from '@sluice/shared/base/turns';
 import { Problem } from '@sluice/shared/http/problem';
-import { LINKED_USER, OwnersOfVisitors } from '../records/records.ts';
+import { LINKED_USER, OwnersOfVisitors, readMerges } from '../records/records.ts';
 import {
   ConnectionFailure,
   isOutOfTime,
   NO_IDENTITIES,
   type QueryRunner,
+  queryStringOf,
   RequestStore,
   type RowBatches,
   type Stores,
@@ -31,6 +32,9 @@ const PAGE_EVENTS = 1_000;
 
 /** The weight of the selections of one query, in bytes; more of them are read by several queries, a single one by one. */
 const WEIGHT_MAX = 100_000;
+
+/** The weight of selections together with the merges that their query names, in bytes: half of what it may have. */
+const NAMED_MAX = 512 * 1_024;
 
 /** How long queries for some listeners may begin, in milliseconds. The others are behind then, and have their turns. */
 const TURN_MS = 2_000;
@@ -176,7 +180,8 @@ export class StreamReader {
     const { queryRunner, stores, signal, onSent } = this.#options;
     const store = new RequestStore(stores);
     const shownAtMs = performance.now();
-    const shown = await this.#readShown(selectionsOf(all), awaited, store);
+    const weight = all.reduce((sum, group) => sum + weightOf(group), 0);
+    const shown = withFewMerges(await this.#readShown(selectionsOf(all), awaited, store), weight);
     const groups = all.filter((group) => selectionsOf([group]).every(({ workspace }) => shown.has(workspace)));
     const selections = selectionsOf(groups);
     const persons = new PersonsOfPage(queryRunner, store, signal, selections, shown);
@@ -249,11 +254,14 @@ export class StreamReader {
   }
 
   async #readShownOf(workspace: string, selections: readonly StreamSelection[], store: RequestStore): Promise<Shown> {
+    const { queryRunner, signal } = this.#options;
     const { visibility } = await store.current();
     const hidden = await visibility.hiddenCondition(workspace);
     const isAsked = selections.some(({ identity }) => identity === 'linked');
-    const known = isAsked ? await this.#options.queryRunner.identities({ workspace, store }) : NO_IDENTITIES;
-    return { hidden, keptFromMs: await visibility.keptFrom(workspace), known };
+    const context = { workspace, store, signal };
+    const { areLinked, areMerged } = isAsked ? await queryRunner.identities(context) : NO_IDENTITIES;
+    const merges = areMerged ? await readMerges(queryRunner, context) : undefined;
+    return { hidden, keptFromMs: await visibility.keptFrom(workspace), isLinked: areLinked, merges };
   }
 
   /** Returns those that take more rows. Once left out, a listener stays so: it would miss the rows in between. */
@@ -284,9 +292,8 @@ class PersonsOfPage {
     this.#selections = selections;
     for (const { workspace, identity } of selections) {
       if (identity !== 'linked' || this.#owners.has(workspace)) continue;
-      const { areLinked = false, areMerged = false } = shown.get(workspace)?.known ?? {};
-      const merges = areMerged ? ('many' as const) : undefined;
-      const context = { workspace, store, signal, isLinked: areLinked, merges };
+      const { isLinked = false, merges } = shown.get(workspace) ?? {};
+      const context = { workspace, store, signal, isLinked, merges };
       this.#owners.set(workspace, new OwnersOfVisitors(queryRunner, context, { fields: [] }));
     }
   }
@@ -305,6 +312,19 @@ class PersonsOfPage {
     }
     return users;
   }
+}
+
+/** Returns the same, where the query finds merges by itself that it has no room to name. */
+function withFewMerges(shown: ReadonlyMap<string, Shown>, weight: number): ReadonlyMap<string, Shown> {
+  let room = NAMED_MAX - weight;
+  const fitting = new Map<string, Shown>();
+  for (const [workspace, one] of shown) {
+    const { merges = [] } = one;
+    const named = merges === 'many' ? [] : merges.flatMap(({ merged, person }) => [merged, person]);
+    room -= queryStringOf({}, { named }).length;
+    fitting.set(workspace, room < 0 && named.length > 0 ? { ...one, merges: 'many' } : one);
+  }
+  return fitting;
 }
 
 function selectionsOf(groups: readonly Group[]): readonly StreamSelection[] {

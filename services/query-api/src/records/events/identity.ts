@@ -34,7 +34,7 @@ export async function withIdentity<Context extends QueryContext>(
 export const NAMED_MERGES_MAX = 1_000;
 
 /** Reads which users became others: named in statements, they cost little, where each would find them by itself. */
-async function readMerges(queryRunner: Pick<QueryRunner, 'all'>, context: QueryContext): Promise<KnownMerges> {
+export async function readMerges(queryRunner: Pick<QueryRunner, 'all'>, context: QueryContext): Promise<KnownMerges> {
   const rows = await queryRunner.all({
     ...{ kind: 'owners', ...context },
     statement: (tables) => ({

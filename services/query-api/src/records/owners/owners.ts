@@ -14,7 +14,7 @@ import { timestampParameter } from '../filters/parameter-schemas.ts';
 import { COMPARISON_SQL } from '../filters/property-condition.ts';
 import { type PropertyFilter, toPositive } from '../filters/property-filter.ts';
 import { propertyValue } from '../filters/property-value.ts';
-import { personCondition, type UserCondition } from './persons.ts';
+import { becameSql, personCondition, type UserCondition } from './persons.ts';
 
 // Whose events: the user and the organization of an event, and what is known about them now.
 //
@@ -118,10 +118,24 @@ export function personPropertyCondition(source: OwnerSource, requested: Property
  * @param conditionOn returns it for users, who are read from a source
  */
 export function ofPersons(source: OwnerSource, conditionOn: (source: OwnerSource) => UserCondition): Sql {
-  const { tables, hidden, hasPersons } = source;
+  const { tables, hidden, within, hasPersons } = source;
   if (!tables.areLinked || hasPersons) return conditionOn(source);
-  // The users of visitors are not among those that the events name.
-  return personCondition(tables, conditionOn({ tables, hidden }));
+  // A server has the links of its visitors, and not all of their events.
+  if (!within?.areFew || tables.onSeveralServers) return personCondition(tables, conditionOn({ tables, hidden }));
+  const visitors = within.identifiers('anonymous_id');
+  return personCondition(tables, conditionOn({ tables, hidden, within: personsWithin(tables, within) }), visitors);
+}
+
+/** Returns the same few events, whose users are the persons: the users of visitors are not among those that the events name. */
+function personsWithin(tables: Tables, { identifiers, areFew }: EventsRead): EventsRead {
+  const users = identifiers('user_id');
+  const visitors = identifiers('anonymous_id');
+  const owners = tables.owners({ visitors: `anonymous_id IN (${visitors.sql})` });
+  const persons = {
+    sql: `SELECT ${becameSql(tables, 'user_id')} FROM (${users.sql} UNION ALL SELECT user_id FROM ${owners})`,
+    params: { ...users.params, ...visitors.params },
+  };
+  return { areFew, identifiers: (column) => (column === OWNERS.user.column ? persons : identifiers(column)) };
 }
 
 /** The owners that can match a filter, or of whom the values are wanted. */

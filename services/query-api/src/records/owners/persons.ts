@@ -16,15 +16,20 @@ export interface UserCondition extends Sql {
   readonly hasMerged?: boolean;
 }
 
-/** Returns the condition that the user of an event meets a condition, or the user of its visitor where it has none. */
-export function personCondition(tables: Tables, condition: UserCondition): Sql {
+/**
+ * Returns the condition that the user of an event meets a condition, or the user of its visitor where it has none.
+ *
+ * @param visitors SQL of the visitors of the events that are read. Default: they may be all
+ */
+export function personCondition(tables: Tables, condition: UserCondition, visitors?: Sql): Sql {
   const { sql, params, isOfIdentifier = false, hasMerged = false } = condition;
   if (!tables.areLinked) return { sql, params };
   const ofUser = hasMerged ? sql : becameCondition(tables, sql);
-  const owners = tables.owners(isOfIdentifier ? linkedTo(tables, ofUser) : {});
+  const linked = isOfIdentifier ? linkedTo(tables, ofUser) : {};
+  const owners = tables.owners(visitors ? { visitors: `anonymous_id IN (${visitors.sql})` } : linked);
   return {
     sql: `(${ofUser}) OR user_id = '' AND anonymous_id GLOBAL IN (SELECT anonymous_id FROM ${owners} WHERE ${ofUser})`,
-    params,
+    params: { ...params, ...visitors?.params },
   };
 }
 
