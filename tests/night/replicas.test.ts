@@ -59,8 +59,6 @@ test('what one of three replicas does not fetch is read at another one, and one 
   };
   await goOn();
   await r1.kill9();
-  await running.writeServers({ r2: { url: r2.url }, r3: { url: r3.url } });
-  await restartWriters(running, ['r2', 'r3']);
   // It is refused until Keeper has ended the session of the lost one.
   await until('the replica to be dropped', () =>
     readClickHouse(r2.url, `SYSTEM DROP REPLICA 'r1' FROM DATABASE ${database}`).then(
@@ -68,6 +66,8 @@ test('what one of three replicas does not fetch is read at another one, and one 
       () => false,
     ),
   );
+  await running.writeServers({ r2: { url: r2.url }, r3: { url: r3.url } });
+  await restartWriters(running, ['r2', 'r3']);
   await goOn();
   await running.writeServers({ r2: { url: r2.url }, r3: { url: r3.url }, r4: { url: r4.url } });
   await restartWriters(running, ['r2', 'r3']);
