@@ -15,7 +15,7 @@ const NO_KEEPER = 'replica without Keeper';
 const LONG = 'replica without Keeper for long';
 const LAG = 'replica that lags';
 const CUT = 'replicas that do not reach each other';
-const OLD_FILE = 'writer that does not know a replica';
+const OLD_FILE = 'file that lacks a replica';
 
 export const REPLICATED_FAULTS: FaultTable<World> = {
   ...WRITER_FAULTS,
@@ -49,6 +49,7 @@ const OWN_TRIGGERS: Readonly<Record<string, OwnTrigger>> = {
   [LONG_HELD_PART]: { moment: 'arrived', requests: [...INSERTS, ...OF_DELETIONS] },
   // Most is lost by one that dies just after somebody took what it has for stored.
   [DEATH]: { moment: 'served', requests: ['store-events', 'store-positions', 'offsetCommit', 'find-repeats'] },
+  [OLD_FILE]: { moment: 'sent', requests: ['store-events'] },
   [NO_KEEPER]: { moment: 'arrived', requests: [...INSERTS, 'record-epoch', 'end-older-statements'] },
 };
 
@@ -72,9 +73,9 @@ export function chooseReplicatedFaults(random: Random, count: number, untilMs: n
   // What one replica alone has is lost while no other one can be brought level.
   if (random.isTrue(0.12))
     return chooseWriterFaults(random, { kinds: [UNKNOWN, NO_KEEPER, HELD_PART], count, untilMs }, OWN_TRIGGERS);
-  // While one does not fence a replica, another one may still be storing there.
+  // What was sent to a replica that nobody fences may arrive late.
   if (random.isTrue(0.1))
-    return chooseWriterFaults(random, { kinds: [OLD_FILE, OLD_FILE, LATE, 'rebalance'], count, untilMs }, OWN_TRIGGERS);
+    return chooseWriterFaults(random, { kinds: [OLD_FILE, LATE, LATE], count, untilMs }, OWN_TRIGGERS);
   const among = random.next();
   // Most goes wrong where another writer takes over while a replica lacks something.
   const others =
@@ -159,15 +160,11 @@ function cutOffReplicas(world: World, choice: Choice, request?: Request) {
   return { name: `${link} is cut`, end: () => set.keeper.cut.delete(link) };
 }
 
-/** As when a replica is added, and not all writers start again. */
-function startWithOldFile({ servers }: World, { target, manner }: Choice) {
-  const [server] = servers;
-  const writer = server?.writers[Math.floor(target * 991) % server.writers.length];
-  const placed = server?.replicas?.listed[Math.floor(manner * 97) % server.replicas.listed.length];
-  if (!writer || !placed) throw new Error('the server has no replicas');
-  server.replicas?.restart(writer, placed);
-  const name = `${writer.name} starts with a file that lacks ${placed.clickhouse.name}`;
-  return { name, end: () => server.replicas?.restart(writer) };
+/** As when the file of servers is put back to what it was before a replica was added. */
+function startWithOldFile(world: World, choice: Choice, request?: Request) {
+  const { set, placed } = chosenReplica(world, choice, request);
+  set.hide(placed);
+  return { name: `all writers start with a file that lacks ${placed.clickhouse.name}` };
 }
 
 /** The one that the request which triggers the fault is sent to, if any. */

@@ -7,7 +7,6 @@ import type { PartitionLog } from '../kafka/partition-log.ts';
 import type { Commit } from '../kafka/simulated-kafka.ts';
 import { Oracle } from '../writer/oracle.ts';
 import type { Server } from '../writer/server.ts';
-import type { WriterPlace } from '../writer/simulated-writer.ts';
 import type { World } from '../writer/world.ts';
 
 /** On how many replicas everything has to be that is committed. */
@@ -39,8 +38,8 @@ export class ReplicaSet {
   readonly #forgotten = new Map<string, number>();
   /** Those without a session of Keeper for long. */
   readonly #stuck = new Set<Replica>();
-  /** The writers whose file of servers is older than a replica, each with that one. */
-  readonly #unknown = new Map<WriterPlace, PlacedReplica>();
+  /** What the file of servers lacks, which writers read when they start. */
+  #hidden: PlacedReplica | undefined;
   /** Up to which record of each log the commits are checked. */
   readonly #checked = new Map<PartitionLog, number>();
 
@@ -89,18 +88,16 @@ export class ReplicaSet {
     return this.#listed;
   }
 
-  /** Those in the file of servers that a writer reads when it starts. */
-  listedFor(writer: WriterPlace): readonly PlacedReplica[] {
-    const known = this.#listed.filter((placed) => placed !== this.#unknown.get(writer));
+  /** Those that writers know which start now. */
+  get known(): readonly PlacedReplica[] {
+    const known = this.#listed.filter((placed) => placed !== this.#hidden);
     return known.length > 0 ? known : this.#listed;
   }
 
-  /** A writer starts again with a file of servers that lacks a replica, or has all. */
-  restart(writer: WriterPlace, unknown?: PlacedReplica): void {
-    if (unknown) this.#unknown.set(writer, unknown);
-    else this.#unknown.delete(writer);
-    writer.kill();
-    writer.start();
+  /** All writers start again with a file of servers that lacks a replica, until there are no more faults. */
+  hide(placed: PlacedReplica): void {
+    this.#hidden = placed;
+    this.#restartWriters();
   }
 
   /** What each has, and had when it died. */
@@ -132,6 +129,10 @@ export class ReplicaSet {
     for (const { replica } of dead) this.keeper.drop(replica);
     this.#listed = this.#listed.filter((placed) => !dead.includes(placed));
     this.#world.note(`${dead[0]?.clickhouse.name} is dropped, and all writers start again`);
+    this.#restartWriters();
+  }
+
+  #restartWriters(): void {
     for (const writer of this.#server.writers) {
       writer.kill();
       writer.start();
@@ -149,6 +150,10 @@ export class ReplicaSet {
       replica.onNextPart = undefined;
     }
     this.dropDead();
+    if (this.#hidden) {
+      this.#hidden = undefined;
+      this.#restartWriters();
+    }
     for (const placed of this.#listed) if (this.#stuck.has(placed.replica)) this.#mendOnceLeft(placed);
   }
 

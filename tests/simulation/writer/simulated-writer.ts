@@ -86,7 +86,7 @@ export class WriterPlace {
       return;
     }
     // The file of servers, as it is when the process starts.
-    const addresses = replicas.listedFor(this).map((one) => one.clickhouse);
+    const addresses = replicas.known.map((one) => one.clickhouse);
     this.#world.time.runAs(process, async () => {
       const clients = addresses.map((address) => this.#client(address));
       const own = await chooseReplica(clients, (this.#starts + this.server.writers.indexOf(this)) % clients.length);
