@@ -1,3 +1,4 @@
+import { useState } from 'preact/hooks';
 import { getJson, type IdentitySettings, sendJson } from '../base/base.ts';
 import { LoadState, Problem, useAction, useLoad } from '../parts/parts.ts';
 
@@ -9,9 +10,10 @@ const CHOICES = {
 
 /** Says whose the events of visitors are where nobody chooses, for everybody of the workspace. */
 export function IdentityForm() {
-  const { count, outcome, failure, act } = useAction();
-  const loaded = useLoad(`identity ${count}`, (signal) => getJson<IdentitySettings>('identities/settings', signal));
-  const { data } = loaded;
+  const { outcome, failure, act } = useAction();
+  const loaded = useLoad('identity', (signal) => getJson<IdentitySettings>('identities/settings', signal));
+  const [stored, setStored] = useState<IdentitySettings>();
+  const data = stored ?? loaded.data;
   return (
     <section aria-labelledby="identity">
       <h2 id="identity">Visitors before they sign in</h2>
@@ -23,14 +25,16 @@ export function IdentityForm() {
       {failure && <Problem error={failure} />}
       {data && (
         <form
-          key={count}
           class="settings"
           aria-label="Visitors before they sign in"
           aria-describedby="identity-hint"
           onSubmit={(event) => {
             event.preventDefault();
             const identity = new FormData(event.currentTarget as HTMLFormElement).get('identity');
-            void act(() => save(String(identity)));
+            void act(async () => {
+              setStored(await save(String(identity)));
+              return 'It is stored.';
+            });
           }}
         >
           <label>
@@ -54,9 +58,7 @@ export function IdentityForm() {
   );
 }
 
-async function save(identity: string): Promise<string> {
+async function save(identity: string): Promise<IdentitySettings> {
   const response = await sendJson('identities/settings', 'PUT', { identity });
-  // A body that nobody reads keeps its connection.
-  await response.arrayBuffer();
-  return 'It is stored.';
+  return (await response.json()) as IdentitySettings;
 }
