@@ -336,7 +336,7 @@ test('while query-api is busy the home page says so and tries again; then it say
 test('axe-core finds nothing on the home page, which asks once for all its numbers and fits a phone', async () => {
   const { page, faults } = await openMorning();
   await shown(page.getByRole('region', { name: 'What changed' }).getByText(/^a_name_/));
-  const lastOfSettings = ['**/names/properties', '**/properties/fast/proposed'];
+  const lastOfSettings = ['**/names/properties', '**/properties/fast/proposed', '**/identities/settings'];
   const askedBySettings = Promise.all(lastOfSettings.map((path) => page.waitForRequest(path)));
   await page.goto(`${pipeline.services['query-api'].url}/console/#/settings`);
   // Otherwise the page may only ever see the address of Home again.
