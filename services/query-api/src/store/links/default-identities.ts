@@ -24,37 +24,30 @@ interface Runner {
 
 /** Knows what reads of each workspace see that do not say it. */
 export class DefaultIdentities {
-  readonly #queryRunner: Runner;
-  readonly #known = new LRUCache<string, Identity>({ max: WORKSPACES_MAX, ttl: KNOWN_MS });
-  readonly #reads = new Map<string, Promise<Identity>>();
+  readonly #known: LRUCache<string, Identity>;
 
   constructor(queryRunner: Runner) {
-    this.#queryRunner = queryRunner;
+    this.#known = new LRUCache<string, Identity>({
+      ...{ max: WORKSPACES_MAX, ttl: KNOWN_MS },
+      fetchMethod: (workspace) => read(queryRunner, workspace),
+      // Somebody may set another one meanwhile: that one stays known.
+      ignoreFetchAbort: true,
+    });
   }
 
   /** Requests of a workspace at the same time wait for one read. */
-  readonly of = async (workspace: string): Promise<Identity> => {
-    const known = this.#known.get(workspace);
-    if (known !== undefined) return known;
-    const reading =
-      this.#reads.get(workspace) ?? this.#read(workspace).finally(() => void this.#reads.delete(workspace));
-    this.#reads.set(workspace, reading);
-    return await reading;
-  };
+  readonly of = (workspace: string): Promise<Identity> => this.#known.forceFetch(workspace);
 
   /** Takes note of what was set: reads that begin now see it, also those of a server that does not have it yet. */
   note(workspace: string, identity: Identity): void {
     this.#known.set(workspace, identity);
   }
+}
 
-  async #read(workspace: string): Promise<Identity> {
-    const statement = (tables: Tables): Sql => newestQuery(tables, workspace);
-    const [row] = await this.#queryRunner.all({ kind: 'identity_default', urgent: true, workspace: '', statement });
-    // Somebody may have set another one meanwhile.
-    const identity = this.#known.get(workspace) ?? (row ? (row[0] as Identity) : IDENTITY_DEFAULT);
-    this.#known.set(workspace, identity);
-    return identity;
-  }
+async function read(queryRunner: Runner, workspace: string): Promise<Identity> {
+  const statement = (tables: Tables): Sql => newestQuery(tables, workspace);
+  const [row] = await queryRunner.all({ kind: 'identity_default', urgent: true, workspace: '', statement });
+  return row ? (row[0] as Identity) : IDENTITY_DEFAULT;
 }
 
 function newestQuery(tables: Tables, workspace: string): Sql {

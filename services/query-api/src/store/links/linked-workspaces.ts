@@ -14,31 +14,27 @@ const WORKSPACES_MAX = 10_000;
 
 /** Knows which workspaces have links of visitors to users, and merges of users: what asks for persons costs others next to nothing. */
 export class LinkedWorkspaces {
-  readonly #queryRunner: Pick<QueryRunner, 'all'>;
-  readonly #known = new LRUCache<string, Identities>({ max: WORKSPACES_MAX });
-  readonly #reads = new Map<string, Promise<Identities>>();
+  readonly #known: LRUCache<string, Identities>;
 
   constructor(queryRunner: Pick<QueryRunner, 'all'>) {
-    this.#queryRunner = queryRunner;
+    this.#known = new LRUCache<string, Identities>({
+      ...{ max: WORKSPACES_MAX, ttl: OTHERWISE_MS },
+      async fetchMethod(workspace, _, { options }) {
+        const found = await read(queryRunner, workspace);
+        if (found.areMerged) options.ttl = BOTH_MS;
+        return found;
+      },
+    });
   }
 
   /** Requests of a workspace at the same time wait for one read. */
-  readonly identities = async (workspace: string): Promise<Identities> => {
-    const known = this.#known.get(workspace);
-    if (known !== undefined) return known;
-    const reading =
-      this.#reads.get(workspace) ?? this.#read(workspace).finally(() => void this.#reads.delete(workspace));
-    this.#reads.set(workspace, reading);
-    return await reading;
-  };
+  readonly identities = (workspace: string): Promise<Identities> => this.#known.forceFetch(workspace);
+}
 
-  async #read(workspace: string): Promise<Identities> {
-    const statement = (tables: Tables): Sql => anyOfBoth(tables.ofWorkspaceIn('of'), workspace);
-    const rows = await this.#queryRunner.all({ kind: 'links_known', urgent: true, workspace: '', statement });
-    const identities = { areLinked: rows.length > 0, areMerged: rows.some(([isMerge]) => isMerge === 1) };
-    this.#known.set(workspace, identities, { ttl: identities.areMerged ? BOTH_MS : OTHERWISE_MS });
-    return identities;
-  }
+async function read(queryRunner: Pick<QueryRunner, 'all'>, workspace: string): Promise<Identities> {
+  const statement = (tables: Tables): Sql => anyOfBoth(tables.ofWorkspaceIn('of'), workspace);
+  const rows = await queryRunner.all({ kind: 'links_known', urgent: true, workspace: '', statement });
+  return { areLinked: rows.length > 0, areMerged: rows.some(([isMerge]) => isMerge === 1) };
 }
 
 /** Both are found by the sorting key, whatever is stored. */
