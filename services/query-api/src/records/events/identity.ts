@@ -59,13 +59,15 @@ export class OwnersOfVisitors {
   readonly #user: string | undefined;
   /** By anonymous id, the person of its user; the empty text where a visitor is nobody's. */
   readonly #known = new Map<string, string>();
-  /** Whom users became, or else themselves. */
-  readonly #became = new Map<string, string>();
+  /** Whom users became, or else themselves: of all that are named, or of those that were looked up. */
+  readonly #became: Map<string, string>;
 
   constructor(queryRunner: Pick<QueryRunner, 'all'>, context: QueryContext, selection: Pick<EventSelection, 'fields'>) {
     this.#queryRunner = queryRunner;
     this.#context = context;
-    this.#user = areAnyMerged(context.merges) ? undefined : onlyUser(selection);
+    const { merges = [] } = context;
+    this.#user = areAnyMerged(merges) ? undefined : onlyUser(selection);
+    this.#became = new Map(merges === 'many' ? [] : merges.map(({ merged, person }) => [merged, person]));
   }
 
   /** Returns the user of the person of each event, in their order; the empty text for nobody. */
@@ -76,7 +78,7 @@ export class OwnersOfVisitors {
     const visitors = events.filter((event) => !isOfUser(event)).map((event) => textOf(event, 'anonymousId'));
     const users = events.filter(isOfUser).map((event) => textOf(event, 'userId'));
     if (this.#context.isLinked) await this.#find(visitors, this.#known, ownersQuery);
-    if (areAnyMerged(this.#context.merges)) await this.#find(users, this.#became, becameQuery);
+    if (this.#context.merges === 'many') await this.#find(users, this.#became, becameQuery);
     return events.map((event) => {
       const sent = textOf(event, 'userId');
       return sent === '' ? (this.#known.get(textOf(event, 'anonymousId')) ?? '') : this.#became.get(sent) || sent;
