@@ -112,6 +112,72 @@ export class SerialQueue {
   }
 }
 
+/** A table of what workspaces set. The newest row of a workspace is in force. */
+export interface SettingTable {
+  readonly name: string;
+  /** The column of what is set. */
+  readonly value: string;
+  /** The column of when it was set: a `DateTime64(6)`. */
+  readonly time: string;
+}
+
+/** How long a statement about a setting may take, in milliseconds. */
+const SETTING_MS_MAX = 10_000;
+
+/** What workspaces set, in a table of its own. Its methods throw Problems. */
+export class Setting<Value extends string | readonly string[]> {
+  readonly #client: ClickHouseClient;
+  readonly #table: SettingTable;
+  readonly #store: string;
+
+  /**
+   * @param client with the account that stores what the console keeps
+   * @param store what cannot be reached, where it cannot
+   */
+  constructor(client: ClickHouseClient, table: SettingTable, store: string) {
+    this.#client = client;
+    this.#table = table;
+    this.#store = store;
+  }
+
+  /** Returns what is in force; undefined: nothing was set. */
+  async of(workspace: string): Promise<Value | undefined> {
+    const { name, value, time } = this.#table;
+    const query = `
+SELECT ${value} AS value
+FROM ${name}
+WHERE workspace_id = {workspace:String}
+ORDER BY ${time} DESC, value DESC
+LIMIT 1`;
+    const read = async () => {
+      const result = await this.#client.query({
+        query,
+        query_params: { workspace },
+        format: 'JSONEachRow',
+        ...limit(),
+      });
+      return (await result.json<{ value: Value }>())[0]?.value;
+    };
+    return await asUnavailable(read(), this.#store);
+  }
+
+  /** The new time is above the stored ones, also after the clock was set back. */
+  async put(workspace: string, newest: Value): Promise<void> {
+    const { name, value, time } = this.#table;
+    const type = typeof newest === 'string' ? 'String' : 'Array(String)';
+    const query = `
+INSERT INTO ${name} (workspace_id, ${value}, ${time})
+SELECT {workspace:String}, {newest:${type}}, greatest(now64(6), max(${time}) + toIntervalMicrosecond(1))
+FROM ${name}
+WHERE workspace_id = {workspace:String}`;
+    await asUnavailable(this.#client.command({ query, query_params: { workspace, newest }, ...limit() }), this.#store);
+  }
+}
+
+function limit() {
+  return { abort_signal: AbortSignal.timeout(SETTING_MS_MAX) };
+}
+
 /** Seconds. */
 const RETRY_AFTER = 5;
 

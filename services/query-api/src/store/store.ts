@@ -34,6 +34,8 @@ export {
   Purge,
   type Replaced,
   SerialQueue,
+  Setting,
+  type SettingTable,
   unavailable,
   versionAfter,
 } from './own-rows.ts';

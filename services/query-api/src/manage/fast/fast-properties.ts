@@ -1,23 +1,9 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { DICTIONARIES_MAX, FAST_PROPERTIES_MAX } from '@sluice/shared/clickhouse/fast-properties';
-import { asUnavailable, FAST_SETS_MAX, Purge, SerialQueue } from '../../store/store.ts';
+import { FAST_SETS_MAX, Purge, SerialQueue, Setting, type SettingTable } from '../../store/store.ts';
 
-/** How long a statement may take, in milliseconds. */
-const STATEMENT_MS_MAX = 10_000;
-
-const NEWEST = `
-SELECT names
-FROM console_fast_properties
-WHERE workspace_id = {workspace:String}
-ORDER BY declared_at DESC
-LIMIT 1`;
-
-/** The new time is above the stored ones, also after the clock was set back: the newest row counts. */
-const DECLARE = `
-INSERT INTO console_fast_properties (workspace_id, names, declared_at)
-SELECT {workspace:String}, {names:Array(String)}, greatest(now64(6), max(declared_at) + toIntervalMicrosecond(1))
-FROM console_fast_properties
-WHERE workspace_id = {workspace:String}`;
+/** Where the lists of workspaces are stored, each with the names by column. */
+export const FAST_LISTS: SettingTable = { name: 'console_fast_properties', value: 'names', time: 'declared_at' };
 
 /** Forgets the oldest lists of workspaces that have had very many: what rows have of these is read as text. */
 export const PURGE = `
@@ -31,13 +17,13 @@ WHERE (workspace_id, fast_set) IN (
 
 /** What workspaces declare as fast (docs/design/decisions/0113-fast-properties.md). Its methods throw Problems. */
 export class FastProperties {
-  readonly #client: ClickHouseClient;
+  readonly #lists: Setting<readonly string[]>;
   readonly #changes = new SerialQueue();
   readonly #purge: Purge;
 
   /** @param client with the account that stores what the console keeps */
   constructor(client: ClickHouseClient) {
-    this.#client = client;
+    this.#lists = new Setting(client, FAST_LISTS, 'The server that stores what is declared');
     this.#purge = new Purge(client, [PURGE]);
   }
 
@@ -61,9 +47,7 @@ export class FastProperties {
       const added = names.filter((name) => !before.includes(name));
       const columns = columnsFor(names, before, await findVaried(added));
       if (columns.join('\0') === before.join('\0')) return;
-      await orStoreAway(
-        this.#client.command({ query: DECLARE, query_params: { workspace, names: columns }, ...limit() }),
-      );
+      await this.#lists.put(workspace, columns);
       void this.#purge.run();
     });
     return await this.of(workspace);
@@ -71,9 +55,7 @@ export class FastProperties {
 
   /** Returns the name of each column; empty ones are free. */
   async #columns(workspace: string): Promise<readonly string[]> {
-    const query = { query: NEWEST, query_params: { workspace }, format: 'JSONEachRow', ...limit() } as const;
-    const rows = await orStoreAway(this.#client.query(query).then((result) => result.json<{ names: string[] }>()));
-    return rows[0]?.names ?? [];
+    return (await this.#lists.of(workspace)) ?? [];
   }
 }
 
@@ -97,12 +79,4 @@ export function columnsFor(
     columns[free < 0 ? columns.indexOf('') : free] = name;
   }
   return columns.slice(0, columns.findLastIndex((name) => name !== '') + 1);
-}
-
-function limit() {
-  return { abort_signal: AbortSignal.timeout(STATEMENT_MS_MAX) };
-}
-
-function orStoreAway<Result>(work: Promise<Result>): Promise<Result> {
-  return asUnavailable(work, 'The server that stores what is declared');
 }

@@ -13,8 +13,18 @@ import {
   once,
 } from '../../http/http.ts';
 import { refuseParameters } from '../../records/records.ts';
-import { type Admission, IDENTITIES, type ReadDependencies } from '../../store/store.ts';
-import type { IdentitySettings } from './identity-settings.ts';
+import {
+  type Admission,
+  IDENTITIES,
+  IDENTITY_DEFAULT,
+  type Identity,
+  type ReadDependencies,
+  type Setting,
+  type SettingTable,
+} from '../../store/store.ts';
+
+/** Where it is stored (docs/design/decisions/0124-whether-reads-see-persons.md). */
+export const IDENTITY_SETTINGS: SettingTable = { name: 'console_identity_settings', value: 'identity', time: 'set_at' };
 
 /** The largest body, in bytes. */
 export const IDENTITY_SETTINGS_BODY_BYTES_MAX = 16 * 1_024;
@@ -34,7 +44,7 @@ interface Parts {
 export function registerIdentitySettings(
   app: FastifyInstance,
   { queryRunner }: Pick<ReadDependencies, 'queryRunner'>,
-  settings: IdentitySettings | undefined,
+  settings: Setting<Identity> | undefined,
 ): void {
   acceptJson(app, IDENTITY_SETTINGS_BODY_BYTES_MAX);
   const options = { bodyLimit: IDENTITY_SETTINGS_BODY_BYTES_MAX, config: { admission: ONE } };
@@ -42,7 +52,7 @@ export function registerIdentitySettings(
   const path = '/identities/settings';
   app.get<Parts>(path, described(options, DESCRIBE.get), async ({ query, workspace }) => {
     refuseParameters(query);
-    return { identity: await (settings ?? queryRunner.defaultIdentities).of(workspace) };
+    return { identity: (await (settings ?? queryRunner.defaultIdentities).of(workspace)) ?? IDENTITY_DEFAULT };
   });
   app.put<Parts>(path, described(ofAdmin, DESCRIBE.put), async ({ query, body, workspace }) => {
     refuseParameters(query);

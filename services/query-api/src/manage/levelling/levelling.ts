@@ -3,8 +3,9 @@ import { sleep } from '@sluice/shared/base/retry';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { Server } from '@sluice/shared/servers/servers-file';
 import type { Component } from '@sluice/shared/service/lifecycle';
-import { FAST_SETS_MAX, Purge } from '../../store/store.ts';
-import { PURGE } from '../fast/fast-properties.ts';
+import { FAST_SETS_MAX, IDENTITIES, Purge, type SettingTable } from '../../store/store.ts';
+import { FAST_LISTS, PURGE } from '../fast/fast-properties.ts';
+import { IDENTITY_SETTINGS } from '../identities/identity-settings-route.ts';
 
 /** The pause between two looks at the servers, in milliseconds. */
 const LOOK_MS = 2_000;
@@ -13,12 +14,7 @@ const LOOK_MS = 2_000;
 const STATEMENT_MS_MAX = 10_000;
 
 /** A table of what is set on one server, and has to be known on all of them. */
-interface LevelledTable {
-  readonly name: string;
-  /** The column of what is set for a workspace. */
-  readonly value: string;
-  /** The column of when it was set: the newest is in force. */
-  readonly time: string;
+interface LevelledTable extends SettingTable {
   /** How many of the newest values of a workspace all servers have in the end. */
   readonly valuesMax: number;
   /** What removes rows that count no more, after others were added. Default: nothing has to. */
@@ -26,8 +22,8 @@ interface LevelledTable {
 }
 
 const LEVELLED_TABLES: readonly LevelledTable[] = [
-  { name: 'console_fast_properties', value: 'names', time: 'declared_at', valuesMax: FAST_SETS_MAX, purge: PURGE },
-  { name: 'console_identity_settings', value: 'identity', time: 'set_at', valuesMax: 2 },
+  { ...FAST_LISTS, valuesMax: FAST_SETS_MAX, purge: PURGE },
+  { ...IDENTITY_SETTINGS, valuesMax: IDENTITIES.length },
 ];
 
 /** The newest values of each workspace, as every server has them in the end. Of an equal value the newest time counts. */

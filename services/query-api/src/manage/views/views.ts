@@ -1,6 +1,7 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { type Identity, Setting } from '../../store/store.ts';
 import { FastProperties } from '../fast/fast-properties.ts';
-import { IdentitySettings } from '../identities/identity-settings.ts';
+import { IDENTITY_SETTINGS } from '../identities/identity-settings-route.ts';
 import { Namings } from '../names/namings.ts';
 import { Segments } from '../segments/segments.ts';
 import { ConsoleDocuments } from './console-documents.ts';
@@ -17,7 +18,7 @@ export class Views {
   readonly segments: Segments;
   readonly namings: Namings;
   readonly fastProperties: FastProperties;
-  readonly identitySettings: IdentitySettings;
+  readonly identitySettings: Setting<Identity>;
 
   /** @param client with the account that stores them */
   constructor(client: ClickHouseClient) {
@@ -33,6 +34,6 @@ export class Views {
     this.segments = new Segments(client);
     this.namings = new Namings(client);
     this.fastProperties = new FastProperties(client);
-    this.identitySettings = new IdentitySettings(client);
+    this.identitySettings = new Setting(client, IDENTITY_SETTINGS, 'The server that stores settings');
   }
 }
