@@ -187,6 +187,11 @@ const DELETE_USER = {
   codes: [...BODY_CODES, ...LOG_CODES],
 } as const;
 
+/** Describes the response to what the event log has. */
+const inLog = (schema: z.ZodType, example: object) => ({
+  202: { description: 'The event log has it.', content: { 'application/json': { schema, example } } },
+});
+
 /** @param nobody whom it refuses */
 const sayIdentity = (nobody: Nobody) =>
   ({
@@ -205,17 +210,7 @@ const sayIdentity = (nobody: Nobody) =>
         },
       },
     },
-    responses: {
-      202: {
-        description: 'The event log has it.',
-        content: {
-          'application/json': {
-            schema: acceptedIdentity,
-            example: { status: 'accepted', anonymousId: 'a7f3', userId: 'jane' },
-          },
-        },
-      },
-    },
+    responses: inLog(acceptedIdentity, { status: 'accepted', anonymousId: 'a7f3', userId: 'jane' }),
     codes: ['malformed_json', ...BODY_CODES, ...LOG_CODES],
   }) as const;
 
@@ -227,14 +222,7 @@ const TAKE_IDENTITY_BACK = {
   tag: 'users',
   scope: 'delete',
   requestParams: { query: z.object({ anonymousId: identityFields.anonymousId }) },
-  responses: {
-    202: {
-      description: 'The event log has it.',
-      content: {
-        'application/json': { schema: acceptedIdentity, example: { status: 'accepted', anonymousId: 'a7f3' } },
-      },
-    },
-  },
+  responses: inLog(acceptedIdentity, { status: 'accepted', anonymousId: 'a7f3' }),
   codes: [...BODY_CODES, ...LOG_CODES],
 } as const;
 
@@ -256,17 +244,7 @@ const sayMerge = (nobody: Nobody) =>
         },
       },
     },
-    responses: {
-      202: {
-        description: 'The event log has it.',
-        content: {
-          'application/json': {
-            schema: acceptedMerge,
-            example: { status: 'accepted', userId: 'jane@old.example', into: 'jane' },
-          },
-        },
-      },
-    },
+    responses: inLog(acceptedMerge, { status: 'accepted', userId: 'jane@old.example', into: 'jane' }),
     codes: ['malformed_json', ...BODY_CODES, ...LOG_CODES],
   }) as const;
 
@@ -277,13 +255,6 @@ const TAKE_MERGE_BACK = {
   tag: 'users',
   scope: 'admin',
   requestParams: { query: z.object({ userId: mergeFields.userId }) },
-  responses: {
-    202: {
-      description: 'The event log has it.',
-      content: {
-        'application/json': { schema: acceptedMerge, example: { status: 'accepted', userId: 'jane@old.example' } },
-      },
-    },
-  },
+  responses: inLog(acceptedMerge, { status: 'accepted', userId: 'jane@old.example' }),
   codes: [...BODY_CODES, ...LOG_CODES],
 } as const;

@@ -12,8 +12,6 @@ import {
   jsonBody,
   jsonResponse,
   LIMIT_DEFAULT,
-  limitSchema,
-  nextCursorSchema,
   once,
   passDeletionOn,
   queryAsSent,
@@ -25,7 +23,7 @@ import { withIdentity } from '../events/identity.ts';
 import { cursorParameter, limitParameter, querySchema, textParameter } from '../filters/parameter-schemas.ts';
 import { parseParameters, refuseErrors } from '../filters/parameters.ts';
 import { visitorsOfPerson } from '../owners/persons.ts';
-import { IDENTITY_BODY_BYTES_MAX, pageOf, timeOf } from './identity-page.ts';
+import { FORWARDED_CODES, IDENTITY_BODY_BYTES_MAX, pageOf, pageSchema, timeOf } from './identity-page.ts';
 import { registerMerges } from './merges.ts';
 
 /**
@@ -205,12 +203,10 @@ const schemas = once(() => {
       linkedAt: timeSchema.meta({ description: 'When that was accepted for the first time.' }),
     })
     .meta({ id: 'IdentityConflict' });
-  const page = (id: string, result: z.ZodType) =>
-    z.object({ limit: limitSchema, results: z.array(result), nextCursor: nextCursorSchema }).meta({ id });
   const named = { anonymousId: z.string(), userId: z.string() };
   return {
-    identities: page('IdentityPage', identity),
-    conflicts: page('IdentityConflictPage', conflict),
+    identities: pageSchema('IdentityPage', identity),
+    conflicts: pageSchema('IdentityConflictPage', conflict),
     set: z.strictObject(named).meta({ id: 'NewIdentity' }),
     accepted: z
       .object({ status: z.literal('accepted'), anonymousId: z.string(), userId: z.string().optional() })
@@ -249,7 +245,7 @@ function describeConflicts(common: CommonDescription): OperationDescription {
 const FORWARDED = {
   tag: 'users',
   scope: 'delete',
-  codes: ['event_log_unavailable', 'deletions_not_available'],
+  codes: FORWARDED_CODES,
 } as const satisfies Partial<OperationDescription>;
 
 /** Describes `POST /identities`. */

@@ -1,3 +1,5 @@
+import { z } from 'zod';
+import { limitSchema, nextCursorSchema } from '../../http/http.ts';
 import { isoTime } from '../entities/entity-record.ts';
 
 /** The largest body of what somebody says, in bytes: more than two identifiers take, however they are escaped. */
@@ -14,6 +16,14 @@ export function pageOf<Row>(
   const last = shown.at(-1);
   return { limit, results: shown.map(recordOf), nextCursor: last && rows.length > limit ? cursorAfter(last) : null };
 }
+
+/** Returns the schema of such a page. @param id its name in the OpenAPI document */
+export function pageSchema(id: string, result: z.ZodType) {
+  return z.object({ limit: limitSchema, results: z.array(result), nextCursor: nextCursorSchema }).meta({ id });
+}
+
+/** What ingest-api may respond with to what is passed on. */
+export const FORWARDED_CODES = ['event_log_unavailable', 'deletions_not_available'] as const;
 
 export function timeOf(versionUs: number): string {
   return isoTime(Math.floor(versionUs / 1_000));

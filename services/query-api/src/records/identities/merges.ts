@@ -10,8 +10,6 @@ import {
   jsonBody,
   jsonResponse,
   LIMIT_DEFAULT,
-  limitSchema,
-  nextCursorSchema,
   once,
   passDeletionOn,
   queryAsSent,
@@ -21,7 +19,7 @@ import {
 import { contextOf, type ReadDependencies, registerQueryRead, type Sql, type Tables } from '../../store/store.ts';
 import { cursorParameter, limitParameter, querySchema, textParameter } from '../filters/parameter-schemas.ts';
 import { parseParameters, refuseErrors } from '../filters/parameters.ts';
-import { IDENTITY_BODY_BYTES_MAX, pageOf, timeOf } from './identity-page.ts';
+import { FORWARDED_CODES, IDENTITY_BODY_BYTES_MAX, pageOf, pageSchema, timeOf } from './identity-page.ts';
 
 /**
  * How many users may become the same one. A person has few accounts, and until the deletion of that person has reached all of them, each
@@ -171,9 +169,7 @@ const schemas = once(() => {
     })
     .meta({ id: 'Merge' });
   return {
-    page: z
-      .object({ limit: limitSchema, results: z.array(merge), nextCursor: nextCursorSchema })
-      .meta({ id: 'MergePage' }),
+    page: pageSchema('MergePage', merge),
     accepted: z
       .object({ status: z.literal('accepted'), userId: z.string(), into: z.string().optional() })
       .meta({ id: 'AcceptedMerge' }),
@@ -196,7 +192,7 @@ function describeList(common: CommonDescription): OperationDescription {
 const FORWARDED = {
   tag: 'users',
   scope: 'admin',
-  codes: ['event_log_unavailable', 'deletions_not_available'],
+  codes: FORWARDED_CODES,
 } as const satisfies Partial<OperationDescription>;
 
 /** Describes `POST /identities/merge`. */
