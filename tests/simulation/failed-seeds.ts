@@ -36,7 +36,7 @@ export const FAILED_SEEDS: readonly FailedSeed[] = [
     kind: 'writer',
     seed: 212_322_597,
     found:
-      'between the two tables of deletions, another batch dropped a merge that the deletion needed: it is noted before it is in force (0119)',
+      'between the two tables of deletions, another batch dropped a merge that the deletion needed: one of them alone says what is settled (0119)',
   },
   {
     kind: 'writer',

@@ -17,8 +17,8 @@ WHERE group_id != '' AND toUnixTimestamp64Micro(received_at) <= deleted_version
 GROUP BY staged_events.workspace_id, group_id
 
 -- name: store-identity-deletions
--- Each deletion of a user alone: whose a visitor is depends on those before the last one, too. Before store-deletions: what another batch stores of
--- links meanwhile is dropped where the deletion is known and nothing says that it still needs them.
+-- Each deletion of a user alone: whose a visitor is depends on those before the last one, too. Before store-pending-deletions: what is pending and
+-- stands nowhere as unsettled would be erased with its links.
 INSERT INTO identity_deletions (workspace_id, user_id, version)
 SELECT DISTINCT workspace_id, id, version
 FROM staged_changes
