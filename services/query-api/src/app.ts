@@ -1,6 +1,6 @@
 import type { Logger } from '@sluice/shared/base/log';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { isReplicated } from '@sluice/shared/config';
+import { isReplicated, isShared } from '@sluice/shared/config';
 import { allowOrigins } from '@sluice/shared/http/cors';
 import { acceptJsonBodies } from '@sluice/shared/http/json-body';
 import { MemoryBudget } from '@sluice/shared/http/memory-budget';
@@ -119,7 +119,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   const [ofWebhooks, ofAlerts] = [new WebhookMetrics(registry), new AlertMetrics(registry)];
   // Deliveries follow streams.
   const webhooks =
-    deps.webhooks && views && !isReplicated(config)
+    deps.webhooks && views && !isReplicated(config) && !isShared(config)
       ? new Webhooks({
           ...{ ...delivering, client: deps.webhooks, metrics: ofWebhooks },
           numberSources: (find) => numberSources({ ...delivering, views, metrics: ofAlerts, find }),

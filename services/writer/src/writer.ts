@@ -4,6 +4,7 @@ import { retry } from '@sluice/shared/base/retry';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { MigrationMismatch, SchemaTooNew, TablesLost } from '@sluice/shared/clickhouse/migrate';
 import { UnusableServer } from '@sluice/shared/clickhouse/one-server';
+import { isShared } from '@sluice/shared/config';
 import { ALL_OTHERS } from '@sluice/shared/config/retention-days';
 import { recentHint } from '@sluice/shared/kafka/client';
 import { ensureTopics, topicNames } from '@sluice/shared/kafka/topics';
@@ -15,11 +16,12 @@ import { GroupMismatch } from '@sluice/storage/clickhouse/claim-database';
 import { Halts } from '@sluice/storage/clickhouse/halts';
 import { readPartitions } from '@sluice/storage/clickhouse/known-partitions';
 import { DatabaseMismatch, OwnDatabase } from '@sluice/storage/clickhouse/own-database';
-import { Ownership } from '@sluice/storage/clickhouse/ownership';
+import { groupPrefixOf, Ownership } from '@sluice/storage/clickhouse/ownership';
 import { checkPartitionCount, PartitionCountMismatch } from '@sluice/storage/clickhouse/partition-count';
 import { Positions } from '@sluice/storage/clickhouse/positions';
 import { Replicas, ReplicaWatch } from '@sluice/storage/clickhouse/replicas';
 import { readRetention, recordRetention } from '@sluice/storage/clickhouse/retention-settings';
+import { SharedReplicas } from '@sluice/storage/clickhouse/shared-replicas';
 import type { StoredThrough } from '@sluice/storage/kafka/lag';
 import type { Kafka } from 'kafkajs';
 import { StagedStore } from './batch/staged-batch.ts';
@@ -93,9 +95,14 @@ const NEEDS_OPERATOR = [
 export function createWriter(config: WriterConfig, deps: WriterDependencies): Writer {
   const { kafka, client, erasureClient, server, storedThrough, logger, metrics, writerId, fail } = deps;
   const others = deps.others?.map((one) => one.client);
+  const areShared = isShared(config);
   const common = { client, groupId: config.KAFKA_GROUP_ID, statementTimeoutMs: config.STATEMENT_TIMEOUT_MS };
   const { groupId } = common;
+  const groupPrefix = groupPrefixOf(groupId);
+  const { statementTimeoutMs } = common;
+  const shared = areShared ? new SharedReplicas({ client, groupPrefix, statementTimeoutMs }) : undefined;
   const ownership = new Ownership({
+    everywhere: shared,
     client,
     groupId,
     writerId,
@@ -103,14 +110,13 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     isMember: async (memberId, generation) =>
       (await isMemberOf(kafka, groupId, memberId)) && group.assignment?.generation === generation,
   });
-  const { groupPrefix } = ownership;
-  const { statementTimeoutMs } = common;
-  const replicas = others && new Replicas({ own: client, others, writerId, groupPrefix, statementTimeoutMs });
+  const replicas =
+    shared ?? (others && new Replicas({ own: client, others, writerId, groupPrefix, statementTimeoutMs }));
   const positions = new Positions({ ...common, ownership });
   const halts = new Halts(client, groupId);
   const readKnown = (server: string | undefined) => readPartitions(client, groupId, server);
   const owner = { group: groupId, server: server?.name ?? '', partitions: describeRange(server?.partitions) };
-  const database = new OwnDatabase(client, owner, others);
+  const database = new OwnDatabase(client, owner, others, areShared);
   const isOwn = (id: string) => database.isOwn(id);
   const foreignCommits = new ForeignCommits({ kafka, groupId, topics: Object.values(topicNames(config)), isOwn });
   const lacks = new BrokerLacks(logger);
@@ -149,7 +155,7 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     fail(new Error(`kafkajs has not fetched, joined or sent a heartbeat for ${silenceMs} ms`));
   });
   const stuckMs = STUCK_SESSIONS_MAX * config.KAFKA_SESSION_TIMEOUT_MS;
-  const replicaWatch = others && new ReplicaWatch({ own: client, others, stuckMs, onStuck: fail });
+  const replicaWatch = shared ?? (others && new ReplicaWatch({ own: client, others, stuckMs, onStuck: fail }));
   const group = new GroupConsumer({
     config,
     kafka,
@@ -184,7 +190,7 @@ interface WriterComponents {
   readonly ofOneWriter: readonly (Rounds | StoringProgress)[];
   readonly watchdog: Watchdog;
   /** Undefined where a server has its rows alone. */
-  readonly replicaWatch: ReplicaWatch | undefined;
+  readonly replicaWatch: ReplicaWatch | SharedReplicas | undefined;
 }
 
 /** Moves rows from Kafka into ClickHouse. It commits an offset only when every row before it is stored. */

@@ -1,6 +1,6 @@
 import { subscribe } from 'node:diagnostics_channel';
 import type { ClientRequest, IncomingMessage } from 'node:http';
-import type { ClickHouseConfig } from '../config/config.ts';
+import { type ClickHouseConfig, isShared } from '../config/config.ts';
 import { createClickHouse } from './client.ts';
 
 /** Sluice cannot work with what answers at the address of ClickHouse. */
@@ -45,7 +45,7 @@ export async function requireOneServer(config: ClickHouseConfig): Promise<string
 }
 
 /**
- * {@link requireOneServer}, of a version that the migrations run on.
+ * {@link requireOneServer}, of a version that the migrations run on. Where replicas share the rows, any of them may answer.
  *
  * @throws {UnusableServer}
  */
@@ -57,7 +57,8 @@ export async function requireUsableServer(config: ClickHouseConfig): Promise<voi
         `ClickHouse ${version} is too old: ${CLICKHOUSE_VERSION_MIN.join('.')} or newer is needed (docs/operate/engines.md)`,
       );
   }
-  onlyOneOf(answers);
+  // All replicas have the same rows there.
+  if (!isShared(config)) onlyOneOf(answers);
 }
 
 /** Whether the migrations do not run on this version of ClickHouse. */

@@ -25,6 +25,12 @@ export const STATEMENTS = {
     'find-longest-statement',
     'look-at-replica',
     'count-replicas',
+    'find-statements-everywhere',
+    'end-statements-everywhere',
+    'read-sessions',
+    'read-replicas',
+    'record-replicas',
+    'read-time',
     'close-session',
   ]),
   ...readStatements(fileOf('positions'), [

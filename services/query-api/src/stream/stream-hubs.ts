@@ -1,5 +1,5 @@
 import type { Logger } from '@sluice/shared/base/log';
-import { isReplicated } from '@sluice/shared/config';
+import { isReplicated, isShared } from '@sluice/shared/config';
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryConfig } from '../config.ts';
 import type { StreamMetrics } from '../metrics.ts';
@@ -76,7 +76,8 @@ export class StreamHubs {
    * @throws {Problem} `stream_not_available`, `too_many_listeners`, `position_lost`, `store_unavailable`, `overloaded`
    */
   async open(request: ListenRequest, after?: StreamId): Promise<StreamListener> {
-    if (isReplicated(this.#options.config)) throw new Problem('stream_not_available', NO_ORDER);
+    const { config } = this.#options;
+    if (isReplicated(config) || isShared(config)) throw new Problem('stream_not_available', NO_ORDER);
     const { isInternal = false, selection } = request;
     const free = isInternal ? () => undefined : this.#places.take(selection.workspace);
     try {
