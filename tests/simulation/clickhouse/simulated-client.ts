@@ -82,7 +82,7 @@ export function createSimulatedClient(
     const tables = form === undefined ? [] : partsOf(body, form);
     const rows = form === undefined ? body : tables.find(({ name }) => name === 'sent_rows')?.bytes;
     const lines = rows?.toString().split('\n') ?? [];
-    const skips = clickhouse_settings.input_format_allow_errors_num !== undefined;
+    const skips = form !== undefined && String(clickhouse_settings.input_format_allow_errors_num ?? 0) !== '0';
     const request = {
       name: `${nameOfStatement(query, query_id)}${skips ? '-skipping' : ''}`,
       queryId: query_id,

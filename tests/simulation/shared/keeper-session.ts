@@ -12,12 +12,18 @@ export class KeeperSession {
   readonly #time: VirtualTime;
   readonly beganAtMs: number;
   #lostAtMs: number | undefined;
-  /** Called when it is lost. */
+  /** Called when it is lost; those who wait for what was sent in it. */
   readonly #waiting = new Set<() => void>();
 
-  /** @param ageMs how long it has been there */
-  constructor(time: VirtualTime, ageMs = 0) {
+  readonly #onLost: () => void;
+
+  /**
+   * @param onLost called when it is lost
+   * @param ageMs how long it has been there
+   */
+  constructor(time: VirtualTime, onLost: () => void, ageMs = 0) {
     this.#time = time;
+    this.#onLost = onLost;
     this.beganAtMs = time.nowMs - ageMs;
   }
 
@@ -30,6 +36,7 @@ export class KeeperSession {
     if (this.isLost) return;
     this.#lostAtMs = this.#time.nowMs;
     for (const tell of this.#waiting) tell();
+    this.#onLost();
   }
 
   /**

@@ -50,6 +50,8 @@ export class SharedReplica {
   readonly #options: SharedReplicaOptions;
   /** What it knows of the rows without asking Keeper. */
   readonly #known = createTables();
+  /** The inserts that run, each with what is done when it does no more. */
+  readonly #inserts = new Set<() => void>();
   /** What it gets to know later, or has not looked at yet. */
   readonly #unknown: { readonly change: Change; readonly atMs: number }[] = [];
   #isUp = true;
@@ -72,7 +74,7 @@ export class SharedReplica {
 
   constructor(options: SharedReplicaOptions) {
     this.#options = options;
-    this.session = new KeeperSession(options.time, DAY_MS);
+    this.session = this.#newSession(DAY_MS);
     this.#death.promise.catch(() => undefined);
     options.storage.followers.add((change) => this.#follow(change));
   }
@@ -90,6 +92,7 @@ export class SharedReplica {
     if (isUp) this.connect();
     else {
       this.session.lose();
+      for (const leave of this.#inserts) leave();
       this.#death.reject(new Error('read ECONNRESET'));
       this.#death = Promise.withResolvers<never>();
       this.#death.promise.catch(() => undefined);
@@ -105,15 +108,15 @@ export class SharedReplica {
     return this.#options.storage.tables;
   }
 
-  /** It loses its session, and gets another one later, if it can. */
-  loseSession(): void {
-    this.session.lose();
-    this.#options.time.after(this.#options.random.between(5, 80), () => this.connect());
-  }
-
   /** Gets a session if it has none, and can have one. */
   connect(): void {
-    if (this.#isUp && this.reachesKeeper && this.session.isLost) this.session = new KeeperSession(this.#options.time);
+    if (this.#isUp && this.reachesKeeper && this.session.isLost) this.session = this.#newSession();
+  }
+
+  /** One that it loses is soon followed by another one, if it can have one. */
+  #newSession(ageMs?: number): KeeperSession {
+    const { time, random } = this.#options;
+    return new KeeperSession(time, () => time.after(random.between(5, 80), () => this.connect()), ageMs);
   }
 
   /** Its next statement makes no progress for some time in its midst. */
@@ -195,6 +198,8 @@ export class SharedReplica {
       underWay -= 1;
       if (underWay === 0) storage.inserting.delete(inserting);
     };
+    const leave = () => this.#inserts.delete(leave) && end();
+    this.#inserts.add(leave);
     try {
       const months = [...Map.groupBy(rows, ({ month }) => month)].toSorted(([one], [other]) => (one < other ? -1 : 1));
       for (const [, events] of months) {
@@ -204,7 +209,7 @@ export class SharedReplica {
       }
       return { written: rows.length };
     } finally {
-      end();
+      leave();
     }
   }
 
@@ -229,7 +234,7 @@ export class SharedReplica {
       refuse('KEEPER_EXCEPTION');
     }
     const ms = this.holdsNextMs ?? random.between(0.1, 3);
-    if (this.losesWhileHeld) this.#options.time.after(random.between(0, ms), () => this.loseSession());
+    if (this.losesWhileHeld) this.#options.time.after(random.between(0, ms), () => session.lose());
     this.holdsNextMs = undefined;
     this.losesWhileHeld = false;
     await session.send(ms, () => storage.commit(change), end);

@@ -64,7 +64,7 @@ export class Server {
       ...(name !== '' && { KAFKA_GROUP_ID: `${KAFKA_GROUP_ID}.${name}` }),
       ...(sharing !== undefined && { CLICKHOUSE_REPLICATION: 'shared' }),
     };
-    this.#oracle = new Oracle(world, this, () => this.#alone);
+    this.#oracle = new Oracle(world, this, () => this.shared?.all[0]?.clickhouse ?? this.#alone);
     const common = { healthyMs, time, network, random };
     this.#alone = new SimulatedClickHouse({
       ...{ ...common, name: name === '' ? 'ClickHouse' : `ClickHouse ${name}` },
