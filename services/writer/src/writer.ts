@@ -95,12 +95,9 @@ const NEEDS_OPERATOR = [
 export function createWriter(config: WriterConfig, deps: WriterDependencies): Writer {
   const { kafka, client, erasureClient, server, storedThrough, logger, metrics, writerId, fail } = deps;
   const others = deps.others?.map((one) => one.client);
-  const areShared = isShared(config);
   const common = { client, groupId: config.KAFKA_GROUP_ID, statementTimeoutMs: config.STATEMENT_TIMEOUT_MS };
   const { groupId } = common;
-  const groupPrefix = groupPrefixOf(groupId);
-  const { statementTimeoutMs } = common;
-  const shared = areShared ? new SharedReplicas({ client, groupPrefix, statementTimeoutMs }) : undefined;
+  const { shared, replicas, replicaWatch } = replicasOf(config, deps);
   const ownership = new Ownership({
     everywhere: shared,
     client,
@@ -110,13 +107,11 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     isMember: async (memberId, generation) =>
       (await isMemberOf(kafka, groupId, memberId)) && group.assignment?.generation === generation,
   });
-  const replicas =
-    shared ?? (others && new Replicas({ own: client, others, writerId, groupPrefix, statementTimeoutMs }));
   const positions = new Positions({ ...common, ownership });
   const halts = new Halts(client, groupId);
   const readKnown = (server: string | undefined) => readPartitions(client, groupId, server);
   const owner = { group: groupId, server: server?.name ?? '', partitions: describeRange(server?.partitions) };
-  const database = new OwnDatabase(client, owner, others, areShared);
+  const database = new OwnDatabase(client, owner, others, shared !== undefined);
   const isOwn = (id: string) => database.isOwn(id);
   const foreignCommits = new ForeignCommits({ kafka, groupId, topics: Object.values(topicNames(config)), isOwn });
   const lacks = new BrokerLacks(logger);
@@ -154,8 +149,6 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   const watchdog = new Watchdog(silenceMs, () => {
     fail(new Error(`kafkajs has not fetched, joined or sent a heartbeat for ${silenceMs} ms`));
   });
-  const stuckMs = STUCK_SESSIONS_MAX * config.KAFKA_SESSION_TIMEOUT_MS;
-  const replicaWatch = shared ?? (others && new ReplicaWatch({ own: client, others, stuckMs, onStuck: fail }));
   const group = new GroupConsumer({
     config,
     kafka,
@@ -178,6 +171,34 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     fail,
   });
   return new Writer(config, deps, { database, group, keeper, alarm, lacks, ofOneWriter, watchdog, replicaWatch });
+}
+
+interface KnownReplicas {
+  /** Those that share the rows behind one address. */
+  readonly shared: SharedReplicas | undefined;
+  readonly replicas: Replicas | SharedReplicas | undefined;
+  readonly replicaWatch: ReplicaWatch | SharedReplicas | undefined;
+}
+
+/** Returns what knows of the other replicas of the database; nothing where a server has its rows alone. */
+function replicasOf(
+  config: WriterConfig,
+  { client, others: given, writerId, fail }: WriterDependencies,
+): KnownReplicas {
+  const common = { groupPrefix: groupPrefixOf(config.KAFKA_GROUP_ID), statementTimeoutMs: config.STATEMENT_TIMEOUT_MS };
+  if (isShared(config)) {
+    const shared = new SharedReplicas({ client, ...common });
+    return { shared, replicas: shared, replicaWatch: shared };
+  }
+  const others = given?.map((one) => one.client);
+  if (!others) return { shared: undefined, replicas: undefined, replicaWatch: undefined };
+  const ofReplicas = { own: client, others };
+  const stuckMs = STUCK_SESSIONS_MAX * config.KAFKA_SESSION_TIMEOUT_MS;
+  return {
+    shared: undefined,
+    replicas: new Replicas({ ...ofReplicas, ...common, writerId }),
+    replicaWatch: new ReplicaWatch({ ...ofReplicas, stuckMs, onStuck: fail }),
+  };
 }
 
 interface WriterComponents {

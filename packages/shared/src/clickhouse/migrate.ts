@@ -6,7 +6,7 @@ import { type ClickHouseConfig, isReplicated, isShared } from '../config/config.
 import { type ClickHouseClient, createClickHouse } from './client.ts';
 import { ErrorCodes } from './error-codes.ts';
 import { createdTable, inWaves } from './migration-waves.ts';
-import { requireUsableServer } from './one-server.ts';
+import { requireSharedTables, requireUsableServer } from './one-server.ts';
 import { replicatedSql } from './replicated-tables.ts';
 
 const MIGRATIONS = new URL('./migrations/', import.meta.url);
@@ -103,8 +103,10 @@ export async function migrate(
     const missing = wanted.filter(({ number }) => !applied.has(number));
     const sqlOf = isReplicated(config) ? replicatedSql : (sql: string) => sql;
     const own = missing.map((one) => ({ ...one, sql: sqlOf(one.sql) }));
-    if (isShared(config)) await applyOneByOne(client, own, logger);
-    else await apply(client, own, wanted, logger);
+    if (isShared(config)) {
+      await applyOneByOne(client, own, logger);
+      await requireSharedTables(client);
+    } else await apply(client, own, wanted, logger);
     return missing.map(({ number }) => number);
   } finally {
     await client.close();
