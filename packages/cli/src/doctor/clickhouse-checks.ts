@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { readDatabaseState } from '@sluice/servers/state/database-state';
 import { connectionHint } from '@sluice/shared/base/connection-hints';
-import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { COLD_POLICY, policyProblem, type Volume } from '@sluice/shared/clickhouse/cold-policy';
 import { migrateAccount } from '@sluice/shared/clickhouse/migrate';
 import {
@@ -18,14 +18,12 @@ import { PINNED_SETTINGS, replicatedSettings } from '@sluice/shared/clickhouse/s
 import { type ClickHouseConfig, isReplicated, isShared } from '@sluice/shared/config';
 import { type Check, type Finding, note, ok, reasonOf, wrong } from './check.ts';
 import { type Account, accountsOf, type Role, rightsOf } from './clickhouse-accounts.ts';
+import { ask, clientOf, REQUEST_MS_MAX, type Settings, send } from './clickhouse-questions.ts';
 import type { Clocks } from './clocks.ts';
 import type { DoctorConfig, ServiceName } from './config.ts';
 
 /** The version of ClickHouse that the tests use. */
 export const CLICKHOUSE_VERSION_TESTED = [26, 7] as const;
-
-/** How long a statement may take, in milliseconds. A check ends it before. */
-const REQUEST_MS_MAX = 30_000;
 
 /** Below these parts of the whole an alert would fire. */
 const FREE_PART_MIN = 0.1;
@@ -41,16 +39,6 @@ const COLD_STORAGE = 'docs/operate/cold-storage.md';
 const ACCOUNTS = 'docs/operate/secure.md#accounts';
 const CLUSTER = 'docs/operate/existing-cluster.md';
 const CLOUD = `${CLUSTER}#clickhouse-cloud`;
-
-type Settings = Readonly<Record<string, string>>;
-
-interface Question {
-  readonly params?: Readonly<Record<string, unknown>>;
-  readonly settings?: Settings;
-  readonly queryId?: string;
-  readonly sessionId?: string;
-  readonly signal?: AbortSignal;
-}
 
 export interface CheckedServer {
   /** Undefined where there is one. */
@@ -614,44 +602,6 @@ async function missingOf(config: ClickHouseConfig, rights: readonly string[]): P
   const missing: string[] = [];
   for (const right of rights) if (!(await has([right]))) missing.push(right);
   return missing;
-}
-
-/** Asks on a connection of its own: a balancer may lead each to another server. @throws ClickHouse's errors */
-async function ask<Row>(
-  config: ClickHouseConfig,
-  query: string,
-  { settings, ...question }: Question = {},
-): Promise<Row[]> {
-  // CHECK GRANT takes no FORMAT.
-  const all = { ...PINNED_SETTINGS, ...settings, default_format: 'JSONEachRow' };
-  const lines = (await send(config, query, { ...question, settings: all })).split('\n');
-  return lines.filter((line) => line !== '').map((line): Row => JSON.parse(line));
-}
-
-/** Sends a statement with these settings alone, and returns what ClickHouse responds. @throws ClickHouse's errors */
-async function send(
-  config: ClickHouseConfig,
-  query: string,
-  { params = {}, settings = {}, queryId, sessionId, signal }: Question = {},
-): Promise<string> {
-  await using client = clientOf(config, 'default', settings);
-  const { stream } = await client.exec({
-    ...{ query, query_params: { ...params } },
-    ...(queryId !== undefined && { query_id: queryId }),
-    ...(sessionId !== undefined && { session_id: sessionId }),
-    ...(signal && { abort_signal: signal }),
-  });
-  return await text(stream);
-}
-
-function clientOf(config: ClickHouseConfig, database: string, settings: Settings): ClickHouseClient {
-  return createClickHouse(
-    { ...config, CLICKHOUSE_DATABASE: database },
-    {
-      ...{ application: 'sluice-doctor', requestTimeoutMs: REQUEST_MS_MAX, connectionsMax: 1 },
-      settings: settings as NonNullable<Parameters<typeof createClickHouse>[1]['settings']>,
-    },
-  );
 }
 
 /** Returns the first of many names, and how many more there are. */
