@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import type { TemporaryStep } from './temporary-tables.ts';
 
 const fileOf = (name: string) => new URL(`./${name}.sql`, import.meta.url);
 
@@ -56,6 +57,8 @@ export const STATEMENTS = {
 export interface Statement {
   readonly name: string;
   readonly sql: string;
+  /** What it does with a temporary table; undefined: it only reads some, or none. */
+  readonly step?: TemporaryStep;
 }
 
 /**
