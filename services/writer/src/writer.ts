@@ -12,6 +12,7 @@ import { describeRange } from '@sluice/shared/servers/partition-range';
 import type { Server } from '@sluice/shared/servers/servers-file';
 import type { Component } from '@sluice/shared/service/lifecycle';
 import { Probe } from '@sluice/shared/service/probe';
+import { CarriedTables } from '@sluice/storage/clickhouse/carried-tables';
 import { GroupMismatch } from '@sluice/storage/clickhouse/claim-database';
 import { Halts } from '@sluice/storage/clickhouse/halts';
 import { readPartitions } from '@sluice/storage/clickhouse/known-partitions';
@@ -125,7 +126,8 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
       if (raised) logger.error(raised);
     },
   });
-  const store = new StagedStore({ ...common, ownership });
+  const carried = shared && { endStatements: (prefix: string) => shared.end({ prefix }) };
+  const store = new StagedStore({ ...common, ownership, carried });
   const bytesMax = config.BATCH_BYTES_MAX;
   const pace = new BatchPace({ ageMs: config.BATCH_AGE_MS, bytesMax });
   const batches = new BatchLoop({ store, positions, replicas, groupId, bytesMax, pace, alarm, metrics, logger });
@@ -134,7 +136,8 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     partitionCount: config.KAFKA_PARTITIONS,
   });
   const ofErasure = { client: erasureClient, others: deps.others?.map((one) => one.erasureClient) };
-  const ofRounds = { ...ofErasure, replicas, writerId, logger, failures: metrics.erasureFailures };
+  const useTables = shared && CarriedTables.use;
+  const ofRounds = { ...ofErasure, replicas, useTables, writerId, logger, failures: metrics.erasureFailures };
   const rounds: readonly Rounds[] = [
     ...[Erasure, ExpiredEvents, FastColumns].map((Type) => new Type(config, ofRounds)),
     new ColdEvents(config, { ...ofRounds, usePolicy: deps.useColdPolicy }),
