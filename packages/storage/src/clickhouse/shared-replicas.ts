@@ -1,4 +1,3 @@
-import type { ClickHouseSettings } from '@clickhouse/client';
 import { sleep } from '@sluice/shared/base/retry';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { STATEMENTS } from './statements.ts';
@@ -142,11 +141,8 @@ export class SharedReplicas {
     await this.#options.client.command({
       query: STATEMENTS['end-statements-everywhere'].sql,
       query_params: { prefix, except },
-      clickhouse_settings: {
-        // A replica that does not answer is an error, before the client gives up.
-        distributed_ddl_output_mode: 'throw',
-        distributed_ddl_task_timeout: Math.ceil(this.#options.statementTimeoutMs / 1_000),
-      } as ClickHouseSettings,
+      // A replica that does not answer is an error before the client gives up.
+      clickhouse_settings: { distributed_ddl_task_timeout: Math.ceil(this.#options.statementTimeoutMs / 1_000) },
     });
   }
 
