@@ -142,7 +142,9 @@ export class SharedReplicas {
       query: STATEMENTS['end-statements-everywhere'].sql,
       query_params: { prefix, except },
       // A replica that does not answer is an error before the client gives up.
-      clickhouse_settings: { distributed_ddl_task_timeout: Math.ceil(this.#options.statementTimeoutMs / 1_000) },
+      clickhouse_settings: {
+        distributed_ddl_task_timeout: String(Math.ceil(this.#options.statementTimeoutMs / 1_000)),
+      },
     });
   }
 
