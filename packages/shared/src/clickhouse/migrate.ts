@@ -197,10 +197,10 @@ async function applyOneByOne(client: ClickHouseClient, missing: readonly Migrati
   }
 }
 
-/** What a replica says that does not know yet what was created at another one. */
+/** What a replica says that does not know yet what was created or changed at another one. */
 const NOT_KNOWN = new ErrorCodes(
   ...(['UNKNOWN_DATABASE', 'UNKNOWN_TABLE', 'UNKNOWN_IDENTIFIER'] as const),
-  ...(['NO_SUCH_COLUMN_IN_TABLE', 'NOT_FOUND_COLUMN_IN_BLOCK'] as const),
+  ...(['NO_SUCH_COLUMN_IN_TABLE', 'NOT_FOUND_COLUMN_IN_BLOCK', 'CANNOT_ASSIGN_ALTER'] as const),
 );
 
 /** How often, and after how many milliseconds each time, a replica is given what it needs to get to know a change. */
