@@ -12,6 +12,7 @@ import { describeRange } from '@sluice/shared/servers/partition-range';
 import type { Server } from '@sluice/shared/servers/servers-file';
 import type { Component } from '@sluice/shared/service/lifecycle';
 import { Probe } from '@sluice/shared/service/probe';
+import { CarriedTables } from '@sluice/storage/clickhouse/carried-tables';
 import { GroupMismatch } from '@sluice/storage/clickhouse/claim-database';
 import { Halts } from '@sluice/storage/clickhouse/halts';
 import { readPartitions } from '@sluice/storage/clickhouse/known-partitions';
@@ -95,12 +96,9 @@ const NEEDS_OPERATOR = [
 export function createWriter(config: WriterConfig, deps: WriterDependencies): Writer {
   const { kafka, client, erasureClient, server, storedThrough, logger, metrics, writerId, fail } = deps;
   const others = deps.others?.map((one) => one.client);
-  const areShared = isShared(config);
   const common = { client, groupId: config.KAFKA_GROUP_ID, statementTimeoutMs: config.STATEMENT_TIMEOUT_MS };
   const { groupId } = common;
-  const groupPrefix = groupPrefixOf(groupId);
-  const { statementTimeoutMs } = common;
-  const shared = areShared ? new SharedReplicas({ client, groupPrefix, statementTimeoutMs }) : undefined;
+  const { shared, replicas, replicaWatch } = replicasOf(config, deps);
   const ownership = new Ownership({
     everywhere: shared,
     client,
@@ -110,13 +108,11 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     isMember: async (memberId, generation) =>
       (await isMemberOf(kafka, groupId, memberId)) && group.assignment?.generation === generation,
   });
-  const replicas =
-    shared ?? (others && new Replicas({ own: client, others, writerId, groupPrefix, statementTimeoutMs }));
   const positions = new Positions({ ...common, ownership });
   const halts = new Halts(client, groupId);
   const readKnown = (server: string | undefined) => readPartitions(client, groupId, server);
   const owner = { group: groupId, server: server?.name ?? '', partitions: describeRange(server?.partitions) };
-  const database = new OwnDatabase(client, owner, others, areShared);
+  const database = new OwnDatabase(client, owner, others, shared !== undefined);
   const isOwn = (id: string) => database.isOwn(id);
   const foreignCommits = new ForeignCommits({ kafka, groupId, topics: Object.values(topicNames(config)), isOwn });
   const lacks = new BrokerLacks(logger);
@@ -130,7 +126,8 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
       if (raised) logger.error(raised);
     },
   });
-  const store = new StagedStore({ ...common, ownership });
+  const carried = shared && { endStatements: (prefix: string) => shared.end({ prefix }) };
+  const store = new StagedStore({ ...common, ownership, carried });
   const bytesMax = config.BATCH_BYTES_MAX;
   const pace = new BatchPace({ ageMs: config.BATCH_AGE_MS, bytesMax });
   const batches = new BatchLoop({ store, positions, replicas, groupId, bytesMax, pace, alarm, metrics, logger });
@@ -139,7 +136,8 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     partitionCount: config.KAFKA_PARTITIONS,
   });
   const ofErasure = { client: erasureClient, others: deps.others?.map((one) => one.erasureClient) };
-  const ofRounds = { ...ofErasure, replicas, writerId, logger, failures: metrics.erasureFailures };
+  const useTables = shared && CarriedTables.use;
+  const ofRounds = { ...ofErasure, replicas, useTables, writerId, logger, failures: metrics.erasureFailures };
   const rounds: readonly Rounds[] = [
     ...[Erasure, ExpiredEvents, FastColumns].map((Type) => new Type(config, ofRounds)),
     new ColdEvents(config, { ...ofRounds, usePolicy: deps.useColdPolicy }),
@@ -154,8 +152,6 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   const watchdog = new Watchdog(silenceMs, () => {
     fail(new Error(`kafkajs has not fetched, joined or sent a heartbeat for ${silenceMs} ms`));
   });
-  const stuckMs = STUCK_SESSIONS_MAX * config.KAFKA_SESSION_TIMEOUT_MS;
-  const replicaWatch = shared ?? (others && new ReplicaWatch({ own: client, others, stuckMs, onStuck: fail }));
   const group = new GroupConsumer({
     config,
     kafka,
@@ -178,6 +174,34 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     fail,
   });
   return new Writer(config, deps, { database, group, keeper, alarm, lacks, ofOneWriter, watchdog, replicaWatch });
+}
+
+interface KnownReplicas {
+  /** Those that share the rows behind one address. */
+  readonly shared: SharedReplicas | undefined;
+  readonly replicas: Replicas | SharedReplicas | undefined;
+  readonly replicaWatch: ReplicaWatch | SharedReplicas | undefined;
+}
+
+/** Returns what knows of the other replicas of the database; nothing where a server has its rows alone. */
+function replicasOf(
+  config: WriterConfig,
+  { client, others: given, writerId, fail }: WriterDependencies,
+): KnownReplicas {
+  const common = { groupPrefix: groupPrefixOf(config.KAFKA_GROUP_ID), statementTimeoutMs: config.STATEMENT_TIMEOUT_MS };
+  if (isShared(config)) {
+    const shared = new SharedReplicas({ client, ...common });
+    return { shared, replicas: shared, replicaWatch: shared };
+  }
+  const others = given?.map((one) => one.client);
+  if (!others) return { shared: undefined, replicas: undefined, replicaWatch: undefined };
+  const ofReplicas = { own: client, others };
+  const stuckMs = STUCK_SESSIONS_MAX * config.KAFKA_SESSION_TIMEOUT_MS;
+  return {
+    shared: undefined,
+    replicas: new Replicas({ ...ofReplicas, ...common, writerId }),
+    replicaWatch: new ReplicaWatch({ ...ofReplicas, stuckMs, onStuck: fail }),
+  };
 }
 
 interface WriterComponents {

@@ -2,9 +2,9 @@ import { parseArguments, readArguments } from '@sluice/shared/config/command-lin
 import type { Command } from '../command/command.ts';
 import { withLocalSystem } from '../command/local-system.ts';
 import { interruption, megabytes, ProgressLines, percentageOf } from '../command/terminal.ts';
-import { loadChosenServer, refuseReplicas } from '../servers/chosen-server.ts';
+import { loadChosenServer, refuseReplicas, refuseShared } from '../servers/chosen-server.ts';
 import { parseBackupLocation } from './backup-location.ts';
-import { BACKUPS_OF_REPLICAS, backupConfig } from './config.ts';
+import { BACKUPS_OF_CLOUD, BACKUPS_OF_REPLICAS, backupConfig } from './config.ts';
 import { clientOf, reportFailure } from './connect.ts';
 import { runBackup } from './run-backup.ts';
 
@@ -17,6 +17,7 @@ export const backupCommand: Command = {
     const text = { type: 'string', default: '' } as const;
     const { values } = parseArguments({ args: [...args], options: { to: text, server: text } });
     refuseReplicas(env, 'backup', BACKUPS_OF_REPLICAS);
+    refuseShared(env, 'backup', BACKUPS_OF_CLOUD);
     const { config } = loadChosenServer(backupConfig, await withLocalSystem(env), values.server);
     const { location } = readArguments({ location: () => parseBackupLocation('--to', values.to, config, cwd) });
     const client = clientOf(config, APPLICATION, config.CLICKHOUSE_DATABASE);

@@ -26,4 +26,8 @@ export const backupConfig = z
 export const BACKUPS_OF_REPLICAS =
   'Use BACKUP and RESTORE of ClickHouse: docs/operate/existing-cluster.md#replicated-tables.';
 
+/** What to do where replicas share the rows. */
+export const BACKUPS_OF_CLOUD =
+  'Use the backups of ClickHouse Cloud: docs/operate/existing-cluster.md#clickhouse-cloud.';
+
 export type BackupConfig = z.output<typeof backupConfig>;

@@ -6,7 +6,7 @@ import { type ClickHouseConfig, isReplicated, isShared } from '../config/config.
 import { type ClickHouseClient, createClickHouse } from './client.ts';
 import { ErrorCodes } from './error-codes.ts';
 import { createdTable, inWaves } from './migration-waves.ts';
-import { requireUsableServer } from './one-server.ts';
+import { requireSharedTables, requireUsableServer } from './one-server.ts';
 import { replicatedSql } from './replicated-tables.ts';
 
 const MIGRATIONS = new URL('./migrations/', import.meta.url);
@@ -103,8 +103,10 @@ export async function migrate(
     const missing = wanted.filter(({ number }) => !applied.has(number));
     const sqlOf = isReplicated(config) ? replicatedSql : (sql: string) => sql;
     const own = missing.map((one) => ({ ...one, sql: sqlOf(one.sql) }));
-    if (isShared(config)) await applyOneByOne(client, own, logger);
-    else await apply(client, own, wanted, logger);
+    if (isShared(config)) {
+      await applyOneByOne(client, own, logger);
+      await requireSharedTables(client);
+    } else await apply(client, own, wanted, logger);
     return missing.map(({ number }) => number);
   } finally {
     await client.close();
@@ -195,10 +197,10 @@ async function applyOneByOne(client: ClickHouseClient, missing: readonly Migrati
   }
 }
 
-/** What a replica says that does not know yet what was created at another one. */
+/** What a replica says that does not know yet what was created or changed at another one. */
 const NOT_KNOWN = new ErrorCodes(
   ...(['UNKNOWN_DATABASE', 'UNKNOWN_TABLE', 'UNKNOWN_IDENTIFIER'] as const),
-  ...(['NO_SUCH_COLUMN_IN_TABLE', 'NOT_FOUND_COLUMN_IN_BLOCK'] as const),
+  ...(['NO_SUCH_COLUMN_IN_TABLE', 'NOT_FOUND_COLUMN_IN_BLOCK', 'CANNOT_ASSIGN_ALTER'] as const),
 );
 
 /** How often, and after how many milliseconds each time, a replica is given what it needs to get to know a change. */

@@ -1,7 +1,7 @@
 import { subscribe } from 'node:diagnostics_channel';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { type ClickHouseConfig, isShared } from '../config/config.ts';
-import { createClickHouse } from './client.ts';
+import { type ClickHouseClient, createClickHouse } from './client.ts';
 
 /** Sluice cannot work with what answers at the address of ClickHouse. */
 export class UnusableServer extends Error {
@@ -59,6 +59,27 @@ export async function requireUsableServer(config: ClickHouseConfig): Promise<voi
   }
   // All replicas have the same rows there.
   if (!isShared(config)) onlyOneOf(answers);
+}
+
+/**
+ * Looks whether replicas share the rows of all tables of a database, as those of ClickHouse Cloud do. Behind one address each of several servers
+ * would otherwise have some of the rows.
+ *
+ * @throws {UnusableServer}
+ */
+export async function requireSharedTables(client: ClickHouseClient): Promise<void> {
+  const result = await client.query({
+    query:
+      "SELECT name, engine FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree' ORDER BY name",
+    format: 'JSONEachRow',
+  });
+  const tables = await result.json<{ name: string; engine: string }>();
+  const other = tables.find(({ engine }) => !engine.startsWith('Shared'));
+  if (!other) return;
+  throw new UnusableServer(
+    `with CLICKHOUSE_REPLICATION=shared replicas have to share the rows of tables, as in ClickHouse Cloud, and ${other.name} has the engine ` +
+      `${other.engine}, whose rows are each server's own (${CLUSTER})`,
+  );
 }
 
 /** Whether the migrations do not run on this version of ClickHouse. */

@@ -159,6 +159,9 @@ export const SHARED_SETTINGS = {
   select_sequential_consistency: '1',
   // What an insert commits, it commits in the session of Keeper in which it began: a replica that has lost it stores nothing late.
   insert_keeper_max_retries: '0',
+  // Who asks all replicas asks each, or gets an error.
+  skip_unavailable_shards: '0',
+  distributed_ddl_output_mode: 'throw',
   // Replicas come and go: a change waits for those that are there. Only tables of Cloud know this value.
   alter_sync: '3',
   mutations_sync: '3',

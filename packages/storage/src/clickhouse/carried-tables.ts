@@ -5,7 +5,8 @@ import type { ClickHouseSettings } from '@clickhouse/client';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { type FormResponse, formSender, type SendForm, type SentTable } from './form-request.ts';
 import { bytesOfBlocks, type NativeBlock, readBlocks, rowsOf } from './native-blocks.ts';
-import type { Statement } from './statements.ts';
+import { NOT_RECORDED } from './ownership.ts';
+import { ANSWERING_SERVER, type Statement } from './statements.ts';
 import type { JsonRows, Parameters, TemporaryTable, TemporaryTables } from './temporary-tables.ts';
 
 /** What may no longer store anything once it is over. */
@@ -18,8 +19,9 @@ export interface Attempt {
 }
 
 /**
- * The condition that an attempt may still store: no newer epoch is recorded, and the attempt is not recorded as ended. A sub-select is looked up
- * before anything else, also where there are no rows, and when `system.processes` has the statement.
+ * The condition that an attempt may still store: no newer epoch is recorded, the attempt is not recorded as ended, and the replica that looks is
+ * recorded: whoever ends an attempt looks for its statements at those (shared-replicas.ts). A sub-select is looked up before anything else, also
+ * where there are no rows, and when `system.processes` has the statement.
  */
 const MAY_STORE = `(
   SELECT throwIf(
@@ -27,6 +29,7 @@ const MAY_STORE = `(
       > ({incarnation:UInt32}, {generation:UInt32}),
     'a newer epoch owns the partitions'
   ) + throwIf((SELECT count() FROM ended_batches WHERE id = {attempt:UUID}) > 0, 'the attempt has ended')
+    + throwIf(${ANSWERING_SERVER} NOT IN (SELECT replica FROM writer_replicas FINAL WHERE NOT is_gone), '${NOT_RECORDED}')
 ) = 0`;
 
 /** An INSERT with its columns, and its SELECT. */

@@ -147,9 +147,13 @@ export class Ownership {
 /** throwIf() in the insert has found that this writer may not store it. */
 const THROW_IF = new ErrorCodes('FUNCTION_THROW_IF_VALUE_IS_NON_ZERO');
 
+/** Why an insert is refused by a replica that nobody has recorded yet. It may be repeated once that is done. */
+export const NOT_RECORDED = 'the replica is not recorded yet';
+
 /** Returns {@link Fenced} for the error with which ClickHouse refuses an insert of this writer, else the error itself. */
 export function asFenced(error: unknown): unknown {
   if (!(error instanceof ClickHouseError && THROW_IF.has(error.code))) return error;
+  if (error.message.includes(NOT_RECORDED)) return error;
   // ClickHouse adds where it happened to the message of throwIf().
   return new Fenced(error.message.split(': ')[0], { cause: error });
 }

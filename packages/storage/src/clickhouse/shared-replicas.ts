@@ -1,4 +1,3 @@
-import type { ClickHouseSettings } from '@clickhouse/client';
 import { sleep } from '@sluice/shared/base/retry';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { STATEMENTS } from './statements.ts';
@@ -22,14 +21,20 @@ export interface MeantStatements {
 const WATCH_MS = 10_000;
 const POLL_MS = 500;
 
-/** How long Keeper keeps a session without a sign of life at least, in milliseconds: ClickHouse's default. */
+/**
+ * How long Keeper keeps a session without a sign of life at least, and how long a replica waits for a response of Keeper, in milliseconds:
+ * ClickHouse's defaults.
+ */
 const SESSION_MS_MIN = 30_000;
+const OPERATION_MS = 10_000;
 
 /** What has to be known about a replica before what others have sent counts as over. */
 interface Look {
   /** Whether one of the statements runs at a replica. */
   readonly isRunning: boolean;
-  /** Whether all replicas are there at which one could be running. */
+  /** Those that answered. */
+  readonly replicas: readonly string[];
+  /** Whether all are among them at which one could be running. */
   readonly areAllThere: boolean;
 }
 
@@ -44,7 +49,7 @@ interface Look {
  * - then each has a session of Keeper that is older than a session outlasts its connection: what a statement has sent in one before, and
  *   then failed, is committed by then or never will be;
  * - all recorded replicas are there. One that has left cannot be asked: it is recorded as gone, which refuses what begins there, and what it was
- *   running is over after the time limit of a statement and the time of a session.
+ *   running is over after the time limit of a statement, and the times of a request to Keeper and of a session.
  *
  * After that time everything is over in any case, but for what runs at a replica that answers.
  */
@@ -120,7 +125,7 @@ export class SharedReplicas {
       const look = await this.#look(meant, ageMs === 0 ? 0 : performance.now() - sinceMs);
       const isLate = performance.now() - sinceMs > this.#strayMs + ageMs;
       // In this order: what ends in between, and fails, may have lost the session of its replica.
-      if (!look.isRunning && (isLate || (look.areAllThere && (await this.#haveOldSessions())))) return;
+      if (!look.isRunning && (isLate || (look.areAllThere && (await this.#haveOldSessions(look.replicas))))) return;
       if (look.isRunning && isLate) throw new Error('statements that were to end go on at a replica of ClickHouse');
       if (look.isRunning) await end();
       await sleep(POLL_MS, signal);
@@ -129,18 +134,17 @@ export class SharedReplicas {
 
   /** For how long a replica that cannot be asked may go on with what it was running, in milliseconds. */
   get #strayMs(): number {
-    return this.#options.statementTimeoutMs + this.#sessionMs;
+    return this.#options.statementTimeoutMs + OPERATION_MS + this.#sessionMs;
   }
 
   async #kill({ prefix, except = '' }: MeantStatements): Promise<void> {
     await this.#options.client.command({
       query: STATEMENTS['end-statements-everywhere'].sql,
       query_params: { prefix, except },
+      // A replica that does not answer is an error before the client gives up.
       clickhouse_settings: {
-        // A replica that does not answer is an error, before the client gives up.
-        distributed_ddl_output_mode: 'throw',
-        distributed_ddl_task_timeout: Math.ceil(this.#options.statementTimeoutMs / 1_000),
-      } as ClickHouseSettings,
+        distributed_ddl_task_timeout: String(Math.ceil(this.#options.statementTimeoutMs / 1_000)),
+      },
     });
   }
 
@@ -158,16 +162,16 @@ export class SharedReplicas {
     // What began there before that was recorded is over by then: recording it takes a statement, too.
     const isOver = (sinceMs: number) => sinceMs > this.#strayMs + this.#options.statementTimeoutMs;
     const hasStrays = recorded.some(({ isGone, ageMs: sinceMs }) => isGone && !isOver(sinceMs));
-    return { isRunning: there.some(({ running }) => running > 0), areAllThere: left.length === 0 && !hasStrays };
+    const isRunning = there.some(({ running }) => running > 0);
+    return { isRunning, replicas: [...names], areAllThere: left.length === 0 && !hasStrays };
   }
 
-  /** Whether the session of each replica is older than one outlasts its connection. */
-  async #haveOldSessions(): Promise<boolean> {
+  /** Whether the session of each of these replicas is older than one outlasts its connection. */
+  async #haveOldSessions(replicas: readonly string[]): Promise<boolean> {
     const sessions = await this.#read<{ replica: string; ageMs: number; timeoutMs: number }>('read-sessions');
-    const recorded = await this.#read<{ replica: string; isGone: boolean }>('read-replicas');
     this.#sessionMs = Math.max(SESSION_MS_MIN, ...sessions.map(({ timeoutMs }) => timeoutMs));
     const old = new Set(sessions.filter(({ ageMs, timeoutMs }) => ageMs > timeoutMs).map(({ replica }) => replica));
-    return recorded.every(({ replica, isGone }) => isGone || old.has(replica));
+    return replicas.every((replica) => old.has(replica));
   }
 
   async #record(replicas: readonly string[], isGone: boolean): Promise<void> {

@@ -4,7 +4,7 @@ import type { TemporaryStep } from './temporary-tables.ts';
 const fileOf = (name: string) => new URL(`./${name}.sql`, import.meta.url);
 
 /** The name of the server that answers. Host and port are part of it, since a disk that was copied has the UUID of the other one. */
-const ANSWERING_SERVER = "concat(serverUUID(), ' ', hostName(), ':', tcpPort())";
+export const ANSWERING_SERVER = "concat(serverUUID(), ' ', hostName(), ':', tcpPort())";
 
 /**
  * The condition that the server answers which a statement names; without a name, any will do. A sub-select is looked up before anything else, also

@@ -3,6 +3,7 @@ import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { TestDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { Ownership } from '@sluice/storage/clickhouse/ownership';
+import { ANSWERING_SERVER } from '@sluice/storage/clickhouse/statements';
 import type { DeadLetter } from '@sluice/storage/protocol/dead-letter';
 import type { OwnEpoch } from '@sluice/storage/protocol/epoch';
 import type { RowBatch, RowMessage } from '@sluice/storage/protocol/row-batch';
@@ -54,6 +55,10 @@ export const STAGINGS = ['session', 'carried'] as const;
 
 export type Staging = (typeof STAGINGS)[number];
 
+/** The server is the only replica, at which a statement may store. */
+const RECORD_SERVER = `
+  INSERT INTO writer_replicas (replica, is_gone, changed_at) SELECT ${ANSWERING_SERVER}, false, now64(6)`;
+
 async function endStatements(client: ClickHouseClient, prefix: string): Promise<void> {
   await client.command({ query: STATEMENTS['end-own-statements'].sql, query_params: { prefix } });
 }
@@ -98,6 +103,7 @@ export async function createTestStore(
     };
   }
 
+  if (staging === 'carried') await clients.client.command({ query: RECORD_SERVER });
   const only = writer();
   return {
     ...clients,
