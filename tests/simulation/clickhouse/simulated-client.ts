@@ -103,8 +103,9 @@ export function createSimulatedClient(
       },
       isConsistent: String(clickhouse_settings.select_sequential_consistency) === '1',
       keeperRetries: Number(clickhouse_settings.insert_keeper_max_retries ?? KEEPER_RETRIES),
-      needsAll:
-        !query.includes('ON CLUSTER') || String(clickhouse_settings.distributed_ddl_output_mode ?? 'throw') === 'throw',
+      needsAll: query.includes('ON CLUSTER')
+        ? clickhouse_settings.distributed_ddl_output_mode === 'throw'
+        : String(clickhouse_settings.skip_unavailable_shards) === '0',
     };
     return await network.request(
       clickhouse.name,

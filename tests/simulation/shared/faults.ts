@@ -60,14 +60,22 @@ function leave(world: World, { manner, target }: Choice, request?: Request) {
   const begin = (replica: SharedReplica) => {
     if (target < 0.6) replica.stallNext(200 + manner * 1_800);
     world.time.after(manner * 5, () => {
-      if (!world.network.isMended && set.leave(replica)) left.add(replica);
+      if (world.network.isMended) return;
+      // One that is cut off from the others is still expected to answer.
+      if (target < 0.15) replica.answersOthers = false;
+      else set.leave(replica);
+      left.add(replica);
     });
   };
   onNextOf(set, request, target, begin);
   const end = () => {
-    for (const replica of left) replica.isListed = true;
+    for (const replica of left) {
+      replica.isListed = true;
+      replica.answersOthers = true;
+    }
   };
-  return { name: `the replica of ${request?.what ?? 'nothing'} leaves`, end };
+  const how = target < 0.15 ? 'is cut off from the others' : 'leaves';
+  return { name: `the replica of ${request?.what ?? 'nothing'} ${how}`, end };
 }
 
 /** What the replica sends to Keeper next is long under way, and it gives up waiting. */

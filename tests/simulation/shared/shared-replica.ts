@@ -60,6 +60,8 @@ export class SharedReplica {
   reachesKeeper = true;
   /** Whether those who ask for all replicas are told of it, and the balancer sends statements to it. */
   isListed = true;
+  /** Whether it answers other replicas. */
+  answersOthers = true;
   /** By how much its clock is ahead, in milliseconds. */
   clockAheadMs = 0;
   /** By how much what it knows is behind at most, in milliseconds. */

@@ -14,6 +14,9 @@ import { SharedStorage } from './shared-storage.ts';
 /** For how long it is waited for a replica that does not answer, in milliseconds. */
 const UNANSWERED_MS = 400;
 
+/** How likely the balancer sends a statement to one that may have left. */
+const LATE_BALANCER = 0.1;
+
 interface SharedSetOptions extends Pick<SimulatedClickHouseOptions, 'time' | 'network' | 'random' | 'healthyMs'> {
   readonly count: number;
   /** Of what all of them share. */
@@ -90,7 +93,8 @@ export class SharedSet implements Address {
   }
 
   async run(request: Request): Promise<Result> {
-    const replica = this.#random.pick(this.#listed);
+    const isAmiss = this.#random.isTrue(LATE_BALANCER);
+    const replica = this.#random.pick(isAmiss ? this.replicas : this.#listed);
     const { clickhouse } = replica;
     if (!clickhouse || !replica.isUp) throw new Error('connect ECONNREFUSED');
     const waiting = [...(this.#next.get(request.name) ?? [])];
@@ -111,6 +115,7 @@ export class SharedSet implements Address {
     this.#next.clear();
     for (const replica of this.replicas) {
       replica.isListed = true;
+      replica.answersOthers = true;
       replica.reachesKeeper = true;
       replica.connect();
       replica.lagMs = 0;
@@ -127,12 +132,12 @@ export class SharedSet implements Address {
       case 'end-statements-everywhere':
         return this.#kill(isMeant, needsAll, runner);
       case 'find-statements-everywhere':
-        return this.#ask(runner, ({ name: replica, clickhouse }) => {
+        return this.#ask(needsAll, runner, ({ name: replica, clickhouse }) => {
           const running = clickhouse?.running(isMeant).filter((ms) => ms >= Number(parameters['ageMs'])) ?? [];
           return [{ replica, running: running.length }];
         });
       case 'read-sessions':
-        return this.#ask(runner, ({ name: replica, session }) =>
+        return this.#ask(needsAll, runner, ({ name: replica, session }) =>
           session.isLost ? [] : [{ replica, ageMs: secondsOf(this.#time.nowMs - session.beganAtMs), timeoutMs: SESSION_MS }],
         );
       default:
@@ -144,7 +149,7 @@ export class SharedSet implements Address {
   async #kill(which: (queryId: string) => boolean, needsAll: boolean, runner: Runner): Promise<Result> {
     await runner.pause();
     const ended = this.#listed.map(async (replica) => {
-      if (replica.isUp) await replica.clickhouse?.kill(which);
+      if (replica.isUp && replica.answersOthers) await replica.clickhouse?.kill(which);
       else if (needsAll) await this.#unanswered();
     });
     await Promise.all(ended);
@@ -152,19 +157,23 @@ export class SharedSet implements Address {
   }
 
   /** What each replica says that is listed now, each at another moment. */
-  async #ask(runner: Runner, answer: (replica: SharedReplica) => readonly object[]): Promise<Result> {
+  async #ask(
+    needsAll: boolean,
+    runner: Runner,
+    answer: (replica: SharedReplica) => readonly object[],
+  ): Promise<Result> {
     await runner.pause();
     const answers = this.#listed.map(async (replica) => {
       await this.#time.wait(this.#random.between(0, 3));
-      if (!replica.isUp) await this.#unanswered();
-      return answer(replica);
+      if (replica.isUp && replica.answersOthers) return answer(replica);
+      return needsAll ? await this.#unanswered() : [];
     });
     return { rows: (await Promise.all(answers)).flat() };
   }
 
-  async #unanswered(): Promise<void> {
+  async #unanswered(): Promise<never> {
     await this.#time.wait(UNANSWERED_MS);
-    refuse('ALL_CONNECTION_TRIES_FAILED');
+    return refuse('ALL_CONNECTION_TRIES_FAILED');
   }
 }
 
