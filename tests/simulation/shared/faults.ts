@@ -1,4 +1,4 @@
-import type { Choice, Fault, FaultTable, OwnTrigger } from '../world/faults.ts';
+import { type Choice, type Fault, type FaultTable, holdRequest, type OwnTrigger } from '../world/faults.ts';
 import type { Request } from '../world/network.ts';
 import type { Random } from '../world/random.ts';
 import { chooseWriterFaults, chooseWriterKinds, LATE, WRITER_FAULTS } from '../writer/faults.ts';
@@ -13,6 +13,7 @@ const NO_KEEPER = 'replica without Keeper';
 const DEATH = 'death of a replica';
 const LAG = 'replica that knows little';
 const CLOCK = 'clock of a replica';
+const STRAY = 'statement that comes after its batch';
 
 export const SHARED_FAULTS: FaultTable<World> = {
   ...WRITER_FAULTS,
@@ -22,6 +23,7 @@ export const SHARED_FAULTS: FaultTable<World> = {
   [DEATH]: { weight: 5, begin: die },
   [LAG]: { weight: 3, begin: lag },
   [CLOCK]: { weight: 3, begin: setClock },
+  [STRAY]: { weight: 10, begin: holdStatement },
 };
 
 const STORING = [
@@ -33,6 +35,12 @@ const STORING = [
 const OWN_TRIGGERS: Readonly<Record<string, OwnTrigger>> = {
   [LEAVES]: { moment: 'arrived', requests: STORING, until: ['store-events', 'store-positions', 'find-repeats'] },
   [UNDER_WAY]: { moment: 'arrived', requests: STORING },
+  // Most can go wrong while its rows are stored again.
+  [STRAY]: {
+    moment: 'sent',
+    requests: STORING,
+    until: [...Array<string>(3).fill('find-repeats'), 'record-ended-batch', 'find-statements-everywhere', 'store-events'],
+  },
   [DEATH]: { moment: 'arrived', requests: [...STORING, 'find-statements-everywhere'] },
   [NO_KEEPER]: { moment: 'arrived', requests: [...STORING, 'read-sessions', 'record-ended-batch'] },
 };
@@ -45,11 +53,13 @@ export function chooseSharedFaults(random: Random, count: number, untilMs: numbe
   const among = random.next();
   // Most goes wrong where another writer takes over while something is under way, or a batch is tried again.
   const others =
-    among < 0.25
+    among < 0.2
       ? [LATE]
-      : among < 0.5
-        ? ['rebalance', 'kill writer', 'break connection to ClickHouse']
-        : chooseWriterKinds(random, false).slice(0, 2);
+      : among < 0.35
+        ? [STRAY]
+        : among < 0.6
+          ? ['rebalance', 'kill writer', 'break connection to ClickHouse', STRAY]
+          : chooseWriterKinds(random, false).slice(0, 2);
   return chooseWriterFaults(random, { kinds: [...own, ...others], count, untilMs }, OWN_TRIGGERS);
 }
 
@@ -88,6 +98,11 @@ function holdCommit(world: World, { manner, target }: Choice, request?: Request)
     if (target < 0.8) replica.losesWhileHeld = true;
   });
   return { name: `the commit of ${request?.what ?? 'nothing'} is under way for ${Math.floor(ms)} ms` };
+}
+
+/** Its client finds the connection broken, and the statement arrives later. */
+function holdStatement(world: World, { target }: Choice, request?: Request) {
+  return holdRequest(world, { target, manner: 0.5 }, request);
 }
 
 function loseKeeper(world: World, { target }: Choice, request?: Request) {

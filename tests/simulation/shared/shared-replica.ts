@@ -221,25 +221,38 @@ export class SharedReplica {
     { keeper, runner, request }: { readonly keeper: KeeperSession; readonly runner: Runner; readonly request: Request },
     end: () => void = () => undefined,
   ): Promise<void> {
-    const { storage, random } = this.#options;
-    let session = keeper;
-    // With retries, what was begun in one session is committed in the next one.
-    while (session.isLost && request.keeperRetries > 0) {
-      await runner.pause().catch((error) => {
-        end();
-        throw error;
-      });
-      session = this.session;
+    const { storage, random, time } = this.#options;
+    let isCommitted = false;
+    const commit = () => {
+      isCommitted = true;
+      storage.commit(change);
+    };
+    let underWay = 1;
+    const endOne = () => {
+      underWay -= 1;
+      if (underWay === 0) end();
+    };
+    try {
+      for (let [session, tries] = [keeper, 0]; !isCommitted; session = this.session, tries += 1) {
+        // With retries, what was begun in one session goes on in the next one: nobody knows whether it is still under way in the former one.
+        const isLastTry = tries >= request.keeperRetries;
+        if (session.isLost && isLastTry) refuse('KEEPER_EXCEPTION');
+        if (session.isLost) {
+          await runner.pause();
+          continue;
+        }
+        const ms = this.holdsNextMs ?? random.between(0.1, 3);
+        if (this.losesWhileHeld) time.after(random.between(0, ms), () => session.lose());
+        this.holdsNextMs = undefined;
+        this.losesWhileHeld = false;
+        underWay += 1;
+        await session.send(ms, commit, endOne).catch((error) => {
+          if (isLastTry) throw error;
+        });
+      }
+    } finally {
+      endOne();
     }
-    if (session.isLost) {
-      end();
-      refuse('KEEPER_EXCEPTION');
-    }
-    const ms = this.holdsNextMs ?? random.between(0.1, 3);
-    if (this.losesWhileHeld) this.#options.time.after(random.between(0, ms), () => session.lose());
-    this.holdsNextMs = undefined;
-    this.losesWhileHeld = false;
-    await session.send(ms, () => storage.commit(change), end);
     await runner.wait(0);
   }
 

@@ -20,7 +20,7 @@ const LATE_BALANCER = 0.1;
 interface SharedSetOptions extends Pick<SimulatedClickHouseOptions, 'time' | 'network' | 'random' | 'healthyMs'> {
   readonly count: number;
   /** Of what all of them share. */
-  readonly oracle: Oracle;
+  readonly oracle: Pick<Oracle, 'checkInsert' | 'reportConflict' | 'checkForgotten'>;
 }
 
 /** Replicas that share the rows of tables, behind one address: each statement reaches any of them. */
@@ -28,7 +28,7 @@ export class SharedSet implements Address {
   readonly name = 'ClickHouse';
   readonly #time: VirtualTime;
   readonly #random: Random;
-  readonly #oracle: Oracle;
+  readonly #oracle: SharedSetOptions['oracle'];
   readonly storage: SharedStorage;
   readonly replicas: readonly SharedReplica[];
   /** Called with the replica to which the next statement of a name goes. */
@@ -54,11 +54,12 @@ export class SharedSet implements Address {
       shared.clickhouse = new SimulatedClickHouse({ ...common, name, shared, onEvents, onConflict });
       return shared;
     });
-    this.all = this.replicas.flatMap(({ clickhouse }) => (clickhouse ? [{ clickhouse, oracle }] : []));
   }
 
-  /** Each of them, to see what it does. What is stored is the same at all. */
-  readonly all: readonly { readonly clickhouse: SimulatedClickHouse; readonly oracle: Oracle }[];
+  /** Each of them, as a server. What is stored is the same at all. */
+  get clickhouses(): readonly SimulatedClickHouse[] {
+    return this.replicas.flatMap(({ clickhouse }) => clickhouse ?? []);
+  }
 
   get isUp(): boolean {
     return true;
@@ -129,7 +130,12 @@ export class SharedSet implements Address {
     const { prefix = '', except = '' } = parameters as Record<string, string>;
     const isMeant = (queryId: string) => queryId.startsWith(prefix) && (except === '' || !queryId.startsWith(except));
     switch (name) {
+      case 'end-older-statements': {
+        const { groupPrefix = '', epochPrefix = '' } = parameters as Record<string, string>;
+        return this.#kill((id) => id.startsWith(groupPrefix) && !id.startsWith(epochPrefix), needsAll, runner);
+      }
       case 'end-statements-everywhere':
+      case 'end-own-statements':
         return this.#kill(isMeant, needsAll, runner);
       case 'find-statements-everywhere':
         return this.#ask(needsAll, runner, ({ name: replica, clickhouse }) => {

@@ -64,7 +64,7 @@ export class Server {
       ...(name !== '' && { KAFKA_GROUP_ID: `${KAFKA_GROUP_ID}.${name}` }),
       ...(sharing !== undefined && { CLICKHOUSE_REPLICATION: 'shared' }),
     };
-    this.#oracle = new Oracle(world, this, () => this.shared?.all[0]?.clickhouse ?? this.#alone);
+    this.#oracle = new Oracle(world, this, () => this.shared?.clickhouses[0] ?? this.#alone);
     const common = { healthyMs, time, network, random };
     this.#alone = new SimulatedClickHouse({
       ...{ ...common, name: name === '' ? 'ClickHouse' : `ClickHouse ${name}` },
@@ -93,7 +93,7 @@ export class Server {
 
   /** Its replicas, or what stands alone. */
   get all(): readonly Pick<PlacedReplica, 'clickhouse' | 'oracle'>[] {
-    if (this.shared) return this.shared.all;
+    if (this.shared) return this.shared.clickhouses.map((clickhouse) => ({ clickhouse, oracle: this.#oracle }));
     return this.replicas?.listed ?? [{ clickhouse: this.#alone, oracle: this.#oracle }];
   }
 
