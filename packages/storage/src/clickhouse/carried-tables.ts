@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import type { ClickHouseSettings, ExecResult } from '@clickhouse/client';
+import type { ClickHouseSettings } from '@clickhouse/client';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { inLargeChunks } from './large-chunks.ts';
+import { type FormResponse, formSender, type SendForm, type SentTable } from './form-request.ts';
 import { bytesOfBlocks, type NativeBlock, readBlocks, rowsOf } from './native-blocks.ts';
 import { NOT_RECORDED } from './ownership.ts';
-import { ANSWERING_SERVER, type Statement } from './statements.ts';
-import type { JsonRows, Parameters, TemporaryTable, TemporaryTables } from './temporary-tables.ts';
+import type { JsonRows, Statement, TemporaryTable } from './statement.ts';
+import { ANSWERING_SERVER } from './statements.ts';
+import type { Parameters, TemporaryTables } from './temporary-tables.ts';
 
 /** What may no longer store anything once it is over. */
 export interface Attempt {
@@ -54,14 +55,6 @@ interface CarriedRows {
   readonly blocks: readonly NativeBlock[];
 }
 
-/** Rows that travel with a statement, which reads them from a table of this name. */
-interface SentRows {
-  readonly name: string;
-  readonly format: 'JSONEachRow' | 'Native';
-  readonly columns: Readonly<Record<string, string>>;
-  readonly chunks: readonly Uint8Array[];
-}
-
 /** Parameters of the HTTP interface are sent like settings. */
 const AS_BLOCKS = { wait_end_of_query: 0, default_format: 'Native' } as unknown as ClickHouseSettings;
 const AS_JSON = { default_format: 'JSONEachRow' } as unknown as ClickHouseSettings;
@@ -75,26 +68,27 @@ const AS_JSON = { default_format: 'JSONEachRow' } as unknown as ClickHouseSettin
  * begin at any later time. What stores rows looks up whether its {@link Attempt} may still store them, once it can be killed.
  */
 export class CarriedTables implements TemporaryTables {
-  readonly #client: ClickHouseClient;
+  readonly #send: SendForm;
   readonly #queryIdPrefix: string;
   readonly #settings: ClickHouseSettings;
   readonly #attempt: Attempt | undefined;
   readonly #tables = new Map<string, CarriedRows>();
 
   /**
+   * @param send sends a statement to any server
    * @param queryIdPrefix the query ids of its statements are this, the name of the statement and a UUID
    * @param statementTimeoutMs the time after which ClickHouse itself cancels a statement, from when it has read the form
    * @param settings of all its statements
    * @param attempt whose statements store nothing once it may not. Default: they store whenever they arrive
    */
   constructor(
-    client: ClickHouseClient,
+    send: SendForm,
     queryIdPrefix: string,
     statementTimeoutMs: number,
     settings: ClickHouseSettings = {},
     attempt?: Attempt,
   ) {
-    this.#client = client;
+    this.#send = send;
     this.#queryIdPrefix = queryIdPrefix;
     this.#attempt = attempt;
     this.#settings = {
@@ -114,7 +108,7 @@ export class CarriedTables implements TemporaryTables {
     statementTimeoutMs: number,
     work: (tables: CarriedTables) => Promise<Result>,
   ): Promise<Result> {
-    return await work(new CarriedTables(client, queryIdPrefix, statementTimeoutMs));
+    return await work(new CarriedTables(formSender(client), queryIdPrefix, statementTimeoutMs));
   }
 
   async run(statement: Statement, parameters?: Parameters, settings?: ClickHouseSettings): Promise<void> {
@@ -191,13 +185,13 @@ export class CarriedTables implements TemporaryTables {
 
   async #store(
     statement: Statement,
-    sent: readonly SentRows[],
+    sent: readonly SentTable[],
     parameters: Parameters,
     settings?: ClickHouseSettings,
   ): Promise<number | undefined> {
     const text = this.#attempt ? fenced(statement) : statement.sql;
     const own = { ...this.#attempt, ...parameters };
-    const { stream, summary } = await this.#send(statement.name, text, sent, own, settings);
+    const { stream, summary } = await this.#post(statement.name, text, sent, own, settings);
     for await (const _ of stream);
     return summary && Number(summary.written_rows);
   }
@@ -205,11 +199,11 @@ export class CarriedTables implements TemporaryTables {
   async #readBlocks(
     name: string,
     select: string,
-    sent: readonly SentRows[],
+    sent: readonly SentTable[],
     parameters: Parameters,
     settings?: ClickHouseSettings,
   ): Promise<readonly NativeBlock[]> {
-    const { stream } = await this.#send(name, select, sent, parameters, { ...AS_BLOCKS, ...settings });
+    const { stream } = await this.#post(name, select, sent, parameters, { ...AS_BLOCKS, ...settings });
     return readBlocks(await buffer(stream));
   }
 
@@ -219,12 +213,12 @@ export class CarriedTables implements TemporaryTables {
     settings?: ClickHouseSettings,
   ): AsyncGenerator<Row> {
     const sent = this.#tablesIn(sql);
-    const { stream } = await this.#send(name, sql, sent, parameters, { ...AS_JSON, ...settings });
+    const { stream } = await this.#post(name, sql, sent, parameters, { ...AS_JSON, ...settings });
     for await (const line of linesOf(stream)) yield JSON.parse(line) as Row;
   }
 
   /** Returns the tables whose names a text has, with the columns whose names it has. */
-  #tablesIn(sql: string): SentRows[] {
+  #tablesIn(sql: string): SentTable[] {
     const isNamed = (name: string) => new RegExp(`\\b${name}\\b`).test(sql);
     const hasAll = /\bSELECT (\w+\.)?\*/.test(sql);
     return [...this.#tables.values()]
@@ -237,60 +231,25 @@ export class CarriedTables implements TemporaryTables {
       });
   }
 
-  async #send(
+  async #post(
     name: string,
     query: string,
-    sent: readonly SentRows[],
+    tables: readonly SentTable[],
     parameters: Parameters,
     settings: ClickHouseSettings = {},
-  ): Promise<ExecResult<Readable>> {
-    const request = {
+  ): Promise<FormResponse> {
+    return await this.#send({
       query,
       query_id: `${this.#queryIdPrefix}/${name}/${randomUUID()}`,
       query_params: { ...parameters },
-      clickhouse_settings: { ...this.#settings, ...settings, ...formatsOf(sent) },
-    };
-    if (sent.length === 0) return await this.#client.exec(request);
-    const { headers, chunks } = formOf(sent);
-    const values = Readable.from(inLargeChunks(chunks), { objectMode: false });
-    return await this.#client.exec({ ...request, values, http_headers: headers });
+      clickhouse_settings: { ...this.#settings, ...settings },
+      tables,
+    });
   }
 }
 
-function jsonRows({ name, fields }: JsonRows, chunks: readonly Uint8Array[]): SentRows {
+function jsonRows({ name, fields }: JsonRows, chunks: readonly Uint8Array[]): SentTable {
   return { name, format: 'JSONEachRow', columns: fields, chunks };
-}
-
-/** How ClickHouse is to read each part of a form: parameters of the HTTP interface, sent like settings. */
-function formatsOf(sent: readonly SentRows[]): ClickHouseSettings {
-  const entries = sent.flatMap(({ name, format, columns }) => {
-    const structure = Object.entries(columns).map(([column, type]) => `${column} ${type}`);
-    return [
-      [`${name}_format`, format],
-      [`${name}_structure`, structure.join(', ')],
-    ];
-  });
-  return Object.fromEntries(entries) as ClickHouseSettings;
-}
-
-/** Returns a form with a part for each table. Its length is told, so that nobody has to send it on in chunks. */
-function formOf(sent: readonly SentRows[]): {
-  readonly headers: Readonly<Record<string, string>>;
-  readonly chunks: readonly Uint8Array[];
-} {
-  // Nobody can foresee it, so no row has it.
-  const boundary = randomUUID();
-  const chunks = sent.flatMap(({ name, chunks: rows }) => [
-    Buffer.from(`--${boundary}\r\nContent-Disposition: form-data; name="${name}"; filename="${name}"\r\n\r\n`),
-    ...rows,
-    Buffer.from('\r\n'),
-  ]);
-  chunks.push(Buffer.from(`--${boundary}--\r\n`));
-  const bytes = chunks.reduce((sum, { length }) => sum + length, 0);
-  return {
-    headers: { 'Content-Type': `multipart/form-data; boundary=${boundary}`, 'Content-Length': String(bytes) },
-    chunks,
-  };
 }
 
 /** Returns the lines of a response. JSON has no line feed within a line, and may have other characters that end one for readline. */

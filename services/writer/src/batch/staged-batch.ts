@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { CarriedTables } from '@sluice/storage/clickhouse/carried-tables';
 import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
+import { formSender, type SendForm } from '@sluice/storage/clickhouse/form-request';
 import { asFenced, type Ownership } from '@sluice/storage/clickhouse/ownership';
 import type { TemporaryTables } from '@sluice/storage/clickhouse/temporary-tables';
 import { type DeadLetter, deadLetterId } from '@sluice/storage/protocol/dead-letter';
@@ -49,6 +50,8 @@ export interface CarriedOptions {
    * find that their batch has ended.
    */
   readonly endStatements: (queryIdPrefix: string) => Promise<void>;
+  /** Default: sends a form with the client of the batch. */
+  readonly send?: SendForm;
 }
 
 export interface StagedBatchOptions {
@@ -192,9 +195,10 @@ export class StagedBatch {
     const bytes = [...events, ...changes].reduce((sum, { value }) => sum + value.length, 0);
     const settings = bytes < ONE_THREAD_BYTES_MAX ? { max_threads: 1 } : {};
     if (!carried) return new ClickHouseSession(client, queryIdPrefix, statementTimeoutMs, settings);
+    const { send = formSender(client) } = carried;
     const { incarnation, generation } = epoch;
     const own = { group: groupId, incarnation, generation, attempt };
-    return new CarriedTables(client, queryIdPrefix, statementTimeoutMs, settings, own);
+    return new CarriedTables(send, queryIdPrefix, statementTimeoutMs, settings, own);
   }
 
   #contents(): BatchContents {

@@ -34,7 +34,7 @@ export interface TestWriter {
   store(batch: RowBatch, epoch: OwnEpoch): Promise<Stored>;
 }
 
-export interface TestStore extends Pick<TestClients, 'client' | 'writerClient' | 'close' | 'read'> {
+export interface TestStore extends Pick<TestClients, 'database' | 'client' | 'writerClient' | 'close' | 'read'> {
   /** Stores a batch as the only writer of the group. */
   store(batch: RowBatch): Promise<Stored>;
   /** Takes the visitors of all deleted users for deleted: then the users may be erased. */
