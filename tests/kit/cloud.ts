@@ -163,11 +163,14 @@ async function startBalancer(
     return await atOne(call, statement, parameters);
   }
 
-  /** What a change of tables does at one replica, the other one gets by Keeper, unless it is of each. */
+  /** What a change of tables does at one replica, the other one gets by Keeper; but each has the settings of tables for itself. */
   async function changeTables(call: Call, sql: string, statement: string): Promise<Answer> {
     const isCarried = /^ALTER TABLE\b/i.test(statement) && !/\bMODIFY SETTING\b/i.test(statement);
     if (isCarried) return await atOne(call, statement, new URL(call.path, 'http://balancer').searchParams);
-    return await atEach(withSql(call, replicated(sql)));
+    const own = ofReplicatedTables(withSql(call, replicated(sql)));
+    let answer = await ask(agent, servers[0] as LocalClickHouse, own);
+    for (const server of servers.slice(1)) if (answer.status === 200) answer = await ask(agent, server, own);
+    return answer;
   }
 
   async function atEach(call: Call): Promise<Answer> {
@@ -177,11 +180,7 @@ async function startBalancer(
 
   async function atOne(call: Call, statement: string, parameters: URLSearchParams): Promise<Answer> {
     const isSequential = parameters.get('select_sequential_consistency') === '1';
-    // The engine of Cloud has these; with that of the replicas they mean something else.
-    const own = changed(call, (of) => {
-      of.delete('select_sequential_consistency');
-      for (const name of ['alter_sync', 'mutations_sync']) if (of.has(name)) of.set(name, '2');
-    });
+    const own = ofReplicatedTables(call);
     for (let tried = 0; ; tried += 1) {
       turn += 1;
       const server = servers[turn % servers.length] as LocalClickHouse;
@@ -302,6 +301,14 @@ function changed(call: Call, change: (parameters: URLSearchParams) => void): Cal
   const url = new URL(call.path, 'http://balancer');
   change(url.searchParams);
   return { ...call, path: `${url.pathname}${url.search}` };
+}
+
+/** Settings of Cloud's engine mean something else with that of the replicas: there, a change waits for all. */
+function ofReplicatedTables(call: Call): Call {
+  return changed(call, (parameters) => {
+    parameters.delete('select_sequential_consistency');
+    for (const name of ['alter_sync', 'mutations_sync']) if (parameters.has(name)) parameters.set(name, '2');
+  });
 }
 
 /** Returns a statement whose tables are of all replicas. */

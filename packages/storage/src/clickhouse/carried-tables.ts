@@ -6,8 +6,9 @@ import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { type FormResponse, formSender, type SendForm, type SentTable } from './form-request.ts';
 import { bytesOfBlocks, type NativeBlock, readBlocks, rowsOf } from './native-blocks.ts';
 import { NOT_RECORDED } from './ownership.ts';
-import { ANSWERING_SERVER, type Statement } from './statements.ts';
-import type { JsonRows, Parameters, TemporaryTable, TemporaryTables } from './temporary-tables.ts';
+import type { JsonRows, Statement, TemporaryTable } from './statement.ts';
+import { ANSWERING_SERVER } from './statements.ts';
+import type { Parameters, TemporaryTables } from './temporary-tables.ts';
 
 /** What may no longer store anything once it is over. */
 export interface Attempt {

@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
-import type { TemporaryStep } from './temporary-tables.ts';
+import type { Statement } from './statement.ts';
+
+export type { Statement } from './statement.ts';
 
 const fileOf = (name: string) => new URL(`./${name}.sql`, import.meta.url);
 
@@ -52,14 +54,6 @@ export const STATEMENTS = {
   ...readStatements(fileOf('retention'), ['record-retention', 'read-retention']),
   ...readStatements(fileOf('removals'), ['find-removals', 'end-failed-removals']),
 } as const;
-
-/** A statement of the writer or of a command. Its name ends up in its query id, by which it can be found in ClickHouse's query log. */
-export interface Statement {
-  readonly name: string;
-  readonly sql: string;
-  /** What it does with a temporary table; undefined: it only reads some, or none. */
-  readonly step?: TemporaryStep;
-}
 
 /**
  * Reads a file of statements, each of which begins with a line `-- name: …`. What comes before the first one is a comment. The words

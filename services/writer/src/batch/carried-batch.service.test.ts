@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { connect } from 'node:net';
+import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
 import { visitorOf } from '@sluice/shared/rows/deleted-person';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { CarriedTables, fenced } from '@sluice/storage/clickhouse/carried-tables';
@@ -162,8 +163,14 @@ test('a form that breaks off stores nothing', async () => {
   const form = `--b\r\nContent-Disposition: form-data; name="sent"; filename="sent"\r\n\r\n${lines.join('')}\r\n--b--\r\n`;
   const { database } = db;
   const send = async (workspace: string, bytes: number) => {
-    const query = `INSERT INTO events (workspace_id, event) SELECT '${workspace}', event FROM sent`;
-    const parameters = { database, query, sent_format: 'JSONEachRow', sent_structure: 'event String' };
+    const query = `INSERT INTO events (workspace_id, event, uuid) SELECT '${workspace}', event, generateUUIDv4() FROM sent`;
+    const parameters = {
+      ...PINNED_SETTINGS,
+      database,
+      query,
+      sent_format: 'JSONEachRow',
+      sent_structure: 'event String',
+    };
     const head = [
       `POST /?${new URLSearchParams(parameters)} HTTP/1.1`,
       ...['Host: clickhouse', 'Content-Type: multipart/form-data; boundary=b', `Content-Length: ${form.length}`],

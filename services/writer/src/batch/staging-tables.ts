@@ -1,8 +1,8 @@
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { PERSON_SQL } from '@sluice/shared/rows/deleted-person';
 import { EVENT_IDENTIFIERS, type IdentifierColumn } from '@sluice/shared/rows/event-identifiers';
+import type { TemporaryStep, TemporaryTable } from '@sluice/storage/clickhouse/statement';
 import type { Statement } from '@sluice/storage/clickhouse/statements';
-import type { TemporaryStep, TemporaryTable } from '@sluice/storage/clickhouse/temporary-tables';
 
 /**
  * A temporary table that takes the rows of one kind as they come from Kafka. Where rows travel with each statement, a SELECT does the same with

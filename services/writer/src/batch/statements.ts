@@ -1,5 +1,5 @@
+import { filling, storingInput, type TemporaryTable } from '@sluice/storage/clickhouse/statement';
 import { readStatements, type Statement } from '@sluice/storage/clickhouse/statements';
-import { filling, storingInput, type TemporaryTable } from '@sluice/storage/clickhouse/temporary-tables';
 import { STAGING_STATEMENTS, stagedTable } from './staging-tables.ts';
 import { STORE_STATEMENTS } from './store-statements.ts';
 

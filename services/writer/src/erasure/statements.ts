@@ -1,7 +1,7 @@
 import { deletedVisitorsSql } from '@sluice/shared/clickhouse/identities';
 import { DELETED_BY_FACT_SQL, IS_MERGE_SQL, MERGED_USER_SQL } from '@sluice/shared/rows/merged-user';
+import { filling, type TemporaryTable } from '@sluice/storage/clickhouse/statement';
 import { readStatements, type Statement } from '@sluice/storage/clickhouse/statements';
-import { filling, type TemporaryTable } from '@sluice/storage/clickhouse/temporary-tables';
 
 /** The statements that erase deleted users and expired events, fill columns, and keep old events on the cold volume, by their names. */
 const WRITTEN = readStatements(new URL('./erasure.sql', import.meta.url), [
