@@ -35,8 +35,8 @@ export const PLANTED_SHARED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'shared/unknown-replicas-not-refused',
     file: CARRIED,
-    search: "throwIf(${ANSWERING_SERVER} NOT IN (SELECT replica FROM writer_replicas FINAL WHERE NOT is_gone), '${NOT_RECORDED}')",
-    replacement: '0',
+    search: ' NOT IN (SELECT replica FROM writer_replicas FINAL WHERE NOT is_gone)',
+    replacement: " = ''",
     breaks: 'A statement runs at a replica that nobody waits for once it has left.',
   },
   {
@@ -53,7 +53,8 @@ export const PLANTED_SHARED_FAULTS: readonly PlantedFault[] = [
       "      await client.command({ query: STATEMENTS['record-ended-batch'].sql, query_params: { attempt } });\n      await carried.endStatements(prefix);",
     replacement:
       "      await carried.endStatements(prefix);\n      await client.command({ query: STATEMENTS['record-ended-batch'].sql, query_params: { attempt } });",
-    breaks: 'A statement of a batch that was given up begins after its statements were ended, and before that is recorded.',
+    breaks:
+      'A statement of a batch that was given up begins after its statements were ended, and before that is recorded.',
   },
   {
     name: 'shared/statements-of-batch-not-ended',

@@ -9,4 +9,14 @@ import type { Kind } from './world/run-schedule.ts';
 import { WRITER } from './writer/kind.ts';
 
 /** All that `npm run simulate` runs. */
-export const KINDS: readonly Kind[] = [WRITER, BALANCER, REPLICATED, SHARED, INGEST, PIPELINE, MIRRORS, RANGES, WEBHOOKS];
+export const KINDS: readonly Kind[] = [
+  WRITER,
+  BALANCER,
+  REPLICATED,
+  SHARED,
+  INGEST,
+  PIPELINE,
+  MIRRORS,
+  RANGES,
+  WEBHOOKS,
+];

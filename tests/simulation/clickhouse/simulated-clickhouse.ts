@@ -1,10 +1,10 @@
+import type { SharedReplica } from '../shared/shared-replica.ts';
 import type { Network } from '../world/network.ts';
 import type { Random } from '../world/random.ts';
 import type { VirtualTime } from '../world/virtual-time.ts';
+import type { SentTable } from './carried-rows.ts';
 import { columnsOf } from './fast-columns.ts';
 import { refuse } from './refusal.ts';
-import type { SharedReplica } from '../shared/shared-replica.ts';
-import type { SentTable } from './carried-rows.ts';
 import type { InsertSettings, Replica, Runner } from './replica.ts';
 import {
   monthOf,
@@ -271,9 +271,7 @@ export class SimulatedClickHouse implements Address {
         return {};
       case 'end-older-statements': {
         const { groupPrefix, epochPrefix } = parameters as Record<string, string>;
-        await this.kill(
-          (queryId) => queryId.startsWith(groupPrefix ?? '') && !queryId.startsWith(epochPrefix ?? ''),
-        );
+        await this.kill((queryId) => queryId.startsWith(groupPrefix ?? '') && !queryId.startsWith(epochPrefix ?? ''));
         return {};
       }
       case 'find-repeats':

@@ -1,6 +1,6 @@
 import { createLogger } from '@sluice/shared/base/log';
-import { claimDatabase } from '@sluice/storage/clickhouse/claim-database';
 import { CarriedTables } from '@sluice/storage/clickhouse/carried-tables';
+import { claimDatabase } from '@sluice/storage/clickhouse/claim-database';
 import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import { Halts } from '@sluice/storage/clickhouse/halts';
 import { readPartitions } from '@sluice/storage/clickhouse/known-partitions';

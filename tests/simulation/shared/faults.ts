@@ -39,7 +39,12 @@ const OWN_TRIGGERS: Readonly<Record<string, OwnTrigger>> = {
   [STRAY]: {
     moment: 'sent',
     requests: STORING,
-    until: [...Array<string>(3).fill('find-repeats'), 'record-ended-batch', 'find-statements-everywhere', 'store-events'],
+    until: [
+      ...Array<string>(3).fill('find-repeats'),
+      'record-ended-batch',
+      'find-statements-everywhere',
+      'store-events',
+    ],
   },
   [DEATH]: { moment: 'arrived', requests: [...STORING, 'find-statements-everywhere'] },
   [NO_KEEPER]: { moment: 'arrived', requests: [...STORING, 'read-sessions', 'record-ended-batch'] },

@@ -5,8 +5,8 @@ import { INSERTS, isEmpty, REMOVALS, rowsOf } from '../clickhouse/replicated-row
 import type { Request, SimulatedClickHouse } from '../clickhouse/simulated-clickhouse.ts';
 import {
   monthOf,
-  requireNewestEpoch,
   type Result,
+  requireNewestEpoch,
   type Session,
   STATEMENT_EFFECTS,
   stagedEvents,

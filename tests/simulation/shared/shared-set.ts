@@ -1,9 +1,9 @@
 import { refuse } from '../clickhouse/refusal.ts';
 import type { Runner } from '../clickhouse/replica.ts';
+import type { SimulatedClickHouseOptions } from '../clickhouse/simulated-clickhouse.ts';
 import { type Address, type Request, SimulatedClickHouse } from '../clickhouse/simulated-clickhouse.ts';
 import type { Result } from '../clickhouse/statements.ts';
 import { type Tables, userKey } from '../clickhouse/tables.ts';
-import type { SimulatedClickHouseOptions } from '../clickhouse/simulated-clickhouse.ts';
 import type { Random } from '../world/random.ts';
 import type { VirtualTime } from '../world/virtual-time.ts';
 import type { Oracle } from '../writer/oracle.ts';
@@ -144,7 +144,9 @@ export class SharedSet implements Address {
         });
       case 'read-sessions':
         return this.#ask(needsAll, runner, ({ name: replica, session }) =>
-          session.isLost ? [] : [{ replica, ageMs: secondsOf(this.#time.nowMs - session.beganAtMs), timeoutMs: SESSION_MS }],
+          session.isLost
+            ? []
+            : [{ replica, ageMs: secondsOf(this.#time.nowMs - session.beganAtMs), timeoutMs: SESSION_MS }],
         );
       default:
         return undefined;

@@ -72,7 +72,8 @@ export class Server {
       onConflict: (row) => this.#oracle.reportConflict(row),
     });
     this.replicas = replicas === undefined ? undefined : new ReplicaSet(world, this, { ...common, count: replicas });
-    this.shared = sharing === undefined ? undefined : new SharedSet({ ...common, count: sharing, oracle: this.#oracle });
+    this.shared =
+      sharing === undefined ? undefined : new SharedSet({ ...common, count: sharing, oracle: this.#oracle });
     if (isBalanced) {
       // Nobody reads what it stores.
       const unread = { onEvents: () => undefined, onConflict: () => undefined };
