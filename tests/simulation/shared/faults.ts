@@ -1,4 +1,4 @@
-import { type Choice, type Fault, type FaultTable, holdRequest, type OwnTrigger } from '../world/faults.ts';
+import { type Choice, type Fault, type FaultTable, holdRequest, type OwnTrigger, STALLING } from '../world/faults.ts';
 import type { Request } from '../world/network.ts';
 import type { Random } from '../world/random.ts';
 import { chooseWriterFaults, chooseWriterKinds, LATE, WRITER_FAULTS } from '../writer/faults.ts';
@@ -68,6 +68,13 @@ export function chooseSharedFaults(random: Random, count: number, untilMs: numbe
   return chooseWriterFaults(random, { kinds: [...own, ...others], count, untilMs }, OWN_TRIGGERS);
 }
 
+/** Chooses what goes wrong while users are erased: inserts that do not know a deletion yet end late, or nobody knows when. */
+export function chooseErasureFaults(random: Random, count: number, untilMs: number): Fault[] {
+  const others = ['freeze writer', 'break connection to ClickHouse', STALLING, 'rebalance', NO_KEEPER];
+  const kinds = [UNDER_WAY, UNDER_WAY, UNDER_WAY, LEAVES, random.pick(others)];
+  return chooseWriterFaults(random, { kinds, count, untilMs }, OWN_TRIGGERS);
+}
+
 /** The replica to which the statement goes leaves, with all that it is doing. */
 function leave(world: World, { manner, target }: Choice, request?: Request) {
   const set = sharedOf(world);
@@ -98,6 +105,8 @@ function holdCommit(world: World, { manner, target }: Choice, request?: Request)
   const set = sharedOf(world);
   const ms = 20 + manner * SESSION_MS * 1.3;
   onNextOf(set, request, target, (replica) => {
+    // It has looked long before what was committed.
+    if (target < 0.4) replica.stallNext(800 + manner * 1_100);
     replica.holdsNextMs = ms;
     // Its connection breaks while the commit is under way.
     if (target < 0.8) replica.losesWhileHeld = true;
