@@ -8,6 +8,7 @@ import type { SharedReplica } from './shared-replica.ts';
 import type { SharedSet } from './shared-set.ts';
 
 const LEAVES = 'replica leaves';
+const COMES = 'replica comes for a moment';
 const UNDER_WAY = 'commit under way';
 const NO_KEEPER = 'replica without Keeper';
 const DEATH = 'death of a replica';
@@ -18,6 +19,7 @@ const STRAY = 'statement that comes after its batch';
 export const SHARED_FAULTS: FaultTable<World> = {
   ...WRITER_FAULTS,
   [LEAVES]: { weight: 10, begin: leave },
+  [COMES]: { weight: 10, begin: come },
   [UNDER_WAY]: { weight: 10, begin: holdCommit },
   [NO_KEEPER]: { weight: 6, begin: loseKeeper },
   [DEATH]: { weight: 5, begin: die },
@@ -34,6 +36,7 @@ const STORING = [
 
 const OWN_TRIGGERS: Readonly<Record<string, OwnTrigger>> = {
   [LEAVES]: { moment: 'arrived', requests: STORING, until: ['store-events', 'store-positions', 'find-repeats'] },
+  [COMES]: { moment: 'sent', requests: STORING },
   [UNDER_WAY]: { moment: 'arrived', requests: STORING },
   // Most can go wrong while its rows are stored again.
   [STRAY]: {
@@ -53,7 +56,7 @@ const OWN_TRIGGERS: Readonly<Record<string, OwnTrigger>> = {
 /** Chooses the faults of a schedule. Nothing is lost that Kafka or ClickHouse have acknowledged. */
 export function chooseSharedFaults(random: Random, count: number, untilMs: number): Fault[] {
   const own = Array.from({ length: 1 + random.below(2) }, () =>
-    random.pick([LEAVES, LEAVES, UNDER_WAY, UNDER_WAY, NO_KEEPER, DEATH, LAG, CLOCK]),
+    random.pick([LEAVES, LEAVES, COMES, COMES, UNDER_WAY, UNDER_WAY, NO_KEEPER, DEATH, LAG, CLOCK]),
   );
   const among = random.next();
   // Most goes wrong where another writer takes over while something is under way, or a batch is tried again.
@@ -98,6 +101,25 @@ function leave(world: World, { manner, target }: Choice, request?: Request) {
   };
   const how = target < 0.15 ? 'is cut off from the others' : 'leaves';
   return { name: `the replica of ${request?.what ?? 'nothing'} ${how}`, end };
+}
+
+/** A new replica gets the statement, and is gone a moment later, with all that it is doing. */
+function come(world: World, { manner, target }: Choice, request?: Request) {
+  const set = sharedOf(world);
+  const spare = set.replicas.at(-1);
+  if (!spare || spare.isListed) return { name: 'no replica comes' };
+  spare.setUpAnew();
+  spare.isListed = true;
+  set.newest = spare;
+  onNextOf(set, request, target, (replica) => {
+    if (replica !== spare) return;
+    if (target < 0.7) replica.stallNext(200 + manner * 1_800);
+    world.time.after(manner * 5, end);
+  });
+  const end = () => {
+    if (!world.network.isMended && set.leave(spare)) set.newest = undefined;
+  };
+  return { name: `${spare.name} comes`, end };
 }
 
 /** What the replica sends to Keeper next is long under way, and it gives up waiting. */

@@ -55,6 +55,8 @@ export class SharedReplica {
   /** What it gets to know later, or has not looked at yet. */
   readonly #unknown: { readonly change: Change; readonly atMs: number }[] = [];
   #isUp = true;
+  /** How often it was set up anew. */
+  #setUp = 0;
   session: KeeperSession;
   /** Whether it can get a session. */
   reachesKeeper = true;
@@ -81,8 +83,16 @@ export class SharedReplica {
     options.storage.followers.add((change) => this.#follow(change));
   }
 
+  /** One that is set up anew has another name. */
   get name(): string {
-    return this.#options.name;
+    return `${this.#options.name}${this.#setUp > 0 ? `.${this.#setUp}` : ''}`;
+  }
+
+  /** It is set up anew: nothing runs there any more. */
+  setUpAnew(): void {
+    this.clickhouse?.stop();
+    this.#setUp += 1;
+    this.clickhouse?.start();
   }
 
   get isUp(): boolean {

@@ -19,6 +19,8 @@ const LATE_BALANCER = 0.1;
 
 interface SharedSetOptions extends Pick<SimulatedClickHouseOptions, 'time' | 'network' | 'random' | 'healthyMs'> {
   readonly count: number;
+  /** How many are not there in the beginning. Default: none. */
+  readonly spares?: number;
   /** Of what all of them share. */
   readonly oracle: Pick<Oracle, 'checkInsert' | 'reportConflict' | 'checkForgotten'>;
 }
@@ -33,10 +35,12 @@ export class SharedSet implements Address {
   readonly replicas: readonly SharedReplica[];
   /** Called with the replica to which the next statement of a name goes. */
   readonly #next = new Map<string, Set<(replica: SharedReplica) => void>>();
+  /** One that the balancer sends much to, since it has nothing to do yet. */
+  newest: SharedReplica | undefined;
   /** Up to which version deletions were forgotten, by user or visitor. */
   readonly #forgotten = new Map<string, number>();
 
-  constructor({ count, oracle, ...common }: SharedSetOptions) {
+  constructor({ count, spares = 0, oracle, ...common }: SharedSetOptions) {
     const { time, random } = common;
     this.#time = time;
     this.#random = random;
@@ -45,11 +49,12 @@ export class SharedSet implements Address {
       onEvents: (rows) => oracle.checkInsert(rows),
       onForgotten: (before) => this.#forget(before),
     });
-    this.replicas = Array.from({ length: count }, (_, index) => {
+    this.replicas = Array.from({ length: count + spares }, (_, index) => {
       const name = `ClickHouse r${index + 1}`;
       const onConflict: SimulatedClickHouseOptions['onConflict'] = (row) => oracle.reportConflict(row);
       const everywhere = (request: Request, runner: Runner) => this.#everywhere(request, runner);
       const shared = new SharedReplica({ name, time, random, storage: this.storage, onConflict, everywhere });
+      shared.isListed = index < count;
       const onEvents = () => undefined;
       shared.clickhouse = new SimulatedClickHouse({ ...common, name, shared, onEvents, onConflict });
       return shared;
@@ -95,7 +100,8 @@ export class SharedSet implements Address {
 
   async run(request: Request): Promise<Result> {
     const isAmiss = this.#random.isTrue(LATE_BALANCER);
-    const replica = this.#random.pick(isAmiss ? this.replicas : this.#listed);
+    const chosen = this.#random.pick(isAmiss ? this.replicas : this.#listed);
+    const replica = this.newest?.isListed && this.#random.isTrue(0.5) ? this.newest : chosen;
     const { clickhouse } = replica;
     if (!clickhouse || !replica.isUp) throw new Error('connect ECONNREFUSED');
     const waiting = [...(this.#next.get(request.name) ?? [])];
@@ -114,6 +120,7 @@ export class SharedSet implements Address {
   /** Ends all that is wrong. */
   mend(): void {
     this.#next.clear();
+    this.newest = undefined;
     for (const replica of this.replicas) {
       replica.isListed = true;
       replica.answersOthers = true;

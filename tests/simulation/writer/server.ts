@@ -73,7 +73,7 @@ export class Server {
     });
     this.replicas = replicas === undefined ? undefined : new ReplicaSet(world, this, { ...common, count: replicas });
     this.shared =
-      sharing === undefined ? undefined : new SharedSet({ ...common, count: sharing, oracle: this.#oracle });
+      sharing === undefined ? undefined : new SharedSet({ ...common, count: sharing, spares: 1, oracle: this.#oracle });
     if (isBalanced) {
       // Nobody reads what it stores.
       const unread = { onEvents: () => undefined, onConflict: () => undefined };
