@@ -133,7 +133,7 @@ async function startBalancer(
   servers: readonly LocalClickHouse[],
   fateOf: NonNullable<CloudOptions['fateOf']>,
 ): Promise<Balancer> {
-  const agent = new Agent({ keepAlive: true });
+  const agent = new Agent();
   let [turn, isCut] = [0, false];
   /** What changes tables is done one after the other. */
   let changing: Promise<unknown> = Promise.resolve();
