@@ -72,14 +72,14 @@ export class SharedReplica {
   holdsNextMs: number | undefined;
   /** Whether it loses its session while that is under way. */
   losesWhileHeld = false;
-  /** Rejects when it dies. */
-  #death = Promise.withResolvers<never>();
+  /** Rejects when its connections break. */
+  #broken = Promise.withResolvers<never>();
   clickhouse: SimulatedClickHouse | undefined;
 
   constructor(options: SharedReplicaOptions) {
     this.#options = options;
     this.session = this.#newSession(DAY_MS);
-    this.#death.promise.catch(() => undefined);
+    this.#broken.promise.catch(() => undefined);
     options.storage.followers.add((change) => this.#follow(change));
   }
 
@@ -105,15 +105,20 @@ export class SharedReplica {
     else {
       this.session.lose();
       for (const leave of this.#inserts) leave();
-      this.#death.reject(new Error('read ECONNRESET'));
-      this.#death = Promise.withResolvers<never>();
-      this.#death.promise.catch(() => undefined);
+      this.breakConnections();
     }
   }
 
-  /** Never resolves; rejects when it dies. */
-  get death(): Promise<never> {
-    return this.#death.promise;
+  /** Its clients get no response. What it does for them goes on. */
+  breakConnections(): void {
+    this.#broken.reject(new Error('read ECONNRESET'));
+    this.#broken = Promise.withResolvers<never>();
+    this.#broken.promise.catch(() => undefined);
+  }
+
+  /** Never resolves; rejects when its connections break. */
+  get broken(): Promise<never> {
+    return this.#broken.promise;
   }
 
   get tables(): Tables {

@@ -107,13 +107,14 @@ export class SharedSet implements Address {
     const waiting = [...(this.#next.get(request.name) ?? [])];
     this.#next.delete(request.name);
     for (const run of waiting) run(replica);
-    return await Promise.race([clickhouse.run(request), replica.death]);
+    return await Promise.race([clickhouse.run(request), replica.broken]);
   }
 
-  /** A replica leaves, and all that it does goes on, unless it is the last one. Returns whether it has left. */
+  /** A replica leaves, and all that it does goes on, unless it is the last one. Mostly the balancer breaks its connections. Returns whether it has left. */
   leave(replica: SharedReplica): boolean {
     if (this.#listed.length < 2 || !replica.isListed) return false;
     replica.isListed = false;
+    if (this.#random.isTrue(0.7)) replica.breakConnections();
     return true;
   }
 
