@@ -3,7 +3,6 @@ import type { Request } from '../world/network.ts';
 import type { Random } from '../world/random.ts';
 import { chooseWriterFaults, chooseWriterKinds, LATE, WRITER_FAULTS } from '../writer/faults.ts';
 import type { World } from '../writer/world.ts';
-import { SESSION_MS } from './keeper-session.ts';
 import type { SharedReplica } from './shared-replica.ts';
 import type { SharedSet } from './shared-set.ts';
 
@@ -125,7 +124,7 @@ function come(world: World, { manner, target }: Choice, request?: Request) {
 /** What the replica sends to Keeper next is long under way, and it gives up waiting. */
 function holdCommit(world: World, { manner, target }: Choice, request?: Request) {
   const set = sharedOf(world);
-  const ms = 20 + manner * SESSION_MS * 1.3;
+  const ms = 20 + manner * set.sessionMs * 1.3;
   onNextOf(set, request, target, (replica) => {
     // It has looked long before what was committed.
     if (target < 0.4) replica.stallNext(800 + manner * 1_100);

@@ -21,7 +21,7 @@ export const SHARED: Kind = {
 
 function planOf(seed: number): Plan {
   const random = new Random(seed, 'plan');
-  if (random.isTrue(0.15)) return erasurePlanOf(random);
+  if (random.isTrue(0.2)) return erasurePlanOf(random);
   const durationMs = 1_500 + random.below(random.isTrue(0.9) ? 4_000 : 20_000);
   const count = 5 + random.below(30);
   return {
@@ -42,7 +42,7 @@ function erasurePlanOf(random: Random): Plan {
   return {
     partitions: 2 + random.below(2),
     nodes: 1,
-    servers: [{ name: '', writers: 2 + random.below(2), sharing: 2 + random.below(2) }],
+    servers: [{ name: '', writers: 2 + random.below(2), sharing: 2 + random.below(2), keeperMs: 4_000 }],
     isHasty: true,
     durationMs,
     everyMs: 100 + random.below(300),

@@ -37,6 +37,8 @@ interface SharedReplicaOptions {
   readonly time: VirtualTime;
   readonly random: Random;
   readonly storage: SharedStorage;
+  /** For how long Keeper keeps a session whose connection is lost, in milliseconds. */
+  readonly sessionMs: number;
   readonly onConflict: (row: StagedEvent) => void;
   /** Does what a statement does that asks, or ends statements of, all replicas; undefined for another one. */
   readonly everywhere: (request: Request, runner: Runner) => Promise<Result> | undefined;
@@ -132,8 +134,9 @@ export class SharedReplica {
 
   /** One that it loses is soon followed by another one, if it can have one. */
   #newSession(ageMs?: number): KeeperSession {
-    const { time, random } = this.#options;
-    return new KeeperSession(time, () => time.after(random.between(5, 80), () => this.connect()), ageMs);
+    const { time, random, sessionMs } = this.#options;
+    const onLost = () => void time.after(random.between(5, 80), () => this.connect());
+    return new KeeperSession(time, { timeoutMs: sessionMs, onLost }, ageMs);
   }
 
   /** Its next statement makes no progress for some time in its midst. */

@@ -7,12 +7,13 @@ import { type Tables, userKey } from '../clickhouse/tables.ts';
 import type { Random } from '../world/random.ts';
 import type { VirtualTime } from '../world/virtual-time.ts';
 import type { Oracle } from '../writer/oracle.ts';
-import { SESSION_MS } from './keeper-session.ts';
 import { SharedReplica } from './shared-replica.ts';
 import { SharedStorage } from './shared-storage.ts';
 
 /** For how long it is waited for a replica that does not answer, in milliseconds. */
 const UNANSWERED_MS = 400;
+
+const SESSION_MS = 1_000;
 
 /** How likely the balancer sends a statement to one that may have left. */
 const LATE_BALANCER = 0.1;
@@ -21,6 +22,8 @@ interface SharedSetOptions extends Pick<SimulatedClickHouseOptions, 'time' | 'ne
   readonly count: number;
   /** How many are not there in the beginning. Default: none. */
   readonly spares?: number;
+  /** For how long Keeper keeps a session whose connection is lost, in milliseconds. Default: {@link SESSION_MS}. */
+  readonly sessionMs?: number | undefined;
   /** Of what all of them share. */
   readonly oracle: Pick<Oracle, 'checkInsert' | 'reportConflict' | 'checkForgotten'>;
 }
@@ -31,6 +34,7 @@ export class SharedSet implements Address {
   readonly #time: VirtualTime;
   readonly #random: Random;
   readonly #oracle: SharedSetOptions['oracle'];
+  readonly sessionMs: number;
   readonly storage: SharedStorage;
   readonly replicas: readonly SharedReplica[];
   /** Called with the replica to which the next statement of a name goes. */
@@ -40,7 +44,8 @@ export class SharedSet implements Address {
   /** Up to which version deletions were forgotten, by user or visitor. */
   readonly #forgotten = new Map<string, number>();
 
-  constructor({ count, spares = 0, oracle, ...common }: SharedSetOptions) {
+  constructor({ count, spares = 0, sessionMs = SESSION_MS, oracle, ...common }: SharedSetOptions) {
+    this.sessionMs = sessionMs;
     const { time, random } = common;
     this.#time = time;
     this.#random = random;
@@ -53,7 +58,15 @@ export class SharedSet implements Address {
       const name = `ClickHouse r${index + 1}`;
       const onConflict: SimulatedClickHouseOptions['onConflict'] = (row) => oracle.reportConflict(row);
       const everywhere = (request: Request, runner: Runner) => this.#everywhere(request, runner);
-      const shared = new SharedReplica({ name, time, random, storage: this.storage, onConflict, everywhere });
+      const shared = new SharedReplica({
+        name,
+        time,
+        random,
+        storage: this.storage,
+        sessionMs,
+        onConflict,
+        everywhere,
+      });
       shared.isListed = index < count;
       const onEvents = () => undefined;
       shared.clickhouse = new SimulatedClickHouse({ ...common, name, shared, onEvents, onConflict });
@@ -154,7 +167,7 @@ export class SharedSet implements Address {
         return this.#ask(needsAll, runner, ({ name: replica, session }) =>
           session.isLost
             ? []
-            : [{ replica, ageMs: secondsOf(this.#time.nowMs - session.beganAtMs), timeoutMs: SESSION_MS }],
+            : [{ replica, ageMs: secondsOf(this.#time.nowMs - session.beganAtMs), timeoutMs: this.sessionMs }],
         );
       default:
         return undefined;
