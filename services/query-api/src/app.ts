@@ -104,7 +104,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   });
   const limiter = new RateLimiter({ perSecondDefault: config.RATE_LIMIT_DEFAULT, registry });
   const metrics = new QueryMetrics(registry);
-  const { levelling, propertyReads } = ofSettings(config, deps, open);
+  const { levelling, propertyReads } = ofSettings(deps, open);
   const queryRunner = new QueryRunner(open.stores, config, metrics, logger, propertyReads?.note);
   const slots = new RequestSlots(config, metrics);
   const reads = { config, queryRunner };
@@ -181,15 +181,10 @@ interface Running {
   readonly streams: StreamHubs;
 }
 
-/** Returns what runs beside requests for what workspaces set: nothing where that cannot be stored, or ClickHouse brings it to all replicas. */
-function ofSettings(
-  config: QueryConfig,
-  { webhooks: own, connectWebhooks: connect, logger }: QueryDependencies,
-  open: OpenStores,
-) {
-  const levels = own && connect && !isReplicated(config);
+/** Returns what runs beside requests for what workspaces set: nothing where that cannot be stored, or is where all events are. */
+function ofSettings({ webhooks: own, connectWebhooks: connect, logger }: QueryDependencies, open: OpenStores) {
   return {
-    levelling: levels ? new Levelling({ own, places: open.servers, connect, logger }) : undefined,
+    levelling: own && connect ? new Levelling({ own, places: open.servers, connect, logger }) : undefined,
     propertyReads: own && new PropertyReads(own, logger),
   };
 }

@@ -7,7 +7,9 @@ import { type ClickHouseConfig, isReplicated, orExit } from '@sluice/shared/conf
 import { listening } from '@sluice/shared/http/server';
 import { type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
 import { createKeyRing } from '@sluice/shared/keys/measured-key-ring';
+import { distinctRanges, haveSameRange } from '@sluice/shared/servers/partition-range';
 import { serverDefaults } from '@sluice/shared/servers/server-config';
+import type { Server } from '@sluice/shared/servers/servers-file';
 import { type Component, runService } from '@sluice/shared/service/lifecycle';
 import { withProcessMetrics } from '@sluice/shared/service/process-metrics';
 import { Registry } from 'prom-client';
@@ -105,24 +107,32 @@ function readOneServer() {
   return { source: { reader }, components, probe: createReadiness(clickHouse, config) };
 }
 
-/** Connects for the state of webhooks, and for what is declared. */
-function connectWebhooks(clickHouse: ClickHouseConfig, connectionsMax: number) {
+/**
+ * Connects for the state of webhooks, and for what is declared.
+ *
+ * @param server of which its range decides how many replicas there are. Default: the first one of the file
+ */
+function connectWebhooks(clickHouse: ClickHouseConfig, connectionsMax: number, server = servers?.[0]) {
   const application = 'sluice-query-api-webhooks';
   const settings = isReplicated(config)
-    ? { ...pinnedSettings, ...replicatedSettings(servers?.length ?? 0, WEBHOOKS_TIMEOUT_MS) }
+    ? { ...pinnedSettings, ...replicatedSettings(replicasOf(server).length, WEBHOOKS_TIMEOUT_MS) }
     : pinnedSettings;
   return createClickHouse(clickHouse, {
     ...{ application, requestTimeoutMs: WEBHOOKS_TIMEOUT_MS, connectionsMax, logger, settings },
   });
 }
 
+function replicasOf(server: Server | undefined): readonly Server[] {
+  return servers?.filter((one) => server && haveSameRange(one, server)) ?? [];
+}
+
 /** Undefined where the state of webhooks has no account. */
 const ofWebhooks = webhooksConfigOf(config);
 const webhooks = ofWebhooks && connectWebhooks(ofWebhooks, REQUEST_CONNECTIONS + STATE_CONNECTIONS);
 
-/** Whether events may be on another server than the state of webhooks. */
+/** Whether events may be on another server than the state of webhooks, and ClickHouse copies nothing there. */
 const isApart =
-  !isReplicated(config) &&
+  !(isReplicated(config) && distinctRanges(servers ?? []).length === 1) &&
   (servers !== undefined ||
     config.CLICKHOUSE_WEBHOOKS_URL !== undefined ||
     config.CLICKHOUSE_WEBHOOKS_DATABASE !== undefined);
@@ -149,7 +159,11 @@ const app = buildApp(config, {
   ...{ source, keys, logger, registry, webhooks },
   ...(isApart && {
     connectWebhooks: (place: Place) =>
-      connectWebhooks(webhooksConfigOn(config, place) as ClickHouseConfig, LEVELLING_CONNECTIONS),
+      connectWebhooks(
+        webhooksConfigOn(config, place) as ClickHouseConfig,
+        LEVELLING_CONNECTIONS,
+        servers?.find(({ name }) => name === place.name),
+      ),
   }),
   readiness: async () => [...missingKeys(keys), ...(await probe())],
 });

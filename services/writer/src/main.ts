@@ -86,7 +86,7 @@ const writer = createWriter(config, {
   client,
   others: others?.map((place) => ({ client: connect(place), erasureClient: connectErasure(place) })),
   // What replicas have in common is no server's of its own.
-  server: others ? undefined : server,
+  server: others ? { name: '', partitions: server?.partitions } : server,
   storedThrough: () => lag.storedThrough(),
   migrate: () => (replicas ? migrateReplicas(replicas, logger) : migrate(config, logger)),
   useColdPolicy: () => useColdPolicy(config),
@@ -125,7 +125,7 @@ watchForOneServer(config, (error) => service.fail(error));
 interface OwnPlace extends Pick<ServerConfig<typeof configSchema>, 'config' | 'server'> {
   /** The configurations of the other replicas; undefined where the server has its rows alone. */
   readonly others: readonly WriterConfig[] | undefined;
-  /** The configurations of all replicas, in the order of the file. */
+  /** The configurations of all replicas of its range, in the order of the file. */
   readonly replicas: readonly WriterConfig[] | undefined;
   /** The settings of everything that is sent to it. */
   readonly settings: typeof pinnedSettings;

@@ -58,7 +58,7 @@ export interface WriterDependencies extends WriterClients {
   readonly migrate: () => Promise<unknown>;
   /** Returns how far the group has stored the log; `undefined` while that is not known. */
   readonly storedThrough: () => Promise<StoredThrough | undefined>;
-  /** Whose database it is; undefined without a file of servers. */
+  /** Whose database it is, replicas without a name; undefined without a file of servers. */
   readonly server?: Pick<Server, 'name' | 'partitions'> | undefined;
   /** Puts the storage policy with a cold volume in force for the events. */
   readonly useColdPolicy: () => Promise<void>;
@@ -279,9 +279,8 @@ export class Writer implements Component {
     // While it is, the writer does not join its group, which a copy needs to have no members.
     await this.#components.database.requireFilled(server);
     await this.#recordRetention();
-    const { others } = this.#deps;
-    for (const one of [this.#deps, ...(others ?? [])])
-      await checkPartitionCount(one.client, this.#config, others !== undefined);
+    const others = this.#deps.others?.map(({ client }) => client);
+    await checkPartitionCount(this.#deps.client, this.#config, others);
     await ensureTopics(this.#deps.kafka, this.#config);
     await this.#components.group.start();
     this.#hint = undefined;

@@ -7,6 +7,7 @@ import { ArgumentsError, parseArguments, readArguments } from '@sluice/shared/co
 import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames } from '@sluice/shared/kafka/topics';
 import { workspaceName } from '@sluice/shared/keys/keys-file';
+import { describeRange } from '@sluice/shared/servers/partition-range';
 import { areReplicas, type ServerConfig, serverEnv } from '@sluice/shared/servers/server-config';
 import { z } from 'zod';
 import type { Command } from '../command/command.ts';
@@ -42,12 +43,15 @@ export const auditCommand: Command = {
     const parsed = parse(args, nowMs);
     const local = await withLocalSystem(env);
     const servers = loadServersOf(configSchema, local, parsed.server);
-    const replicas: Replicas | undefined = areReplicas(local) ? { before: undefined, results: [] } : undefined;
+    const replicasOf = areReplicas(local) ? new Map<string, Replicas>() : undefined;
     const signal = interruption();
     const print = parsed.json ? () => undefined : console.log;
     const results: { readonly server: string | undefined; readonly result: AuditResult | undefined }[] = [];
     for (const configured of servers) {
       const name = servers.length > 1 ? configured.server?.name : undefined;
+      const range = describeRange(configured.server?.partitions);
+      const replicas = replicasOf?.get(range) ?? (replicasOf && { before: undefined, results: [] });
+      if (replicas) replicasOf?.set(range, replicas);
       if (name !== undefined) print(`server ${name}`);
       try {
         const parent = resolve(cwd, parsed.work || tmpdir());
@@ -75,7 +79,7 @@ export const auditCommand: Command = {
   },
 };
 
-/** What the audits of replicas have in common: each records in the tables of all. */
+/** What the audits of the replicas of a range have in common: each records in the tables of all. */
 interface Replicas {
   /** What was recorded before the first one; undefined before it is read. */
   before: readonly AuditBefore[] | undefined;

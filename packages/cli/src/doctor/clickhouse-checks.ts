@@ -11,6 +11,7 @@ import { type ClickHouseConfig, isReplicated } from '@sluice/shared/config';
 import { type Check, type Finding, note, ok, reasonOf, wrong } from './check.ts';
 import { type Account, accountsOf, type Role, rightsOf } from './clickhouse-accounts.ts';
 import type { Clocks } from './clocks.ts';
+import type { Shards } from './shards.ts';
 import type { DoctorConfig, ServiceName } from './config.ts';
 
 /** The version of ClickHouse that the tests use. */
@@ -46,6 +47,8 @@ interface Question {
 export interface CheckedServer {
   /** Undefined where there is one. */
   readonly name: string | undefined;
+  /** The partitions that it stores: `all`, or a range such as `0-23`. */
+  readonly partitions: string;
   readonly config: DoctorConfig & ClickHouseConfig;
 }
 
@@ -55,11 +58,18 @@ export class ClickHouseChecks {
   readonly #accounts: readonly Account[];
   readonly #services: readonly ServiceName[];
   readonly #clocks: Clocks;
+  readonly #shards: Shards;
 
-  constructor(server: CheckedServer, services: readonly ServiceName[], clocks: Clocks) {
+  /** @param found where checks leave what others compare */
+  constructor(
+    server: CheckedServer,
+    services: readonly ServiceName[],
+    found: { readonly clocks: Clocks; readonly shards: Shards },
+  ) {
     this.#server = server;
     this.#services = services;
-    this.#clocks = clocks;
+    this.#clocks = found.clocks;
+    this.#shards = found.shards;
     this.#accounts = accountsOf(server.config, services);
   }
 
@@ -284,6 +294,8 @@ export class ClickHouseChecks {
         names ?? 'ClickHouse does not say its names',
         `Give each replica the macros shard and replica, and a Keeper: ${CLUSTER}#replicated-tables.`,
       );
+    const { name = '', partitions } = this.#server;
+    this.#shards.add({ server: name, partitions, shard: names.shard, replica: names.replica });
     const [tables] = await ask<{ closed: number; delay: number; queue: number }>(
       this.#main,
       `SELECT toUInt32(countIf(is_readonly OR is_session_expired)) AS closed, toUInt32(max(absolute_delay)) AS delay,
