@@ -22,8 +22,4 @@ export const backupConfig = z
     },
   );
 
-/** What to do where tables are replicated. */
-export const BACKUPS_OF_REPLICAS =
-  'Use BACKUP and RESTORE of ClickHouse: docs/operate/existing-cluster.md#replicated-tables.';
-
 export type BackupConfig = z.output<typeof backupConfig>;

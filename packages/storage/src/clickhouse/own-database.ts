@@ -113,7 +113,7 @@ export class OwnDatabase {
     if (newest?.answering !== answering) throw new Error('another server answers');
     if (newest.state !== 'filling') return;
     throw new DatabaseFilling(
-      'the database is being filled by "sluice servers copy": run that to its end; the writer waits for it',
+      'the database is being filled by "sluice servers copy" or "sluice restore": run that to its end; the writer waits for it',
     );
   }
 
