@@ -169,9 +169,11 @@ function startWithOldFile(world: World, choice: Choice, request?: Request) {
 
 /** The one that the request which triggers the fault is sent to, if any. */
 function chosenReplica({ servers }: World, { target }: Choice, request: Request | undefined) {
-  const set = servers[0]?.replicas;
+  const sets = servers.flatMap(({ replicas }) => replicas ?? []);
+  const isAsked = ({ clickhouse }: PlacedReplica) => clickhouse.name === request?.server;
+  const set = sets.find(({ listed }) => listed.some(isAsked)) ?? sets[Math.floor(target * 983) % sets.length];
   if (!set) throw new Error('the server has no replicas');
-  const asked = set.listed.find(({ clickhouse }) => clickhouse.name === request?.server);
+  const asked = set.listed.find(isAsked);
   const placed = asked ?? set.listed[Math.floor(target * 991) % set.listed.length];
   if (!placed) throw new Error('no replica is left');
   return { set, placed };

@@ -6,13 +6,13 @@ import { World } from '../writer/world.ts';
 import { chooseErasureFaults, chooseReplicatedFaults, REPLICATED_FAULTS } from './faults.ts';
 
 /**
- * Writers of one group that store at replicas of the same tables, each at one of them. In the end each replica has everything once, but for
- * one that has died.
+ * Writers of one group that store at replicas of the same tables, each at one of them; or two such groups with a range of the partitions each.
+ * In the end each replica has everything of its range once, but for one that has died.
  */
 export const REPLICATED: Kind = {
   name: 'replicated',
   create(seed, note) {
-    const plan = planOf(seed);
+    const plan = inShards(seed, planOf(seed));
     const world = new World({ ...plan, seed, onNote: note });
     const random = new Random(seed, 'load');
     return scheduleOf(world, plan, { faultTable: REPLICATED_FAULTS, random, load: new Load(world, random) });
@@ -34,6 +34,19 @@ function planOf(seed: number): Plan {
     erases: random.isTrue(0.4),
     faults: chooseReplicatedFaults(random, count, durationMs),
   };
+}
+
+/** Makes two shards of some plans. What was drawn before goes on to mean the same schedule in the others. */
+function inShards(seed: number, plan: Plan): Plan {
+  const random = new Random(seed, 'shards');
+  if (!random.isTrue(0.2)) return plan;
+  const partitions = Math.max(2, plan.partitions);
+  const split = 1 + random.below(partitions - 1);
+  const ranges = { a: { first: 0, last: split - 1 }, b: { first: split, last: partitions - 1 } };
+  const servers = Object.entries(ranges).map(([name, range]) => ({
+    ...{ name, range, writers: 1 + random.below(2), replicas: 2 + random.below(2) },
+  }));
+  return { ...plan, partitions, servers };
 }
 
 /** Long enough for users to be erased while something is wrong. */

@@ -48,6 +48,18 @@ export interface RestoredReplica {
   readonly connect: (database: string) => ClickHouseClient;
 }
 
+/** The database that a backup was restored to, beside the present one. */
+interface Scratch {
+  readonly client: ClickHouseClient;
+}
+
+interface Restored {
+  /** Those of the backup. */
+  readonly migrations: readonly Migration[];
+  /** The consumer group of the writers. */
+  readonly group: string;
+}
+
 /** A replaced database is gone, and the one in its place does not have everything yet. */
 export class HalfReplaced extends Error {
   override readonly name = 'HalfReplaced';
@@ -102,8 +114,8 @@ export class RestoredReplicas {
    * @throws {HalfReplaced} when something fails after that; the call may be repeated
    */
   async replace(
-    scratch: { readonly database: string; readonly client: ClickHouseClient },
-    { migrations, group }: { readonly migrations: readonly Migration[]; readonly group: string },
+    scratch: Scratch,
+    { migrations, group }: Restored,
     requireStopped: () => Promise<void>,
   ): Promise<void> {
     await this.requireAll();
@@ -144,8 +156,8 @@ export class RestoredReplicas {
   }
 
   async #fill(
-    scratch: { readonly database: string; readonly client: ClickHouseClient },
-    { migrations, group }: { readonly migrations: readonly Migration[]; readonly group: string },
+    scratch: Scratch,
+    { migrations, group }: Restored,
     requireStopped: () => Promise<void>,
   ): Promise<void> {
     const [own, ...others] = this.#replicas.map(({ connect }) => connect(this.#database));
@@ -157,7 +169,7 @@ export class RestoredReplicas {
     const tables = migrations.map(createdTable).filter((table) => table !== undefined && !isLocalTable(table));
     for (const table of [...MOVED_FIRST, ...tables.filter((one) => !MOVED_FIRST.includes(one as string))]) {
       if (!tables.includes(table)) continue;
-      await this.#move(own, scratch.database, table as string);
+      await this.#move(scratch, table as string);
       for (const client of others) await syncReplica(client, table as string);
       if (table === MOVED_FIRST[0]) await requireStopped();
     }
@@ -166,18 +178,17 @@ export class RestoredReplicas {
   }
 
   /** Moves the rows of a table, each time with the same result. */
-  async #move(own: ClickHouseClient, from: string, table: string): Promise<void> {
-    const result = await own.query({
+  async #move({ client }: Scratch, table: string): Promise<void> {
+    const result = await client.query({
       query: `SELECT DISTINCT partition_id AS id FROM system.parts
-        WHERE database = {from:String} AND table = {table:String} AND active ORDER BY id`,
-      query_params: { from, table },
+        WHERE database = currentDatabase() AND table = {table:String} AND active ORDER BY id`,
+      query_params: { table },
       format: 'JSONEachRow',
     });
     for (const { id } of await result.json<{ id: string }>())
-      await own.command({
-        query: 'ALTER TABLE {table:Identifier} REPLACE PARTITION ID {id:String} FROM {from:Identifier}.{table:Identifier}',
-        query_params: { from, table, id },
-        clickhouse_settings: ANY_SIZE,
+      await client.command({
+        query: `ALTER TABLE {to:Identifier}.{table:Identifier} REPLACE PARTITION ID {id:String} FROM ${table}`,
+        query_params: { to: this.#database, table, id },
       });
   }
 }

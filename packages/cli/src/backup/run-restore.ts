@@ -155,8 +155,8 @@ export class Restore {
       signal.throwIfAborted();
       const requireStopped = () => requireStoppedWriters(kafka, owner.group);
       await requireStopped();
-      const moved = { database: this.#scratch, client: scratch };
-      if (replicas) await replicas.replace(moved, { migrations: plan.migrations, group: owner.group }, requireStopped);
+      const restored = { migrations: plan.migrations, group: owner.group };
+      if (replicas) await replicas.replace({ client: scratch }, restored, requireStopped);
       else await this.#exchange();
     });
     const notRewound = await rewindGroup(kafka, owner.group, plan.logs.starts).then(
