@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { findFreePorts } from '@sluice/local-stack/ports';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
@@ -10,6 +11,7 @@ import { ownClickHouse } from '../kit/engines.ts';
 import { startLoad } from '../kit/load.ts';
 import { startPipeline } from '../kit/pipeline.ts';
 import { startReplicas } from '../kit/replicas.ts';
+import { startService } from '../kit/service.ts';
 import { expectExactlyOnce } from '../kit/verify-delivery.ts';
 
 test('a backup of a replica that lags has everything that its positions count, and all replicas are restored from it', async () => {
@@ -74,8 +76,10 @@ test('a backup of a replica that lags has everything that its positions count, a
   await r2.kill9();
   expect(await broken).toEqual({ code: 1, output: expect.stringContaining('run the same command again') });
   await r2.restart();
-  const early = await running.startAnother('writer', { CLICKHOUSE_SERVER: 'r1' }).catch((error: Error) => error);
-  expect(String(early)).toContain('being filled');
+  const [port = 0] = await findFreePorts(1);
+  const early = startService('writer', port, running.environment);
+  await until('a writer to wait', async () => early.log().includes('the database is being filled'));
+  await early.kill9();
   expect(await restore('--server', 'r1')).toEqual({ code: 0, output: expect.stringContaining('is restored') });
 
   for (const [name, writer] of Object.entries(running.writers)) running.writers[name] = await running.replace(writer);
@@ -115,6 +119,7 @@ test('a backup of one server becomes the database of replicas', async () => {
     output: expect.stringContaining('is restored'),
   });
   for (const CLICKHOUSE_SERVER of ['r1', 'r2']) await running.startAnother('writer', { ...env, CLICKHOUSE_SERVER });
+  running.services['query-api'] = await running.startAnother('query-api', env);
   const tally = await load.stop();
   await running.drained();
   for (const { url } of Object.values(replicas.servers)) {

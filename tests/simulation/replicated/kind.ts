@@ -15,7 +15,11 @@ export const REPLICATED: Kind = {
     const plan = inShards(seed, planOf(seed));
     const world = new World({ ...plan, seed, onNote: note });
     const random = new Random(seed, 'load');
-    return scheduleOf(world, plan, { faultTable: REPLICATED_FAULTS, random, load: new Load(world, random, { merges: world.servers.length === 1 }) });
+    return scheduleOf(world, plan, {
+      faultTable: REPLICATED_FAULTS,
+      random,
+      load: new Load(world, random, { merges: world.servers.length === 1 }),
+    });
   },
 };
 

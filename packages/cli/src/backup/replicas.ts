@@ -65,6 +65,11 @@ export class HalfReplaced extends Error {
   override readonly name = 'HalfReplaced';
 }
 
+/** Whether a replica has not carried out yet what was changed at another one. */
+function isBehind(error: unknown): boolean {
+  return error instanceof ReplicaBehind || (error as { readonly type?: string }).type === 'CANNOT_ASSIGN_ALTER';
+}
+
 /** Replicas whose database a restore replaces. The first one gets the rows, and ClickHouse copies them to the others. */
 export class RestoredReplicas {
   readonly #replicas: readonly RestoredReplica[];
@@ -113,21 +118,20 @@ export class RestoredReplicas {
    * @throws {Refused} when a writer runs; then nothing is changed
    * @throws {HalfReplaced} when something fails after that; the call may be repeated
    */
-  async replace(
-    scratch: Scratch,
-    { migrations, group }: Restored,
-    requireStopped: () => Promise<void>,
-  ): Promise<void> {
+  async replace(scratch: Scratch, { migrations, group }: Restored, requireStopped: () => Promise<void>): Promise<void> {
     await this.requireAll();
     await requireStopped();
     try {
-      for (const { connect } of this.#replicas) {
-        await connect('default').command({
-          query: 'DROP DATABASE IF EXISTS {database:Identifier} SYNC',
-          query_params: { database: this.#database },
-          clickhouse_settings: ANY_SIZE,
-        });
-      }
+      // At once: a writer that starts meanwhile fills one that is empty from another one that is not.
+      await Promise.all(
+        this.#replicas.map(({ connect }) =>
+          connect('default').command({
+            query: 'DROP DATABASE IF EXISTS {database:Identifier} SYNC',
+            query_params: { database: this.#database },
+            clickhouse_settings: ANY_SIZE,
+          }),
+        ),
+      );
       await this.#create(migrations);
       await this.#fill(scratch, { migrations, group }, requireStopped);
     } catch (error) {
@@ -144,25 +148,22 @@ export class RestoredReplicas {
         await migrateReplicas(configs, createLogger('sluice-restore', 'error'), migrations);
         break;
       } catch (error) {
-        if (!(error instanceof ReplicaBehind) || performance.now() > endsAt) throw error;
+        if (!isBehind(error) || performance.now() > endsAt) throw error;
         await delay(500);
       }
     }
     await this.requireAll();
     for (const { name, connect } of this.#replicas) {
       if ((await readNumber(connect('default'), ROWS, { database: this.#database })) === 0) continue;
-      throw new Error(`${name} has got rows of another replica that Keeper knows: drop that one, SYSTEM DROP REPLICA`);
+      throw new Error(
+        `${name} has got rows of before: stop the writers, and drop replicas that are lost with SYSTEM DROP REPLICA`,
+      );
     }
   }
 
-  async #fill(
-    scratch: Scratch,
-    { migrations, group }: Restored,
-    requireStopped: () => Promise<void>,
-  ): Promise<void> {
+  async #fill(scratch: Scratch, { migrations, group }: Restored, requireStopped: () => Promise<void>): Promise<void> {
     const [own, ...others] = this.#replicas.map(({ connect }) => connect(this.#database));
     if (!own) throw new Error('there is no replica');
-    for (const client of [own, ...others]) await recordFence(client, group);
     const identity = await readIdentity(scratch.client);
     if (!identity) throw new Error('the backup does not say whose it is');
     await recordState(scratch.client, 'filling', 'sluice restore');
@@ -171,7 +172,10 @@ export class RestoredReplicas {
       if (!tables.includes(table)) continue;
       await this.#move(scratch, table as string);
       for (const client of others) await syncReplica(client, table as string);
-      if (table === MOVED_FIRST[0]) await requireStopped();
+      if (table !== MOVED_FIRST[0]) continue;
+      // A writer that took over before it could see this is fenced, or is still a member of its group.
+      for (const client of [own, ...others]) await recordFence(client, group);
+      await requireStopped();
     }
     await recordState(own, identity.state, identity.detail);
     for (const client of others) await syncReplica(client, 'database_identity');

@@ -16,7 +16,7 @@ import { checkLogs, type LogCheck } from './log-check.ts';
 import { finishBackup, readNewestBackup, resetPositions } from './manifest.ts';
 import { type BackupOwner, changeOwner, isOfAnotherServer, recordWhatIsMissing } from './new-owner.ts';
 import { carryOut, OperationFailed, type OperationState } from './operation.ts';
-import { type Part, PARTS, restoreOf, tablesOf } from './parts.ts';
+import { PARTS, type Part, restoreOf, tablesOf } from './parts.ts';
 import type { RestoredReplicas } from './replicas.ts';
 
 export interface RestoreOptions {

@@ -11,8 +11,8 @@ import { type ClickHouseConfig, isReplicated } from '@sluice/shared/config';
 import { type Check, type Finding, note, ok, reasonOf, wrong } from './check.ts';
 import { type Account, accountsOf, type Role, rightsOf } from './clickhouse-accounts.ts';
 import type { Clocks } from './clocks.ts';
-import type { Shards } from './shards.ts';
 import type { DoctorConfig, ServiceName } from './config.ts';
+import type { Shards } from './shards.ts';
 
 /** The version of ClickHouse that the tests use. */
 export const CLICKHOUSE_VERSION_TESTED = [26, 7] as const;

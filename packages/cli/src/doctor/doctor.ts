@@ -103,7 +103,8 @@ export async function runDoctor(
   const shards = new Shards();
   const kafka = usesKafka(config, services) ? new KafkaChecks(config, services, clocks) : undefined;
   const checks: Check[] = [...(kafka?.checks ?? [])];
-  if (usesClickHouse(services)) checks.push(...servers.flatMap((server) => ofServer(server, services, { clocks, shards })));
+  if (usesClickHouse(services))
+    checks.push(...servers.flatMap((server) => ofServer(server, services, { clocks, shards })));
   if (services.includes('writer') && areReplicas(env)) checks.push(shards.check);
   if (services.length > 0) checks.push(clocks.check(config.CLOCK_SKEW_MS_MAX));
   checks.push(...serviceChecks(config));

@@ -93,7 +93,11 @@ test('replicas of one range are those of a shard, with a group of their own', as
   });
   const shards = [placed('a1', '0-2'), placed('a2', '0-2'), placed('b1', '3-5'), placed('b2', '3-5')];
   const env = { CLICKHOUSE_REPLICATION: 'replicated', CLICKHOUSE_SERVERS_FILE: await write(...shards) };
-  const { config, server, replicas } = loadServerConfig(schema, { ...env, KAFKA_PARTITIONS: '6', CLICKHOUSE_SERVER: 'b2' });
+  const { config, server, replicas } = loadServerConfig(schema, {
+    ...env,
+    KAFKA_PARTITIONS: '6',
+    CLICKHOUSE_SERVER: 'b2',
+  });
   expect(config).toMatchObject({ CLICKHOUSE_URL: 'http://b2:8123', KAFKA_GROUP_ID: 'sluice-writer.3-5' });
   expect([server?.name, replicas?.map(({ name }) => name)]).toEqual(['b2', ['b1', 'b2']]);
   // Which partitions a writer stores is not left to chance.
