@@ -1,7 +1,12 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { backupConfig } from '@sluice/cli/backup/config';
+import { clientOf } from '@sluice/cli/backup/connect';
+import { RestoredReplicas } from '@sluice/cli/backup/replicas';
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
+import { readMigrations } from '@sluice/shared/clickhouse/migrate';
+import { loadConfig } from '@sluice/shared/config';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import { expect, inject, test } from 'vitest';
@@ -18,11 +23,12 @@ test('a backup of a replica that lags has everything that its positions count, a
   await using backups = await makeTempDir();
   await using replicas = await startReplicas(['r1', 'r2', 'r3'], { backupDir: backups.path });
   const { r1, r2, r3 } = replicas.servers;
+  const servers = { r1: { url: r1.url }, r2: { url: r2.url }, r3: { url: r3.url } };
   await using running = await startPipeline({
     kafkaBrokers: inject('kafkaBrokers'),
     clickhouseUrl: r1.url,
     name: 'replicabackups',
-    servers: { r1: { url: r1.url }, r2: { url: r2.url }, r3: { url: r3.url } },
+    servers,
     env: { CLICKHOUSE_REPLICATION: 'replicated' },
   });
   const { database } = running;
@@ -63,6 +69,9 @@ test('a backup of a replica that lags has everything that its positions count, a
   await r2.kill9();
   expect(await restore()).toEqual({ code: 1, output: expect.stringContaining('r2 does not answer') });
   await r2.restart();
+  await running.writeServers({ r1: { url: r1.url }, r2: { url: r2.url } });
+  expect(await restore()).toEqual({ code: 1, output: expect.stringContaining('Keeper knows 3 replicas') });
+  await running.writeServers(servers);
 
   // A replica ends when the database was dropped: writers wait until the same command has run to its end.
   const broken = restore();
@@ -80,7 +89,13 @@ test('a backup of a replica that lags has everything that its positions count, a
   const early = startService('writer', port, running.environment);
   await until('a writer to wait', async () => early.log().includes('the database is being filled'));
   await early.kill9();
+  const beganAt = Math.floor(Date.now() / 1_000);
   expect(await restore('--server', 'r1')).toEqual({ code: 0, output: expect.stringContaining('is restored') });
+  // Above the epochs of all writers before: one that froze stores nothing when it wakes up.
+  for (const { url } of [r1, r2, r3]) {
+    const newest = await readClickHouse(url, `SELECT max(incarnation) FROM ${database}.writer_epochs`);
+    expect(Number(newest)).toBeGreaterThanOrEqual(beganAt);
+  }
 
   for (const [name, writer] of Object.entries(running.writers)) running.writers[name] = await running.replace(writer);
   await running.drained();
@@ -91,6 +106,30 @@ test('a backup of a replica that lags has everything that its positions count, a
     await expectExactlyOnce(running, url, tally);
   }
   expect((await running.get<{ total: number }>('/events?userId=joe&limit=0')).body.total).toBe(60);
+
+  // As when a writer that starts meanwhile fills one that was dropped from another one that was not yet.
+  for (const writer of Object.values(running.writers)) await writer.stop();
+  const environment = { ...running.environment, ...RESTORE_ACCOUNT, CLICKHOUSE_SERVERS_FILE: '', CLICKHOUSE_SERVER: '' };
+  await using clients = new AsyncDisposableStack();
+  const restored = Object.entries(servers).map(([name, { url }]) => {
+    const config = loadConfig(backupConfig, { ...environment, CLICKHOUSE_URL: url });
+    const connect = (at: string) => {
+      const client = clients.adopt(clientOf(config, 'test', at), (one) => one.close());
+      const isKept = ({ query }: { readonly query: string }) => name === 'r2' && query.startsWith('DROP DATABASE');
+      const command = async (call: Parameters<typeof client.command>[0]) =>
+        isKept(call) ? await client.ping() : await client.command(call);
+      return Object.assign(Object.create(client) as typeof client, { command });
+    };
+    return { name, config, connect };
+  });
+  const [first] = restored;
+  if (!first) throw new Error('there is no replica');
+  const replacing = new RestoredReplicas(restored, database).replace(
+    { client: first.connect('default') },
+    { migrations: await readMigrations(), group: 'replicabackups-writer' },
+    async () => undefined,
+  );
+  await expect(replacing).rejects.toThrow(/has got rows of before/);
 });
 
 test('a backup of one server becomes the database of replicas', async () => {
