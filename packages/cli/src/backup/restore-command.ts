@@ -132,7 +132,7 @@ function describePlan(
     `${location} is a backup of ${startedAt} UTC, made by Sluice ${sluiceVersion} (migration ${migration}).`,
     ...(isOfAnother
       ? [
-          `It is of ${identity?.server || 'a server'} (group ${groupId}), and becomes ${owner.server} (group ${owner.group}).`,
+          `It is of ${identity?.server || 'a server'} (group ${groupId}), and becomes ${owner.server || 'that of the replicas'} (group ${owner.group}).`,
         ]
       : []),
     replaces
