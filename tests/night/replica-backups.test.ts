@@ -109,7 +109,12 @@ test('a backup of a replica that lags has everything that its positions count, a
 
   // As when a writer that starts meanwhile fills one that was dropped from another one that was not yet.
   for (const writer of Object.values(running.writers)) await writer.stop();
-  const environment = { ...running.environment, ...RESTORE_ACCOUNT, CLICKHOUSE_SERVERS_FILE: '', CLICKHOUSE_SERVER: '' };
+  const environment = {
+    ...running.environment,
+    ...RESTORE_ACCOUNT,
+    CLICKHOUSE_SERVERS_FILE: '',
+    CLICKHOUSE_SERVER: '',
+  };
   await using clients = new AsyncDisposableStack();
   const restored = Object.entries(servers).map(([name, { url }]) => {
     const config = loadConfig(backupConfig, { ...environment, CLICKHOUSE_URL: url });
