@@ -1,0 +1,80 @@
+import { randomUUID } from 'node:crypto';
+import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
+import { eventually } from '@sluice/shared/testing/eventually';
+import { expect, inject, test } from 'vitest';
+import { producePastEvents } from '../../bench/data/past-events.ts';
+import { sluice } from '../kit/backups.ts';
+import { readClickHouse } from '../kit/clickhouse.ts';
+import { startPipeline } from '../kit/pipeline.ts';
+import { startReplicas } from '../kit/replicas.ts';
+
+const EVENTS = 300;
+
+interface Audit {
+  readonly server: string;
+  readonly balanced: boolean;
+}
+
+test('each replica is audited over the same hours; what one of them has wrong is recorded, and looked at again', async () => {
+  await using replicas = await startReplicas(['r1', 'r2']);
+  const { r1, r2 } = replicas.servers;
+  const kafkaBrokers = inject('kafkaBrokers');
+  await using running = await startPipeline({
+    ...{ kafkaBrokers, clickhouseUrl: r1.url, name: 'replicaaudit' },
+    servers: { r1: { url: r1.url }, r2: { url: r2.url } },
+    env: { CLICKHOUSE_REPLICATION: 'replicated' },
+  });
+  await using work = await makeTempDir();
+  const sql = (url: string, statement: string) => readClickHouse(url, statement, { database: running.database });
+  await running.drained();
+  await producePastEvents({ kafkaBrokers, topic: 'replicaaudit.events', partitions: 6, events: EVENTS });
+  await running.drained();
+  const stored = (url: string) => sql(url, 'SELECT count() FROM events');
+  for (const { url } of [r1, r2]) await eventually(() => stored(url)).toBe(String(EVENTS));
+
+  /** Audits all, and returns what it says of each. */
+  const audit = async (...args: string[]) => {
+    const { code, output } = await sluice(running, ['audit', '--json', '--rate', '0', '--work', work.path, ...args]);
+    expect([0, 1], output).toContain(code);
+    const { audits, balanced } = JSON.parse(output) as { audits: readonly Audit[]; balanced: boolean };
+    expect(balanced).toBe(code === 0);
+    return audits.map((one) => `${one.server} ${one.balanced}`);
+  };
+  /** Up to when the audits say that everything is balanced, in seconds, and how many differences the books of the last one have. */
+  const recorded = async (url: string) => {
+    await sql(url, 'SYSTEM SYNC REPLICA audits');
+    await sql(url, 'SYSTEM SYNC REPLICA audited_hours');
+    const through = 'SELECT argMax(toUnixTimestamp(balanced_through), finished_at) FROM audits FINAL';
+    const wrong = 'SELECT sum(missing + invented + duplicates) FROM audited_hours FINAL';
+    return [Number(await sql(url, through)), Number(await sql(url, wrong))];
+  };
+  expect(await audit()).toEqual(['r1 true', 'r2 true']);
+  const [balanced = 0, none] = await recorded(r2.url);
+  expect(none).toBe(0);
+  // The hours after that are not over.
+  expect(await audit()).toEqual([]);
+
+  const invent = `INSERT INTO events (workspace_id, timestamp, uuid, event, received_at)
+    SELECT 'w1', now64(3) - INTERVAL 3 HOUR AS at, '${randomUUID()}', 'invented', at`;
+  for (const [one, other] of [
+    [r1, r2],
+    [r2, r1],
+  ] as const) {
+    await sql(other.url, 'SYSTEM STOP FETCHES events');
+    await sql(one.url, invent);
+    const found = await audit('--since', '6h');
+    expect(found).toEqual([`r1 ${one !== r1}`, `r2 ${one !== r2}`]);
+    const [through = 0, wrong] = await recorded(r1.url);
+    expect(through).toBeLessThan(balanced);
+    expect(wrong).toBe(1);
+    // It begins before what was wrong.
+    expect(await audit()).toEqual(found);
+    await sql(other.url, 'SYSTEM START FETCHES events');
+    await sql(one.url, "ALTER TABLE events DELETE WHERE event = 'invented' SETTINGS mutations_sync = 2");
+  }
+  expect(await audit()).toEqual(['r1 true', 'r2 true']);
+  expect(await recorded(r1.url)).toEqual([balanced, 0]);
+
+  // Of one alone, others are looked at all the same.
+  expect(await audit('--since', '6h', '--server', 'r1')).toEqual(['undefined true']);
+});
