@@ -211,7 +211,8 @@ export const PLANTED_REPLICATED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'replicated/older-inserts-that-do-not-end',
     file: REPLICAS,
-    search: "if (askedAt > endsAt) throw new Error('a batch that began before deletions were known everywhere has not ended');",
+    search:
+      "if (askedAt > endsAt) throw new Error('a batch that began before deletions were known everywhere has not ended');",
     replacement: 'if (askedAt > endsAt) return;',
     breaks: 'An insert that waits for Keeper for long commits after the events of the user were erased.',
   },
@@ -239,15 +240,37 @@ export const PLANTED_REPLICATED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'replicated/links-not-synced',
     file: writer('erasure/linked-visitors.ts'),
-    search: 'if (deletions.length > 0) await this.#deps.replicas?.readLinks();',
+    search: 'await replicas.readLinks();',
     replacement: '',
     breaks: 'A visitor of a deleted user is not deleted, since its link is at another replica.',
+  },
+  {
+    name: 'replicated/earlier-deletions-not-awaited',
+    file: writer('erasure/linked-visitors.ts'),
+    search: 'return (await this.#readUnsettled(session, after)).filter((deletion) => !isLater(deletion, last));',
+    replacement: 'return deletions;',
+    breaks:
+      'An earlier deletion that another replica has stored comes later, and whose visitors are deleted is decided without it.',
+  },
+  {
+    name: 'replicated/later-deletions-too-early',
+    file: writer('erasure/linked-visitors.ts'),
+    search: 'return (await this.#readUnsettled(session, after)).filter((deletion) => !isLater(deletion, last));',
+    replacement: 'return await this.#readUnsettled(session, after);',
+    breaks: 'A deletion is looked at of which another replica has stored facts that this one lacks.',
+  },
+  {
+    name: 'replicated/pending-deletions-not-synced',
+    file: REPLICAS,
+    search: "['identity_links', 'pending_deletions', ...DELETIONS] as const;",
+    replacement: "['identity_links', ...DELETIONS] as const;",
+    breaks: 'XX',
   },
   {
     name: 'replicated/links-synced-too-late',
     file: REPLICAS,
     search: "await this.#sync(this.#options.own, ['identity_links', ...DELETIONS]);",
-    replacement: "await this.#sync(this.#options.own, DELETIONS);",
+    replacement: 'await this.#sync(this.#options.own, DELETIONS);',
     breaks: 'A visitor of a deleted user is not deleted, since its link is at another replica.',
   },
   {
@@ -281,7 +304,7 @@ export const PLANTED_REPLICATED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'replicated/takes-over-without-keeper',
     file: REPLICAS,
-    search: "if (!row || row.replicas === 0) throw",
+    search: 'if (!row || row.replicas === 0) throw',
     replacement: 'if (!row) throw',
     breaks: 'XX',
   },

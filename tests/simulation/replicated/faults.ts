@@ -67,7 +67,9 @@ export function chooseErasureFaults(random: Random, count: number, untilMs: numb
 
 /** Chooses the faults of writers whose last insert is under way while another writer, at another replica, takes their partitions over. */
 export function chooseLateFaults(random: Random, count: number, untilMs: number): Fault[] {
-  const until = ['find-repeats', 'store-events', 'store-events', 'store-positions', 'store-positions'];
+  const late = ['find-repeats', 'store-events', 'store-events', 'store-positions', 'store-positions'];
+  // Some begin before the epoch is recorded, and are running then.
+  const until = ['newest-epoch', 'newest-epoch', 'record-epoch', 'record-epoch', ...late];
   const own: Readonly<Record<string, OwnTrigger>> = { [LATE]: { moment: 'sent', requests: ['store-events'], until } };
   const faults = chooseWriterFaults(random, { kinds: [LATE], count, untilMs }, own);
   // Until the take-over has begun, at least.
