@@ -1,7 +1,13 @@
 import { createHash } from 'node:crypto';
 import { createLogger } from '@sluice/shared/base/log';
 import { retry } from '@sluice/shared/base/retry';
-import { type Migration, MigrationMismatch, readMigrations, TablesLost } from '@sluice/shared/clickhouse/migrate';
+import {
+  type Migration,
+  MigrationMismatch,
+  migrate,
+  readMigrations,
+  TablesLost,
+} from '@sluice/shared/clickhouse/migrate';
 import { migrateReplicas, ReplicaBehind } from '@sluice/shared/clickhouse/migrate-replicas';
 import { ADMINISTRATOR } from '@sluice/shared/clickhouse/testing/test-accounts';
 import type { ClickHouseConfig } from '@sluice/shared/config';
@@ -88,6 +94,15 @@ test('all replicas get the same tables and records, also one that is added later
   await expect(migrateReplicas(all, logger, newest)).rejects.toThrow(ReplicaBehind);
   await readClickHouse(r2.url, `SYSTEM START REPLICATION QUEUES ${DATABASE}.events`);
   await untilMigrated(all, newest);
+
+  // One that does not know of the others would not tell them what it does.
+  const alone = { ...configOf(r1), CLICKHOUSE_REPLICATION: 'none' } as const;
+  await expect(migrate(alone, logger, newest)).rejects.toThrow(/are replicated: set CLICKHOUSE_REPLICATION=replicated/);
+  const single = { ...alone, CLICKHOUSE_DATABASE: 'plain' };
+  await migrate(single, logger);
+  await expect(migrateReplicas([{ ...single, CLICKHOUSE_REPLICATION: 'replicated' }], logger)).rejects.toThrow(
+    /are plain ones, which do not become replicated/,
+  );
 
   const changed = newer.map((one) => (one.number === 1 ? { ...one, checksum: 'another' } : one));
   await expect(migrateReplicas(all, logger, changed)).rejects.toThrow(MigrationMismatch);

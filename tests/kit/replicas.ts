@@ -18,7 +18,9 @@ export async function startReplicas<Name extends string>(names: readonly Name[])
   const servers = await Promise.all(
     names.map(async (name) => {
       const replica = { keeperPort: keeper.port, shard: '1', name };
-      return [name, started.use(await ownClickHouse({ replica }))] as const;
+      // As hosts are known by names of their own in their responses.
+      const configFiles = { 'name.xml': `<clickhouse><display_name>${name}</display_name></clickhouse>` };
+      return [name, started.use(await ownClickHouse({ replica, configFiles }))] as const;
     }),
   );
   const kept = started.move();

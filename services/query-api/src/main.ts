@@ -80,9 +80,23 @@ function readServers(path: string) {
     path,
     defaults: serverDefaults(process.env),
     login: loginOf(config),
-    connect: ({ url, database }) => connect({ ...config, CLICKHOUSE_URL: url, CLICKHOUSE_DATABASE: database }),
+    connect({ url, database }) {
+      const of = { ...config, CLICKHOUSE_URL: url, CLICKHOUSE_DATABASE: database };
+      watchReplica(of);
+      return connect(of);
+    },
   };
   return { source, components: [], probe: async () => [] };
+}
+
+/** The addresses of replicas that are watched. */
+const watched = new Set<string>();
+
+/** Other servers of a file have names of their own in their databases, by which it shows that an address leads to another one. */
+function watchReplica(of: QueryConfig): void {
+  if (!isReplicated(of) || watched.has(of.CLICKHOUSE_URL)) return;
+  watched.add(of.CLICKHOUSE_URL);
+  watchForOneServer(of, (error) => service.fail(error));
 }
 
 function readOneServer() {

@@ -57,6 +57,11 @@ test('a writer of another server, group or range is refused, and both are named'
   await claimed({ server: 'a1', partitions: '0-23' });
 });
 
+test('two addresses of one server are refused: another replica would not be told what it has to know', async () => {
+  const twice = new OwnDatabase(db.writerClient, UNNAMED, [db.client]);
+  await expect(twice.claim()).rejects.toThrow(/lead to the same server .*give each replica its own/);
+});
+
 test('a database whose tables were made anew has another id', async () => {
   const before = await claimed();
   await db.client.command({ query: 'TRUNCATE TABLE database_identity' });
