@@ -58,6 +58,8 @@ test('all replicas get the same tables and records, also one that is added later
   await readClickHouse(r3.url, `CREATE DATABASE ${DATABASE}`);
   await readClickHouse(r3.url, await readClickHouse(r1.url, create));
   await readClickHouse(r3.url, `SYSTEM SYNC REPLICA ${DATABASE}.database_identity`);
+  // What an operator keeps there is none of theirs.
+  await readClickHouse(r1.url, `CREATE TABLE ${DATABASE}.notes (note String) ENGINE = MergeTree ORDER BY note`);
   await Promise.all([untilMigrated(all, wanted), untilMigrated(all, wanted)]);
   const next = wanted.length + 1;
   const newer = [
@@ -72,6 +74,7 @@ test('all replicas get the same tables and records, also one that is added later
   await untilMigrated(all.toReversed(), newer);
   expect(await untilMigrated(all, wanted)).toEqual([]);
 
+  await readClickHouse(r1.url, `DROP TABLE ${DATABASE}.notes`);
   const tables = 'SELECT name, engine, create_table_query FROM system.tables';
   const states = await Promise.all(
     [r1, r2, r3].map(async ({ url }) => ({
