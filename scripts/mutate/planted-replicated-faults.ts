@@ -269,8 +269,8 @@ export const PLANTED_REPLICATED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'replicated/links-synced-too-late',
     file: REPLICAS,
-    search: "await this.#sync(this.#options.own, ['identity_links', ...DELETIONS]);",
-    replacement: 'await this.#sync(this.#options.own, DELETIONS);',
+    search: "const READ_BY_VISITORS = ['identity_links', 'pending_deletions', ...DELETIONS] as const;",
+    replacement: "const READ_BY_VISITORS = ['pending_deletions', ...DELETIONS] as const;",
     breaks: 'A visitor of a deleted user is not deleted, since its link is at another replica.',
   },
   {

@@ -1,14 +1,31 @@
-import { randomUUID } from 'node:crypto';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
+import { messageHeaders } from '@sluice/shared/rows';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, test } from 'vitest';
-import { producePastEvents } from '../../bench/data/past-events.ts';
 import { sluice } from '../kit/backups.ts';
 import { readClickHouse } from '../kit/clickhouse.ts';
+import { kafkaClient } from '../kit/kafka-client.ts';
 import { startPipeline } from '../kit/pipeline.ts';
 import { startReplicas } from '../kit/replicas.ts';
+import { uuidInPartition } from '../kit/uuid-in-partition.ts';
 
-const EVENTS = 300;
+const PARTITIONS = 6;
+const HOUR_MS = 3_600_000;
+
+/** Sends an event to each partition, as if ingest-api had done it so many hours ago. */
+async function produce(topic: string, hoursAgo: number): Promise<void> {
+  const producer = kafkaClient(inject('kafkaBrokers')).producer({ allowAutoTopicCreation: false });
+  await producer.connect();
+  const timestamp = Date.now() - hoursAgo * HOUR_MS;
+  const messages = Array.from({ length: PARTITIONS }, (_, partition) => {
+    const uuid = uuidInPartition(PARTITIONS, (one) => one === partition);
+    const row = { workspace_id: 'w', timestamp, uuid, event: 'e', received_at: timestamp * 1_000 };
+    const headers = { ...messageHeaders('events'), partitions: String(PARTITIONS) };
+    return { partition, headers, value: `${JSON.stringify(row)}\n` };
+  });
+  await producer.send({ topic, acks: -1, messages });
+  await producer.disconnect();
+}
 
 interface Audit {
   readonly server: string;
@@ -27,10 +44,10 @@ test('each replica is audited over the same hours; what one of them has wrong is
   await using work = await makeTempDir();
   const sql = (url: string, statement: string) => readClickHouse(url, statement, { database: running.database });
   await running.drained();
-  await producePastEvents({ kafkaBrokers, topic: 'replicaaudit.events', partitions: 6, events: EVENTS });
+  for (const hoursAgo of [5, 3]) await produce('replicaaudit.events', hoursAgo);
   await running.drained();
   const stored = (url: string) => sql(url, 'SELECT count() FROM events');
-  for (const { url } of [r1, r2]) await eventually(() => stored(url)).toBe(String(EVENTS));
+  for (const { url } of [r1, r2]) await eventually(() => stored(url)).toBe(String(2 * PARTITIONS));
 
   /** Audits all, and returns what it says of each. */
   const audit = async (...args: string[]) => {
@@ -56,14 +73,15 @@ test('each replica is audited over the same hours; what one of them has wrong is
   // The hours after that are not over.
   expect(await audit()).toEqual([]);
 
-  const invent = `INSERT INTO events (workspace_id, timestamp, uuid, event, received_at)
-    SELECT 'w1', now64(3) - INTERVAL 3 HOUR AS at, '${randomUUID()}', 'invented', at`;
-  for (const [one, other] of [
-    [r1, r2],
-    [r2, r1],
+  for (const [one, other, place] of [
+    [r1, r2, 0],
+    [r2, r1, 1],
   ] as const) {
     await sql(other.url, 'SYSTEM STOP FETCHES events');
-    await sql(one.url, invent);
+    // It would remove one of two rows of a key.
+    for (const { url } of [r1, r2]) await sql(url, 'SYSTEM STOP MERGES events');
+    const twice = `INSERT INTO events SELECT * FROM events ORDER BY uuid LIMIT ${place}, 1`;
+    await sql(one.url, twice);
     const found = await audit('--since', '6h');
     expect(found).toEqual([`r1 ${one !== r1}`, `r2 ${one !== r2}`]);
     const [through = 0, wrong] = await recorded(r1.url);
@@ -72,7 +90,9 @@ test('each replica is audited over the same hours; what one of them has wrong is
     // It begins before what was wrong.
     expect(await audit()).toEqual(found);
     await sql(other.url, 'SYSTEM START FETCHES events');
-    await sql(one.url, "ALTER TABLE events DELETE WHERE event = 'invented' SETTINGS mutations_sync = 2");
+    for (const { url } of [r1, r2]) await sql(url, 'SYSTEM START MERGES events');
+    await sql(one.url, 'OPTIMIZE TABLE events FINAL');
+    for (const { url } of [r1, r2]) await eventually(() => stored(url)).toBe(String(2 * PARTITIONS));
   }
   expect(await audit()).toEqual(['r1 true', 'r2 true']);
   expect(await recorded(r1.url)).toEqual([balanced, 0]);

@@ -68,9 +68,9 @@ export class OwnDatabase {
       others.push({ client, server: other.server });
       for (const id of other.ids) ids.add(id);
     }
-    requireDistinct([own.server, ...others.map(({ server }) => server)]);
     this.#ids = [...ids];
     this.#others = others;
+    requireDistinct([own.server, ...others.map(({ server }) => server)]);
     return own.server;
   }
 
