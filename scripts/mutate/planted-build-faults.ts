@@ -6,6 +6,10 @@ const cli = (name: string) => `packages/cli/src/${name}`;
 const servers = (name: string) => `packages/servers/src/${name}`;
 const shared = (name: string) => `packages/shared/src/${name}`;
 const writer = (name: string) => `services/writer/src/${name}`;
+const storage = (name: string) => `packages/storage/src/${name}`;
+
+/** What writers at replicas do, with simulated ones. */
+const OF_REPLICAS = ['tests/simulation/replicated/replicas.test.ts'];
 
 /** Faults in code that no simulator covers: the tests of the build have to find each of them. */
 export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
@@ -797,5 +801,167 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     replacement: '',
     breaks: 'What links a user who comes back after a deletion is not written for an hour.',
     tests: ['services/ingest-api/src/routes/known-links.test.ts'],
+  },
+  {
+    name: 'replicas/deletions-settled-at-own-alone',
+    file: storage('clickhouse/replicas.ts'),
+    search: 'await Promise.all(all.map((client) => this.#sync(client, DELETIONS)));',
+    replacement: 'await Promise.all([own].map((client) => this.#sync(client, DELETIONS)));',
+    breaks:
+      'An insert at a replica that does not know a deletion stores an event of the user after the others were erased.',
+    tests: OF_REPLICAS,
+  },
+  {
+    name: 'replicas/deletions-of-users-alone-settled',
+    file: storage('clickhouse/replicas.ts'),
+    search: "const DELETIONS = ['user_deletions', 'identity_deletions'] as const;",
+    replacement: "const DELETIONS = ['user_deletions'] as const;",
+    breaks: 'A replica that does not know which deletions are settled leaves out what says whose visitors are.',
+    tests: OF_REPLICAS,
+  },
+  {
+    name: 'replicas/older-batches-not-waited-for',
+    file: storage('clickhouse/replicas.ts'),
+    search: 'for (const client of all) await this.#waitForOlder(client, knownAt, signal);',
+    replacement: '',
+    breaks: 'A batch from before a deletion was known stores an event of the user after the others were erased.',
+    tests: OF_REPLICAS,
+  },
+  {
+    name: 'replicas/older-batches-waited-for-at-own-alone',
+    file: storage('clickhouse/replicas.ts'),
+    search: 'for (const client of all) await this.#waitForOlder(client, knownAt, signal);',
+    replacement: 'await this.#waitForOlder(own, knownAt, signal);',
+    breaks: 'A batch at another replica stores an event of a user after the others were erased.',
+    tests: OF_REPLICAS,
+  },
+  {
+    name: 'replicas/batch-that-does-not-end',
+    file: storage('clickhouse/replicas.ts'),
+    search: 'if (askedAt > endsAt) throw new Error(',
+    replacement: 'if (askedAt > endsAt) return void String(',
+    breaks: 'What a batch that waits for Keeper for long stores of a deleted user is never erased.',
+    tests: OF_REPLICAS,
+  },
+  {
+    name: 'replicas/no-time-between-statements',
+    file: storage('clickhouse/replicas.ts'),
+    search: 'await sleep(delayMs, signal);',
+    replacement: '',
+    breaks: 'A batch that was between two statements stores that a deleted user was seen.',
+    tests: OF_REPLICAS,
+  },
+  {
+    name: 'replicas/settles-among-unknown-replicas',
+    file: storage('clickhouse/replicas.ts'),
+    search: 'const beganAtMs = await this.#requireAllKnown();',
+    replacement: 'const beganAtMs = await this.#requireAllKnown().catch(() => Date.now());',
+    breaks: 'What is stored at a replica that the file does not name may not know the deletion.',
+    tests: OF_REPLICAS,
+  },
+  {
+    name: 'replicas/takes-over-among-unknown-replicas',
+    file: storage('clickhouse/replicas.ts'),
+    search: 'await this.#requireAllKnown();\n    await this.#sync',
+    replacement: 'await this.#sync',
+    breaks: 'The former owner goes on at a replica that the file does not name.',
+    tests: OF_REPLICAS,
+  },
+  {
+    name: 'replicas/takes-over-without-keeper',
+    file: storage('clickhouse/replicas.ts'),
+    search: 'if (!row || row.replicas === 0) throw',
+    replacement: 'if (!row) throw',
+    breaks: 'A writer takes over while its replica does not know how many others there are.',
+    tests: OF_REPLICAS,
+  },
+  {
+    name: 'replicas/pending-deletions-not-read',
+    file: storage('clickhouse/replicas.ts'),
+    search: "const READ_BY_VISITORS = ['identity_links', 'pending_deletions', ...DELETIONS] as const;",
+    replacement: "const READ_BY_VISITORS = ['identity_links', ...DELETIONS] as const;",
+    breaks: 'An earlier deletion is not there whose merged users decide whom later ones find.',
+    tests: OF_REPLICAS,
+  },
+  {
+    name: 'replicas/leaves-at-once',
+    file: storage('clickhouse/replicas.ts'),
+    search: 'performance.now() - stuckAt < stuckMs) continue;',
+    replacement: 'false) continue;',
+    breaks: 'Whenever a replica loses its session of Keeper for a moment, its writers end.',
+    tests: OF_REPLICAS,
+  },
+  {
+    name: 'replicas/leaves-after-moments',
+    file: storage('clickhouse/replicas.ts'),
+    search: 'if (!isStuck) stuckAt = undefined;\n      else stuckAt',
+    replacement: 'if (isStuck) stuckAt',
+    breaks: 'Moments without Keeper add up, and writers end.',
+    tests: OF_REPLICAS,
+  },
+  {
+    name: 'replicas/leaves-one-that-is-away',
+    file: storage('clickhouse/replicas.ts'),
+    search: 'const isStuck = !(await canStore(own).catch(() => true));',
+    replacement: 'const isStuck = !(await canStore(own).catch(() => false));',
+    breaks: 'Writers end again and again while a replica is away, and none of them can take anything over.',
+    tests: OF_REPLICAS,
+  },
+  {
+    name: 'replicas/leaves-for-no-better-one',
+    file: storage('clickhouse/replicas.ts'),
+    search: 'if (!isElsewhere.includes(true)) continue;',
+    replacement: '',
+    breaks: 'While Keeper is away, writers end again and again.',
+    tests: OF_REPLICAS,
+  },
+  {
+    name: 'replicas/begins-at-one-far-behind',
+    file: storage('clickhouse/replicas.ts'),
+    search: 'if (behind < BEHIND_MAX) return place;',
+    replacement: 'if (Number.isFinite(behind)) return place;',
+    breaks: 'A writer begins at a replica that is still copying everything, and waits for it.',
+    tests: OF_REPLICAS,
+  },
+  {
+    name: 'replicas/begins-at-a-stuck-one',
+    file: storage('clickhouse/replicas.ts'),
+    search: 'return first ?? chosen;',
+    replacement: 'return chosen;',
+    breaks: 'A writer begins at a replica that is read-only, though another one that is behind is not.',
+    tests: OF_REPLICAS,
+  },
+  {
+    name: 'replicas/one-address-twice',
+    file: storage('clickhouse/own-database.ts'),
+    search: 'if (same === undefined) return;',
+    replacement: 'if (same === undefined || same) return;',
+    breaks: 'A replica is told twice what another one does not know.',
+    tests: [storage('clickhouse/own-database.service.test.ts')],
+  },
+  {
+    name: 'replicas/alone-among-others',
+    file: shared('clickhouse/one-server.ts'),
+    search: "if (engine === '' || engine.startsWith('Replicated') === isReplicated(config)) return undefined;",
+    replacement: "if (engine !== 'none') return undefined;",
+    breaks: 'A writer that does not know of other replicas takes over from one that stores there.',
+    tests: ['tests/faults/replica-migrations.test.ts'],
+  },
+  {
+    name: 'replicas/tables-of-operators-copied',
+    file: shared('clickhouse/migrate-replicas.ts'),
+    search: "AND (startsWith(engine, 'Replicated') OR name IN {local:Array(String)})`;",
+    replacement: "AND (engine != '' OR name IN {local:Array(String)})`;",
+    breaks:
+      'What an operator keeps in the database of one replica is created at the others, or stands in the way of an upgrade.',
+    tests: ['tests/faults/replica-migrations.test.ts'],
+  },
+  {
+    name: 'commands/better-replica-counts',
+    file: cli('audit/books.ts'),
+    search: 'return hours.filter((one) => differencesOf(one.counts) >= (worst.get(keyOf(one)) ?? 0));',
+    replacement: 'return hours.filter((one) => differencesOf(one.counts) >= 0 || worst.size > 0);',
+    breaks: 'The books of an hour are those of the replica that was audited last.',
+    tests: [cli('audit/books.test.ts')],
   },
 ];

@@ -1,5 +1,6 @@
 import { createLogger } from '@sluice/shared/base/log';
-import { chooseReplica, Replicas } from '@sluice/storage/clickhouse/replicas';
+import { sleep } from '@sluice/shared/base/retry';
+import { chooseReplica, Replicas, ReplicaWatch } from '@sluice/storage/clickhouse/replicas';
 import { STATEMENTS } from '@sluice/storage/clickhouse/statements';
 import { Erasure } from '@sluice/writer/erasure/erasure';
 import { expect, test } from 'vitest';
@@ -7,13 +8,51 @@ import { createSimulatedClient } from '../clickhouse/simulated-client.ts';
 import { createTables } from '../clickhouse/tables.ts';
 import { driven } from '../contracts/driven.ts';
 import { placedReplicas } from '../contracts/replica-engines.ts';
+import type { VirtualTime } from '../world/virtual-time.ts';
 
 const REQUEST_TIMEOUT_MS = 60_000;
 
 function threeReplicas() {
   const { time, network, keeper, replicas } = placedReplicas(1, ['one', 'two', 'three']);
   const clients = replicas.map(({ clickhouse }) => createSimulatedClient(clickhouse, network, REQUEST_TIMEOUT_MS));
-  return { time, keeper, replicas: replicas.map(({ replica }) => replica), clients };
+  const [replicaOf, serverOf] = [replicas.map(({ replica }) => replica), replicas.map(({ clickhouse }) => clickhouse)];
+  return { time, keeper, replicas: replicaOf, servers: serverOf, clients };
+}
+
+/** Runs work whose clock is that of simulated replicas. */
+async function onTheirClock<Result>(time: VirtualTime, work: () => Promise<Result>): Promise<Result> {
+  const uninstall = time.install();
+  try {
+    return await driven(time, work);
+  } finally {
+    uninstall();
+  }
+}
+
+const NEVER = new AbortController().signal;
+
+/** Stores rows at the first of three replicas, whose part the last one does not fetch. Returns what ends that. */
+async function storeUnfetched(
+  { time, keeper, replicas: [first, , last] }: ReturnType<typeof threeReplicas>,
+  table: 'deletions' | 'identityDeletions' | 'pendingDeletions',
+): Promise<() => void> {
+  if (!first || !last) throw new Error('there are three replicas');
+  let number = -1;
+  first.onNextPart = (entry) => {
+    number = entry.number;
+    keeper.held.set(number, [last]);
+  };
+  const row = { workspace: 'w', user: 'u', version: 1 };
+  const rows = {
+    ...createTables(),
+    deletions: new Map([['w\0u', 1]]),
+    identityDeletions: new Map([['w\0u\x001', { ...row, settledAtMs: 1 }]]),
+    pendingDeletions: [{ ...row, storedAtMs: 1 }],
+  };
+  const runner = { pause: () => time.wait(1), wait: (ms: number) => time.wait(ms) };
+  const settings = { quorum: 2, quorumTimeoutMs: 60_000, deduplicates: false };
+  await driven(time, () => first.insert(table, rows, runner, settings));
+  return () => keeper.held.delete(number);
 }
 
 function replicasOf([own, ...others]: ReturnType<typeof threeReplicas>['clients']): Replicas {
@@ -44,6 +83,105 @@ test('a writer that does not know a replica takes nothing over, and settles noth
   const [lost] = replicas.slice(2);
   if (lost) keeper.drop(lost);
   for (const work of [takeOver, settle]) await work();
+});
+
+test('a replica that does not know a deletion yet keeps everything from being settled', async () => {
+  for (const table of ['deletions', 'identityDeletions'] as const) {
+    const three = threeReplicas();
+    const release = await storeUnfetched(three, table);
+    const settle = () => replicasOf(three.clients).settle(0, NEVER);
+    await onTheirClock(three.time, async () => {
+      await expect(settle(), table).rejects.toThrow('TIMEOUT_EXCEEDED');
+      release();
+      await settle();
+    });
+  }
+});
+
+test('deletions are settled when every batch has ended that may not know them, and none that was under way', async () => {
+  const { time, servers, clients } = threeReplicas();
+  const [last, server] = [clients[2], servers[2]];
+  if (!last || !server) throw new Error('there are three replicas');
+  const { sql: query } = STATEMENTS['record-progress'];
+  /** Runs a statement of a batch for so long at the last replica. */
+  const batch = async (ms: number) => {
+    server.stallsNextMs = ms;
+    const query_params = { throughMs: 1, newestBlock: 0 };
+    await last.command({ query, query_id: `group/1.1/writer/${ms}`, query_params });
+  };
+  const replicas = replicasOf(clients);
+  const settledAfterMs = async (delayMs: number) => {
+    const beganAtMs = time.nowMs;
+    await replicas.settle(delayMs, NEVER);
+    return time.nowMs - beganAtMs;
+  };
+  // A batch may be between two of its statements.
+  expect(await onTheirClock(time, () => settledAfterMs(3_000))).toBeGreaterThanOrEqual(3_000);
+  const [, tookMs] = await onTheirClock(time, () => Promise.all([batch(8_000), settledAfterMs(10)]));
+  expect(tookMs).toBeGreaterThanOrEqual(8_000);
+  // One that has begun since then is not waited for.
+  const later = () => Promise.all([settledAfterMs(3_000), time.wait(2_000).then(() => batch(4_000))]);
+  expect((await onTheirClock(time, later))[0]).toBeLessThan(5_000);
+  const endless = () => Promise.allSettled([settledAfterMs(10), batch(60_000)]);
+  const [{ status, ...rest }] = await onTheirClock(time, endless);
+  expect([status, String('reason' in rest && rest.reason)]).toEqual([
+    'rejected',
+    expect.stringContaining('has not ended'),
+  ]);
+});
+
+test('a replica without a session of Keeper takes nothing over: it does not say how many others there are', async () => {
+  const { time, replicas, clients } = threeReplicas();
+  replicas[0]?.setSession(false);
+  await expect(driven(time, () => replicasOf(clients).takeOver())).rejects.toThrow('has no session of Keeper');
+});
+
+test('whose visitors are is read once the own replica has everything of it', async () => {
+  for (const table of ['deletions', 'identityDeletions', 'pendingDeletions'] as const) {
+    const three = threeReplicas();
+    const release = await storeUnfetched(three, table);
+    const readLinks = () => driven(three.time, () => replicasOf(three.clients.toReversed()).readLinks());
+    await expect(readLinks(), table).rejects.toThrow('TIMEOUT_EXCEEDED');
+    release();
+    await readLinks();
+  }
+});
+
+test('a writer leaves a replica that is read-only for long while another one is not, and stays otherwise', async () => {
+  const { time, replicas, servers, clients } = threeReplicas();
+  const [[first], [server], [own, ...others]] = [replicas, servers, clients];
+  if (!first || !server || !own) throw new Error('there are three replicas');
+  let ends = 0;
+  const onStuck = () => {
+    ends += 1;
+  };
+  const watch = new ReplicaWatch({ own, others, stuckMs: 5_000, onStuck });
+  await onTheirClock(time, async () => {
+    watch.start();
+    for (let times = 0; times < 3; times += 1) {
+      first.setSession(false);
+      await sleep(4_000);
+      first.setSession(true);
+      await sleep(3_000);
+    }
+    expect(ends, 'for a moment, again and again').toBe(0);
+    for (const one of replicas) one.setSession(false);
+    await sleep(20_000);
+    expect(ends, 'there is no other one').toBe(0);
+    for (const one of replicas) one.setSession(true);
+    await sleep(2_000);
+    server.isUp = false;
+    await sleep(20_000);
+    expect(ends, 'it does not answer, so nobody takes anything over').toBe(0);
+    server.isUp = true;
+    await sleep(2_000);
+    first.setSession(false);
+    await sleep(3_000);
+    expect(ends, 'not yet').toBe(0);
+    await sleep(5_000);
+    expect(ends).toBe(1);
+    await watch.stop();
+  });
 });
 
 test('however many deletions are due, they are settled at the replicas once', async () => {
