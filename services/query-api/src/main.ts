@@ -1,7 +1,7 @@
 import { createLogger } from '@sluice/shared/base/log';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loginOf } from '@sluice/shared/clickhouse/connection';
-import { watchForOneServer } from '@sluice/shared/clickhouse/one-server';
+import { requireReplication, UnusableServer, watchForOneServer } from '@sluice/shared/clickhouse/one-server';
 import { pinnedSettings, replicatedSettings } from '@sluice/shared/clickhouse/settings';
 import { type ClickHouseConfig, isReplicated, orExit } from '@sluice/shared/config';
 import { listening } from '@sluice/shared/http/server';
@@ -83,6 +83,10 @@ function readServers(path: string) {
     connect({ url, database }) {
       const of = { ...config, CLICKHOUSE_URL: url, CLICKHOUSE_DATABASE: database };
       watchReplica(of);
+      requireReplication(of).catch((error) => {
+        // Where it does not answer, doctor says so.
+        if (error instanceof UnusableServer) service.fail(error);
+      });
       return connect(of);
     },
   };

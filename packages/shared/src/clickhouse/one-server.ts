@@ -64,6 +64,18 @@ export async function requireUsableServer(config: ClickHouseConfig): Promise<voi
 }
 
 /**
+ * Looks whether the tables of a server are as CLICKHOUSE_REPLICATION says.
+ *
+ * @throws {UnusableServer} when they are not
+ * @throws ClickHouse's errors
+ */
+export async function requireReplication(config: ClickHouseConfig): Promise<void> {
+  const [answer] = await askServers(config);
+  const wrong = wrongReplication(config, answer?.tableEngine ?? '');
+  if (wrong !== undefined) throw new UnusableServer(wrong);
+}
+
+/**
  * Returns what is wrong where tables are replicated and CLICKHOUSE_REPLICATION is not set, or the other way round; undefined: nothing.
  *
  * @param engine of a table; empty where there is none yet
