@@ -59,8 +59,8 @@ test('each replica is audited over the same hours; what one of them has wrong is
   };
   /** Up to when the audits say that everything is balanced, in seconds, and how many differences the books of the last one have. */
   const recorded = async (url: string) => {
-    await sql(url, 'SYSTEM SYNC REPLICA audits');
-    await sql(url, 'SYSTEM SYNC REPLICA audited_hours');
+    for (const one of [r1, r2])
+      for (const table of ['audits', 'audited_hours']) await sql(one.url, `SYSTEM SYNC REPLICA ${table}`);
     const through = 'SELECT argMax(toUnixTimestamp(balanced_through), finished_at) FROM audits FINAL';
     const wrong = 'SELECT sum(missing + invented + duplicates) FROM audited_hours FINAL';
     return [Number(await sql(url, through)), Number(await sql(url, wrong))];
