@@ -174,20 +174,6 @@ export const PLANTED_REPLICATED_FAULTS: readonly PlantedFault[] = [
     breaks: 'Events that were found at one replica alone are committed while no other one can be brought level.',
   },
   {
-    name: 'replicated/deletions-settled-at-own-alone',
-    file: REPLICAS,
-    search: 'await Promise.all(all.map((client) => this.#sync(client, DELETIONS)));',
-    replacement: 'await Promise.all([own].map((client) => this.#sync(client, DELETIONS)));',
-    breaks: 'An insert at a replica that does not know the deletion stores events of the user after they were erased.',
-  },
-  {
-    name: 'replicated/never-settled',
-    file: writer('erasure/erasure.ts'),
-    search: 'this.#settledMs = deps.replicas ? 0 : Number.POSITIVE_INFINITY;',
-    replacement: 'this.#settledMs = Number.POSITIVE_INFINITY;',
-    breaks: 'Events of a deleted user that another replica stores later are never erased.',
-  },
-  {
     name: 'replicated/links-not-synced',
     file: writer('erasure/linked-visitors.ts'),
     search: 'await replicas.readLinks();',
@@ -215,19 +201,5 @@ export const PLANTED_REPLICATED_FAULTS: readonly PlantedFault[] = [
     search: "const READ_BY_VISITORS = ['identity_links', 'pending_deletions', ...DELETIONS] as const;",
     replacement: "const READ_BY_VISITORS = ['pending_deletions', ...DELETIONS] as const;",
     breaks: 'A visitor of a deleted user is not deleted, since its link is at another replica.',
-  },
-  {
-    name: 'replicated/deleted-rows-not-synced',
-    file: writer('erasure/erasure.ts'),
-    search: 'await replicas.readDeleted();',
-    replacement: '',
-    breaks: 'A deletion is forgotten whose rows are at other replicas.',
-  },
-  {
-    name: 'replicated/others-not-asked-for-rows',
-    file: writer('erasure/deleted-rows.ts'),
-    search: 'for (const one of [session, ...others]) {',
-    replacement: 'for (const one of [session]) {',
-    breaks: 'A deletion is forgotten while another replica has yet to remove rows of the user.',
   },
 ];

@@ -12,10 +12,6 @@ const AGAIN_MS = 40;
 /** How often a statement looks whether what it waits for is there, in milliseconds. */
 const LOOK_MS = 3;
 
-/** After which time an insert looks first, and at most, whether there is a session of Keeper again, in milliseconds. */
-const FIRST_RETRY_MS = 100;
-const LAST_RETRY_MS = 10_000;
-
 /** How a client wants its inserts. */
 export interface InsertSettings {
   /** On how many replicas its rows are to be before it ends. */
@@ -114,7 +110,7 @@ export class Replica {
   async insert(table: keyof Tables, rows: Tables, runner: Runner, settings: InsertSettings): Promise<void> {
     if (isEmpty(rows[table])) return;
     const { keeper, time } = this.#options;
-    await this.#insertInSession(runner);
+    await this.#haveSession(runner);
     if (settings.deduplicates && keeper.isRepeated(`${table} ${textOf(rows)}`)) return;
     const entry = keeper.commit(this, { table, rows, remove: undefined });
     this.#add(entry, rows);
@@ -143,19 +139,7 @@ export class Replica {
     this.#requireQuorum(settings);
   }
 
-  /**
-   * An insert goes on in another session than the one in which it began. It looks for one less and less often, which neither KILL nor its time
-   * limit ends.
-   */
-  async #insertInSession(runner: Runner): Promise<void> {
-    for (let waitMs = FIRST_RETRY_MS; ; waitMs = Math.min(2 * waitMs, LAST_RETRY_MS)) {
-      if (this.#options.keeper.isDropped(this)) refuse('TABLE_IS_READ_ONLY');
-      if (this.hasSession) return;
-      await runner.wait(waitMs);
-    }
-  }
-
-  /** So does a removal. */
+  /** An insert goes on in another session than the one in which it began. */
   async #haveSession(runner: Runner): Promise<void> {
     for (;;) {
       if (this.#options.keeper.isDropped(this)) refuse('TABLE_IS_READ_ONLY');

@@ -65,23 +65,6 @@ export function chooseErasureFaults(random: Random, count: number, untilMs: numb
   });
 }
 
-/** Chooses what keeps one replica from knowing deletions for a while, and inserts there from ending. */
-export function chooseReplayFaults(random: Random, count: number, untilMs: number): Fault[] {
-  const own: Readonly<Record<string, OwnTrigger>> = {
-    [HELD_PART]: { moment: 'arrived', requests: OF_DELETIONS },
-    [LONG_HELD_PART]: { moment: 'arrived', requests: OF_DELETIONS },
-    [NO_KEEPER]: { moment: 'arrived', requests: ['store-events'] },
-  };
-  const kinds = [HELD_PART, LONG_HELD_PART, NO_KEEPER, random.pick(['rebalance', STALLING, LAG, NO_KEEPER, CUT])];
-  const faults = chooseWriterFaults(random, { kinds, count, untilMs }, own);
-  return faults.map((fault) => {
-    if (fault.kind !== HELD_PART && fault.kind !== NO_KEEPER) return fault;
-    // One replica alone, as long as it takes to erase.
-    const { until: _until, ...lasting } = fault;
-    return { ...lasting, manner: 0.5 + fault.manner / 2, forMs: 3_000 + 6_000 * fault.manner };
-  });
-}
-
 /** Chooses the faults of writers whose last insert is under way while another writer, at another replica, takes their partitions over. */
 export function chooseLateFaults(random: Random, count: number, untilMs: number): Fault[] {
   const late = ['find-repeats', 'store-events', 'store-events', 'store-positions', 'store-positions'];

@@ -3,14 +3,7 @@ import type { Kind } from '../world/run-schedule.ts';
 import { type Plan, scheduleOf } from '../writer/kind.ts';
 import { Load } from '../writer/load.ts';
 import { World } from '../writer/world.ts';
-import {
-  chooseErasureFaults,
-  chooseLateFaults,
-  chooseReplayFaults,
-  chooseReplicatedFaults,
-  REPLICATED_FAULTS,
-} from './faults.ts';
-import { ReplayingLoad } from './replayed-rows.ts';
+import { chooseErasureFaults, chooseLateFaults, chooseReplicatedFaults, REPLICATED_FAULTS } from './faults.ts';
 
 /**
  * Writers of one group that store at replicas of the same tables, each at one of them. In the end each replica has everything once, but for
@@ -22,20 +15,13 @@ export const REPLICATED: Kind = {
     const plan = planOf(seed);
     const world = new World({ ...plan, seed, onNote: note });
     const random = new Random(seed, 'load');
-    const load = plan.replays ? new ReplayingLoad(world, random, plan.durationMs) : new Load(world, random);
-    return scheduleOf(world, plan, { faultTable: REPLICATED_FAULTS, random, load });
+    return scheduleOf(world, plan, { faultTable: REPLICATED_FAULTS, random, load: new Load(world, random) });
   },
 };
 
-interface ReplicatedPlan extends Plan {
-  /** Whether events come that were accepted long before. */
-  readonly replays?: boolean;
-}
-
-function planOf(seed: number): ReplicatedPlan {
+function planOf(seed: number): Plan {
   const random = new Random(seed, 'plan');
-  if (random.isTrue(0.15))
-    return new Random(seed, 'replays').isTrue(0.5) ? replayPlanOf(random) : erasurePlanOf(random);
+  if (random.isTrue(0.15)) return erasurePlanOf(random);
   // Drawn apart: the other seeds go on to mean the same schedules.
   if (new Random(seed, 'late').isTrue(0.1)) return latePlanOf(random);
   const durationMs = 1_500 + random.below(random.isTrue(0.9) ? 4_000 : 20_000);
@@ -65,14 +51,6 @@ function latePlanOf(random: Random): Plan {
     erases: false,
     faults: chooseLateFaults(random, 2 + random.below(4), durationMs),
   };
-}
-
-/** As {@link erasurePlanOf}, with events that come once their users are erased. */
-function replayPlanOf(random: Random): ReplicatedPlan {
-  const plan = erasurePlanOf(random);
-  const durationMs = plan.durationMs + 8_000;
-  const faults = chooseReplayFaults(random, 3 + random.below(8), durationMs);
-  return { ...plan, durationMs, faults, replays: true };
 }
 
 /** Long enough for users to be erased while something is wrong. */
