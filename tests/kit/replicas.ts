@@ -15,28 +15,37 @@ export async function startReplicas<Name extends string>(
   names: readonly Name[],
   options: Pick<LocalClickHouseOptions, 'backupDir'> = {},
 ): Promise<Replicas<Name>> {
-  return await startAll(names, (replica) => ownClickHouse({ ...options, replica: { ...replica, shard: '1' } }));
+  return await startAll(names, (replica, configFiles) =>
+    ownClickHouse({ ...options, configFiles, replica: { ...replica, shard: '1' } }),
+  );
 }
 
 /** Starts replicas of several shards, which read each other. `await using` ends them, and removes their data. @param shards that of each */
 export async function startShards<Name extends string>(
   shards: Readonly<Record<Name, string>>,
 ): Promise<Replicas<Name, RangedServer>> {
-  return await startAll(Object.keys(shards) as Name[], (replica) =>
-    startRangedServer({ replica: { ...replica, shard: shards[replica.name] } }),
+  return await startAll(Object.keys(shards) as Name[], (replica, configFiles) =>
+    startRangedServer({ configFiles, replica: { ...replica, shard: shards[replica.name] } }),
   );
 }
 
 async function startAll<Name extends string, Server extends AsyncDisposable>(
   names: readonly Name[],
-  start: (replica: { readonly keeperPort: number; readonly name: Name }) => Promise<Server>,
+  start: (
+    replica: { readonly keeperPort: number; readonly name: Name },
+    configFiles: Readonly<Record<string, string>>,
+  ) => Promise<Server>,
 ): Promise<Replicas<Name, Server>> {
   await using started = new AsyncDisposableStack();
   const folder = started.use(await makeTempDir());
   const keeper = await startKeeper({ dataDir: folder.path });
   started.defer(() => keeper.kill9());
   const servers = await Promise.all(
-    names.map(async (name) => [name, started.use(await start({ keeperPort: keeper.port, name }))] as const),
+    names.map(async (name) => {
+      // As hosts are known by names of their own in their responses.
+      const configFiles = { 'name.xml': `<clickhouse><display_name>${name}</display_name></clickhouse>` };
+      return [name, started.use(await start({ keeperPort: keeper.port, name }, configFiles))] as const;
+    }),
   );
   const kept = started.move();
   return {

@@ -1,7 +1,7 @@
 import { createLogger } from '@sluice/shared/base/log';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loginOf } from '@sluice/shared/clickhouse/connection';
-import { watchForOneServer } from '@sluice/shared/clickhouse/one-server';
+import { requireReplication, UnusableServer, watchForOneServer } from '@sluice/shared/clickhouse/one-server';
 import { pinnedSettings, replicatedSettings } from '@sluice/shared/clickhouse/settings';
 import { type ClickHouseConfig, isReplicated, orExit } from '@sluice/shared/config';
 import { listening } from '@sluice/shared/http/server';
@@ -82,9 +82,27 @@ function readServers(path: string) {
     path,
     defaults: serverDefaults(process.env),
     login: loginOf(config),
-    connect: ({ url, database }) => connect({ ...config, CLICKHOUSE_URL: url, CLICKHOUSE_DATABASE: database }),
+    connect({ url, database }) {
+      const of = { ...config, CLICKHOUSE_URL: url, CLICKHOUSE_DATABASE: database };
+      watchReplica(of);
+      requireReplication(of).catch((error) => {
+        // Where it does not answer, doctor says so.
+        if (error instanceof UnusableServer) service.fail(error);
+      });
+      return connect(of);
+    },
   };
   return { source, components: [], probe: async () => [] };
+}
+
+/** The addresses of replicas that are watched. */
+const watched = new Set<string>();
+
+/** Other servers of a file have names of their own in their databases, by which it shows that an address leads to another one. */
+function watchReplica(of: QueryConfig): void {
+  if (!isReplicated(of) || watched.has(of.CLICKHOUSE_URL)) return;
+  watched.add(of.CLICKHOUSE_URL);
+  watchForOneServer(of, (error) => service.fail(error));
 }
 
 function readOneServer() {

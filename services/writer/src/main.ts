@@ -119,7 +119,8 @@ const service = runService({
   shutdownTimeoutMs: config.SHUTDOWN_TIMEOUT_MS,
   exitOnStdinEnd: config.EXIT_ON_STDIN_END,
 });
-watchForOneServer(config, (error) => service.fail(error));
+// What is told another replica has to reach that one, too.
+for (const place of [config, ...(others ?? [])]) watchForOneServer(place, (error) => service.fail(error));
 
 /** Where a writer stores. */
 interface OwnPlace extends Pick<ServerConfig<typeof configSchema>, 'config' | 'server'> {

@@ -3,7 +3,7 @@ import type { Kind } from '../world/run-schedule.ts';
 import { type Plan, scheduleOf } from '../writer/kind.ts';
 import { Load } from '../writer/load.ts';
 import { World } from '../writer/world.ts';
-import { chooseErasureFaults, chooseReplicatedFaults, REPLICATED_FAULTS } from './faults.ts';
+import { chooseErasureFaults, chooseLateFaults, chooseReplicatedFaults, REPLICATED_FAULTS } from './faults.ts';
 
 /**
  * Writers of one group that store at replicas of the same tables, each at one of them; or two such groups with a range of the partitions each.
@@ -26,6 +26,8 @@ export const REPLICATED: Kind = {
 function planOf(seed: number): Plan {
   const random = new Random(seed, 'plan');
   if (random.isTrue(0.15)) return erasurePlanOf(random);
+  // Drawn apart: the other seeds go on to mean the same schedules.
+  if (new Random(seed, 'late').isTrue(0.1)) return latePlanOf(random);
   const durationMs = 1_500 + random.below(random.isTrue(0.9) ? 4_000 : 20_000);
   const count = 5 + random.below(30);
   return {
@@ -54,6 +56,21 @@ function inShards(seed: number, plan: Plan): Plan {
     ...{ name, range, writers: 1 + random.below(2), replicas: 2 + random.below(2) },
   }));
   return { ...plan, partitions, servers };
+}
+
+/** Soon another writer takes over, while what was sent before is under way. */
+function latePlanOf(random: Random): Plan {
+  const durationMs = 3_000 + random.below(5_000);
+  return {
+    partitions: 1 + random.below(2),
+    nodes: 1,
+    servers: [{ name: '', writers: 2 + random.below(2), replicas: 2 + random.below(2) }],
+    isHasty: true,
+    durationMs,
+    everyMs: 20 + random.below(100),
+    erases: false,
+    faults: chooseLateFaults(random, 2 + random.below(4), durationMs),
+  };
 }
 
 /** Long enough for users to be erased while something is wrong. */

@@ -95,7 +95,10 @@ interface ServerOptions extends AuditArguments {
   readonly replicas: Replicas | undefined;
 }
 
-async function auditServer({ config, server }: Server, options: ServerOptions): Promise<AuditResult | undefined> {
+async function auditServer(
+  { config, server, replicas: all = [] }: Server,
+  options: ServerOptions,
+): Promise<AuditResult | undefined> {
   const { parent, print, replicas } = options;
   const { CLICKHOUSE_URL, CLICKHOUSE_DATABASE, KAFKA_GROUP_ID: group } = config;
   const folder = new WorkFolder(parent, [new URL(CLICKHOUSE_URL).host, CLICKHOUSE_DATABASE, group]);
@@ -106,8 +109,9 @@ async function auditServer({ config, server }: Server, options: ServerOptions): 
   try {
     if (folder.read(options.command)) print('An audit did not end; this one goes on where it was.');
     if (replicas) replicas.before ??= await readAuditsBefore(client);
+    const ofReplicas = replicas && { results: replicas.results, isLast: replicas.results.length + 1 >= all.length };
     return await runAudit({
-      ...{ ...options, before: replicas?.before, ofReplicas: replicas?.results ?? [] },
+      ...{ ...options, before: replicas?.before, ofReplicas },
       ...{ client, kafka: createKafka(config, APPLICATION, createLogger(APPLICATION, 'error')) },
       ...{ group, topics: topicNames(config), range: server?.partitions, folder },
       onProgress: (text, done, total) =>

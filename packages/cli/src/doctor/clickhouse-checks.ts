@@ -5,7 +5,13 @@ import { connectionHint } from '@sluice/shared/base/connection-hints';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { COLD_POLICY, policyProblem, type Volume } from '@sluice/shared/clickhouse/cold-policy';
 import { migrateAccount } from '@sluice/shared/clickhouse/migrate';
-import { CLICKHOUSE_VERSION_MIN, isTooOld, NotOneServer, requireOneServer } from '@sluice/shared/clickhouse/one-server';
+import {
+  CLICKHOUSE_VERSION_MIN,
+  isTooOld,
+  NotOneServer,
+  requireOneServer,
+  wrongReplication,
+} from '@sluice/shared/clickhouse/one-server';
 import { PINNED_SETTINGS, replicatedSettings } from '@sluice/shared/clickhouse/settings';
 import { type ClickHouseConfig, isReplicated } from '@sluice/shared/config';
 import { type Check, type Finding, note, ok, reasonOf, wrong } from './check.ts';
@@ -430,12 +436,17 @@ export class ClickHouseChecks {
         `${missing} migrations are missing`,
         'The writers apply them when they start, or npm run migrations -- apply.',
       );
-    const unsynced = await ask<{ name: string }>(
+    const tables = await ask<{ name: string; engine: string; synced: 0 | 1 }>(
       this.#main,
-      `SELECT name FROM system.tables WHERE database = {database:String} AND name IN ('events', 'entities')
-        AND engine_full NOT LIKE '%fsync_after_insert = 1%' ORDER BY name`,
+      `SELECT name, engine, engine_full LIKE '%fsync_after_insert = 1%' AS synced
+      FROM system.tables WHERE database = {database:String} AND name IN ('events', 'entities') ORDER BY name`,
       { params: { database: this.#database } },
     );
+    const wrongTables = tables
+      .map(({ engine }) => wrongReplication(this.#main, engine))
+      .find((one) => one !== undefined);
+    if (wrongTables !== undefined) return wrong(wrongTables, `See ${CLUSTER}#replicated-tables.`);
+    const unsynced = tables.filter(({ synced }) => synced === 0);
     if (unsynced.length > 0)
       return note(
         `inserts into ${unsynced.map(({ name }) => name).join(' and ')} are not synced to disk`,

@@ -56,7 +56,7 @@ export class OwnDatabase {
    *
    * @returns the name of the ClickHouse server that has the database
    * @throws {GroupMismatch}
-   * @throws {DatabaseMismatch} when it is that of another server, or has other partitions
+   * @throws {DatabaseMismatch} when it is that of another server, or has other partitions; or two addresses lead to one replica
    * @throws ClickHouse's errors
    */
   async claim(): Promise<string> {
@@ -70,6 +70,7 @@ export class OwnDatabase {
     }
     this.#ids = [...ids];
     this.#others = others;
+    requireDistinct([own.server, ...others.map(({ server }) => server)]);
     return own.server;
   }
 
@@ -141,6 +142,15 @@ async function run(
   parameters: Readonly<Record<string, string>>,
 ): Promise<void> {
   await client.command({ query: STATEMENTS[name].sql, query_params: { ...parameters } });
+}
+
+/** What was told one replica twice, another one would not know. @throws {DatabaseMismatch} when two addresses lead to one server */
+function requireDistinct(names: readonly string[]): void {
+  const same = names.find((name, place) => names.indexOf(name) < place);
+  if (same === undefined) return;
+  throw new DatabaseMismatch(
+    `two addresses in CLICKHOUSE_SERVERS_FILE lead to the same server (${same}): give each replica its own, and name each once`,
+  );
 }
 
 /** Without a file of servers, a writer does not know the name of its server. @throws {DatabaseMismatch} */
