@@ -42,6 +42,7 @@ import { PartitionKeeper } from './group/partition-keeper.ts';
 import { Watchdog } from './group/watchdog.ts';
 import type { WriterMetrics } from './metrics.ts';
 import { StoringProgress } from './storing-progress.ts';
+import { StreamOrder } from './stream-order.ts';
 
 /** What a writer reaches a server of ClickHouse by. */
 export interface WriterClients {
@@ -142,8 +143,16 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   ];
   // Which of several servers is read depends on it; where there is one, alerts alone do.
   const intervalMs = server || others ? PROGRESS_MS_OF_SEVERAL : PROGRESS_MS;
-  const ofProgress = { client, groupId: config.KAFKA_GROUP_ID, replicas, storedThrough, logger, intervalMs };
-  const ofOneWriter = [...rounds, new StoringProgress(ofProgress)];
+  const order =
+    others &&
+    new StreamOrder({
+      ...{ client, groupId, ownership, logger },
+      others: () => database.others,
+      epoch: () => group.assignment?.epoch,
+    });
+  const onStored = order && ((throughMs: number) => order.noteStored(throughMs));
+  const ofProgress = { client, groupId, replicas, storedThrough, onStored, logger, intervalMs };
+  const ofOneWriter = [...rounds, new StoringProgress(ofProgress), ...(order ? [order] : [])];
   const silenceMs = SILENT_SESSIONS_MAX * config.KAFKA_SESSION_TIMEOUT_MS;
   const watchdog = new Watchdog(silenceMs, () => {
     fail(new Error(`kafkajs has not fetched, joined or sent a heartbeat for ${silenceMs} ms`));
@@ -181,7 +190,7 @@ interface WriterComponents {
   readonly alarm: DeadLetterAlarm;
   readonly lacks: BrokerLacks;
   /** What one writer of the group does in the background: the one that owns the first partition of the events. */
-  readonly ofOneWriter: readonly (Rounds | StoringProgress)[];
+  readonly ofOneWriter: readonly (Rounds | StoringProgress | StreamOrder)[];
   readonly watchdog: Watchdog;
   /** Undefined where a server has its rows alone. */
   readonly replicaWatch: ReplicaWatch | undefined;

@@ -1,7 +1,7 @@
 import { createdTable } from './migration-waves.ts';
 
-/** Tables of which each replica has its own: which epochs have begun there, and which migrations it has. */
-const LOCAL_TABLES = ['writer_epochs', 'schema_migrations'];
+/** Tables of which each replica has its own: which epochs have begun there, which migrations it has, and how far streams may go there. */
+const LOCAL_TABLES = ['writer_epochs', 'schema_migrations', 'stream_order'];
 
 /** What replicas agree by. ClickHouse fills in the names: macros of its configuration, and the database and the table. */
 const PATH_AND_NAME = "'/clickhouse/tables/{shard}/{database}/{table}', '{replica}'";
