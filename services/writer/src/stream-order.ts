@@ -72,12 +72,15 @@ interface KnownReplica extends Place {
 interface Order {
   readonly epoch: OwnEpoch;
   readonly replicas: readonly KnownReplica[];
-  /** The number of the last record. */
+  /** The last number that any block got. */
   number: number;
+  /** The number of the last record, and of the one before it; 0: there is none. */
+  newest: number;
+  before: number;
+  /** The last record, where this owner has made it: it may not be stored yet. */
+  last: OrderRecord | undefined;
   /** All blocks that got any number. */
   recorded: BlockRanges;
-  /** A record of which it is not known whether it is stored. */
-  unsure: OrderRecord | undefined;
 }
 
 /**
@@ -140,7 +143,10 @@ export class StreamOrder implements Component {
       this.#isFailing = false;
     } catch (error) {
       if (!this.#isFailing)
-        this.#options.logger.warn({ reason: (error as Error).message }, 'recording the order of streams failed; retrying');
+        this.#options.logger.warn(
+          { reason: (error as Error).message },
+          'recording the order of streams failed; retrying',
+        );
       this.#isFailing = true;
     }
   }
@@ -161,10 +167,11 @@ export class StreamOrder implements Component {
       (most, one) => (one && one.number > (most?.number ?? 0) ? one : most),
       undefined,
     );
-    const [own] = replicas;
     const most = replicas.reduce((one, other) => (other.newest > one.newest ? other : one));
-    const order: Order = { epoch, replicas, number: start?.number ?? 0, recorded: NO_BLOCKS, unsure: undefined };
-    if (!start && most.newest === 0) {
+    const { newest } = most;
+    const number = start?.number ?? 0;
+    const order: Order = { epoch, replicas, number, newest, before: 0, last: undefined, recorded: NO_BLOCKS };
+    if (!start && newest === 0) {
       // Streams begin after what is there by now.
       order.number = Date.now();
       order.recorded = union(...looks.map(({ blocks }) => blocks));
@@ -172,7 +179,6 @@ export class StreamOrder implements Component {
       await Promise.all(replicas.map((replica) => this.#insert(replica, epoch, beginning, 0)));
       return order;
     }
-    if (own && own !== most) await this.#copy(most, own, epoch);
     const later: BlockRange[] = [];
     for (let after = order.number; ; ) {
       const records = await this.#readRecords(most, after);
@@ -187,53 +193,56 @@ export class StreamOrder implements Component {
 
   async #goOn(order: Order): Promise<void> {
     const { replicas } = order;
-    const [own, ...others] = replicas;
-    if (!own) return;
     // Before it is looked what is there: all that was appended by then is.
     const throughMs = this.#throughMs;
     const known = knownEverywhere(order);
     const answers = await Promise.allSettled(replicas.map((replica) => this.#look(replica, known)));
-    const looks = answers.map((answer) => (answer.status === 'fulfilled' ? answer.value : undefined));
-    const [ownLook] = looks;
-    if (answers[0]?.status === 'rejected') throw answers[0].reason;
-    if (!ownLook) return;
-    const toTell = replicas.flatMap((replica, index) => {
-      const look = looks[index];
-      return look && noteLook(replica, look) ? [{ replica, look }] : [];
+    const answered = replicas.flatMap((replica, index) => {
+      const answer = answers[index];
+      return answer?.status === 'fulfilled' ? [{ replica, look: answer.value }] : [];
     });
-    const answered = looks.filter((look) => look !== undefined);
+    const toTell = answered.filter(({ replica, look }) => noteLook(replica, look));
     const quorum = Math.min(QUORUM, replicas.length);
-    await this.#record(order, own, without(inAtLeast(quorum, answered.map(({ blocks }) => blocks)), order.recorded));
-    await Promise.all(
-      others.map(async (replica, index) => {
-        if (looks[index + 1] && replica.newest < order.number) await this.#copy(own, replica, order.epoch).catch(noted);
-      }),
-    );
+    if (answered.length < quorum) throw new Error(`${answered.length} of ${replicas.length} replicas answer`);
+    const blocks = answered.map(({ look }) => look.blocks);
+    const responding = answered.map(({ replica }) => replica);
+    const level = await this.#record(order, responding, without(inAtLeast(quorum, blocks), order.recorded));
+    const behind = responding.filter(({ newest }) => newest < order.newest);
+    await Promise.all(behind.map((replica) => this.#copy(level, replica, order.epoch).catch(noted)));
     // A record that is at one replica alone may be lost with it.
-    if (replicas.filter(({ newest }) => newest >= order.number).length < quorum) return;
+    if (responding.filter(({ newest }) => newest >= order.newest).length < quorum) return;
     // Where so few do not answer, one that does has each block that was recorded; what none of these has is gone.
     const isWhole = replicas.length - answered.length < quorum;
-    const everywhere = union(...answered.map(({ blocks }) => blocks));
-    const all = isWhole ? { everywhere, throughMs } : undefined;
+    const all = isWhole ? { everywhere: union(...blocks), throughMs } : undefined;
     await Promise.all(toTell.map(({ replica, look }) => this.#tell(order, replica, look, all).catch(noted)));
   }
 
-  /** Gives blocks the next number, if there are any. */
-  async #record(order: Order, own: KnownReplica, blocks: BlockRanges): Promise<void> {
-    if (order.unsure && own.newest < order.unsure.number) await this.#insert(own, order.epoch, [order.unsure]);
-    order.unsure = undefined;
+  /** Gives blocks the next number, if there are any. Returns a replica that has all records. */
+  async #record(order: Order, replicas: readonly KnownReplica[], blocks: BlockRanges): Promise<KnownReplica> {
+    const level = await this.#storeLast(order, replicas);
     const ranges = rangesOf(blocks);
-    if (ranges.length === 0) return;
-    const record = { number: Math.max(order.number + 1, Date.now()), ranges };
+    if (ranges.length === 0) return level;
+    order.before = order.newest;
     // It may be stored also when that fails: then it stays what it is.
-    order.unsure = record;
-    order.number = record.number;
+    order.last = { number: Math.max(order.number + 1, Date.now()), ranges };
+    order.number = order.last.number;
+    order.newest = order.number;
     order.recorded = union(order.recorded, blocks);
     for (const replica of order.replicas)
       if (replica.missing !== 'any') replica.missing = union(replica.missing, blocks);
-    await this.#insert(own, order.epoch, [record]);
-    own.newest = record.number;
-    order.unsure = undefined;
+    return await this.#storeLast(order, [level]);
+  }
+
+  /** Makes sure that the last record is stored at a replica, and returns that. @throws {Error} when no replica has those before */
+  async #storeLast(order: Order, replicas: readonly KnownReplica[]): Promise<KnownReplica> {
+    const { newest, before, last, epoch } = order;
+    const level = replicas.find((replica) => replica.newest >= newest);
+    if (level) return level;
+    const next = replicas.find((replica) => replica.newest >= before);
+    if (!next || !last) throw new Error('no replica that answers has the last record');
+    await this.#insert(next, epoch, [last]);
+    next.newest = newest;
+    return next;
   }
 
   /** Tells a replica that it has reached the last number, once it has all blocks. @param all undefined: what is missing may be elsewhere */
@@ -246,7 +255,7 @@ export class StreamOrder implements Component {
     const recorded = replica.missing === 'any' ? order.recorded : replica.missing;
     const wanted = all ? inAtLeast(2, [recorded, all.everywhere]) : recorded;
     replica.missing = without(wanted, look.blocks);
-    if (replica.missing.size > 0 || replica.newest < order.number) return;
+    if (replica.missing.size > 0 || replica.newest < order.newest) return;
     const hasAll = all !== undefined && without(all.everywhere, look.blocks).size === 0;
     const throughMs = Math.max(replica.toldThroughMs, hasAll ? all.throughMs : 0);
     if (replica.told >= order.number && replica.toldThroughMs >= throughMs) return;
@@ -267,7 +276,11 @@ export class StreamOrder implements Component {
 
   async #look({ client, server, newest }: KnownReplica, known: BlockRanges): Promise<Look> {
     const query_params = { ...columnsOf(rangesOf(known)), after: newest, server };
-    const [row] = await this.#read<{ parts: BlockRange[]; reached: number; newest: number }>(client, 'look-at-blocks', query_params);
+    const [row] = await this.#read<{ parts: BlockRange[]; reached: number; newest: number }>(
+      client,
+      'look-at-blocks',
+      query_params,
+    );
     if (!row) throw new Error('ClickHouse has returned no row of its blocks');
     return { blocks: blocksOf(row.parts), reached: row.reached, newest: row.newest };
   }

@@ -21,6 +21,7 @@ import { Positions } from '@sluice/storage/clickhouse/positions';
 import { Replicas, ReplicaWatch } from '@sluice/storage/clickhouse/replicas';
 import { readRetention, recordRetention } from '@sluice/storage/clickhouse/retention-settings';
 import type { StoredThrough } from '@sluice/storage/kafka/lag';
+import type { OwnEpoch } from '@sluice/storage/protocol/epoch';
 import type { Kafka } from 'kafkajs';
 import { StagedStore } from './batch/staged-batch.ts';
 import type { WriterConfig } from './config.ts';
@@ -141,18 +142,8 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     new WaitingEvents(config, { ...ofRounds, kafka }),
     new LinkedVisitors(config, { ...ofRounds, kafka }),
   ];
-  // Which of several servers is read depends on it; where there is one, alerts alone do.
-  const intervalMs = server || others ? PROGRESS_MS_OF_SEVERAL : PROGRESS_MS;
-  const order =
-    others &&
-    new StreamOrder({
-      ...{ client, groupId, ownership, logger },
-      others: () => database.others,
-      epoch: () => group.assignment?.epoch,
-    });
-  const onStored = order && ((throughMs: number) => order.noteStored(throughMs));
-  const ofProgress = { client, groupId, replicas, storedThrough, onStored, logger, intervalMs };
-  const ofOneWriter = [...rounds, new StoringProgress(ofProgress), ...(order ? [order] : [])];
+  const epoch = () => group.assignment?.epoch;
+  const ofOneWriter = [...rounds, ...recordersOf(config, deps, { ownership, replicas, database, epoch })];
   const silenceMs = SILENT_SESSIONS_MAX * config.KAFKA_SESSION_TIMEOUT_MS;
   const watchdog = new Watchdog(silenceMs, () => {
     fail(new Error(`kafkajs has not fetched, joined or sent a heartbeat for ${silenceMs} ms`));
@@ -181,6 +172,28 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     fail,
   });
   return new Writer(config, deps, { database, group, keeper, alarm, lacks, ofOneWriter, watchdog, replicaWatch });
+}
+
+interface RecorderDependencies {
+  readonly ownership: Ownership;
+  readonly replicas: Replicas | undefined;
+  readonly database: OwnDatabase;
+  /** As in {@link StreamOrder}. */
+  readonly epoch: () => OwnEpoch | undefined;
+}
+
+/** Returns what records how far the writers are, for readers. */
+function recordersOf(
+  { KAFKA_GROUP_ID: groupId }: WriterConfig,
+  { client, others, server, storedThrough, logger }: WriterDependencies,
+  { ownership, replicas, database, epoch }: RecorderDependencies,
+): readonly (StoringProgress | StreamOrder)[] {
+  const order = others && new StreamOrder({ client, groupId, ownership, logger, epoch, others: () => database.others });
+  const onStored = order && ((throughMs: number) => order.noteStored(throughMs));
+  // Which of several servers is read depends on it; where there is one, alerts alone do.
+  const intervalMs = server || others ? PROGRESS_MS_OF_SEVERAL : PROGRESS_MS;
+  const progress = new StoringProgress({ client, groupId, replicas, storedThrough, onStored, logger, intervalMs });
+  return order ? [progress, order] : [progress];
 }
 
 interface WriterComponents {

@@ -4,6 +4,7 @@ import { type Plan, scheduleOf } from '../writer/kind.ts';
 import { Load } from '../writer/load.ts';
 import { World } from '../writer/world.ts';
 import { chooseErasureFaults, chooseReplicatedFaults, REPLICATED_FAULTS } from './faults.ts';
+import { StreamReaders } from './stream-readers.ts';
 
 /**
  * Writers of one group that store at replicas of the same tables, each at one of them. In the end each replica has everything once, but for
@@ -15,7 +16,12 @@ export const REPLICATED: Kind = {
     const plan = planOf(seed);
     const world = new World({ ...plan, seed, onNote: note });
     const random = new Random(seed, 'load');
-    return scheduleOf(world, plan, { faultTable: REPLICATED_FAULTS, random, load: new Load(world, random) });
+    const [set] = world.servers.flatMap(({ replicas }) => replicas ?? []);
+    if (!set) throw new Error('the server has no replicas');
+    const readers = new StreamReaders(world, set, new Random(seed, 'streams'));
+    readers.start();
+    const operate = () => readers.untilSent();
+    return scheduleOf(world, plan, { faultTable: REPLICATED_FAULTS, random, load: new Load(world, random), operate });
   },
 };
 
