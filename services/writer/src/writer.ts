@@ -93,7 +93,7 @@ const NEEDS_OPERATOR = [
 
 /** Builds the writer: what it consists of, and how its components are connected. */
 export function createWriter(config: WriterConfig, deps: WriterDependencies): Writer {
-  const { kafka, client, erasureClient, server, storedThrough, logger, metrics, writerId, fail } = deps;
+  const { kafka, client, erasureClient, server, logger, metrics, writerId, fail } = deps;
   const others = deps.others?.map((one) => one.client);
   const common = { client, groupId: config.KAFKA_GROUP_ID, statementTimeoutMs: config.STATEMENT_TIMEOUT_MS };
   const { groupId } = common;
