@@ -117,9 +117,8 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   const sources = { open: streams.open.bind(streams), inQuery: segments.inQuery };
   const delivering = { ...reads, streams: sources, memory: budget, stores, logger };
   const [ofWebhooks, ofAlerts] = [new WebhookMetrics(registry), new AlertMetrics(registry)];
-  // Deliveries follow streams.
   const webhooks =
-    deps.webhooks && views && !isReplicated(config)
+    deps.webhooks && views
       ? new Webhooks({
           ...{ ...delivering, client: deps.webhooks, metrics: ofWebhooks },
           numberSources: (find) => numberSources({ ...delivering, views, metrics: ofAlerts, find }),

@@ -21,6 +21,7 @@ import { Positions } from '@sluice/storage/clickhouse/positions';
 import { Replicas, ReplicaWatch } from '@sluice/storage/clickhouse/replicas';
 import { readRetention, recordRetention } from '@sluice/storage/clickhouse/retention-settings';
 import type { StoredThrough } from '@sluice/storage/kafka/lag';
+import type { OwnEpoch } from '@sluice/storage/protocol/epoch';
 import type { Kafka } from 'kafkajs';
 import { StagedStore } from './batch/staged-batch.ts';
 import type { WriterConfig } from './config.ts';
@@ -42,6 +43,7 @@ import { PartitionKeeper } from './group/partition-keeper.ts';
 import { Watchdog } from './group/watchdog.ts';
 import type { WriterMetrics } from './metrics.ts';
 import { StoringProgress } from './storing-progress.ts';
+import { StreamOrder } from './stream-order.ts';
 
 /** What a writer reaches a server of ClickHouse by. */
 export interface WriterClients {
@@ -91,7 +93,7 @@ const NEEDS_OPERATOR = [
 
 /** Builds the writer: what it consists of, and how its components are connected. */
 export function createWriter(config: WriterConfig, deps: WriterDependencies): Writer {
-  const { kafka, client, erasureClient, server, storedThrough, logger, metrics, writerId, fail } = deps;
+  const { kafka, client, erasureClient, server, logger, metrics, writerId, fail } = deps;
   const others = deps.others?.map((one) => one.client);
   const common = { client, groupId: config.KAFKA_GROUP_ID, statementTimeoutMs: config.STATEMENT_TIMEOUT_MS };
   const { groupId } = common;
@@ -140,10 +142,8 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     new WaitingEvents(config, { ...ofRounds, kafka }),
     new LinkedVisitors(config, { ...ofRounds, kafka }),
   ];
-  // Which of several servers is read depends on it; where there is one, alerts alone do.
-  const intervalMs = server || others ? PROGRESS_MS_OF_SEVERAL : PROGRESS_MS;
-  const ofProgress = { client, groupId: config.KAFKA_GROUP_ID, replicas, storedThrough, logger, intervalMs };
-  const ofOneWriter = [...rounds, new StoringProgress(ofProgress)];
+  const epoch = () => group.assignment?.epoch;
+  const ofOneWriter = [...rounds, ...recordersOf(config, deps, { ownership, replicas, database, epoch })];
   const silenceMs = SILENT_SESSIONS_MAX * config.KAFKA_SESSION_TIMEOUT_MS;
   const watchdog = new Watchdog(silenceMs, () => {
     fail(new Error(`kafkajs has not fetched, joined or sent a heartbeat for ${silenceMs} ms`));
@@ -174,6 +174,28 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   return new Writer(config, deps, { database, group, keeper, alarm, lacks, ofOneWriter, watchdog, replicaWatch });
 }
 
+interface RecorderDependencies {
+  readonly ownership: Ownership;
+  readonly replicas: Replicas | undefined;
+  readonly database: OwnDatabase;
+  /** As in {@link StreamOrder}. */
+  readonly epoch: () => OwnEpoch | undefined;
+}
+
+/** Returns what records how far the writers are, for readers. */
+function recordersOf(
+  { KAFKA_GROUP_ID: groupId }: WriterConfig,
+  { client, others, server, storedThrough, logger }: WriterDependencies,
+  { ownership, replicas, database, epoch }: RecorderDependencies,
+): readonly (StoringProgress | StreamOrder)[] {
+  const order = others && new StreamOrder({ client, groupId, ownership, logger, epoch, others: () => database.others });
+  const onStored = order && ((throughMs: number) => order.noteStored(throughMs));
+  // Which of several servers is read depends on it; where there is one, alerts alone do.
+  const intervalMs = server || others ? PROGRESS_MS_OF_SEVERAL : PROGRESS_MS;
+  const progress = new StoringProgress({ client, groupId, replicas, storedThrough, onStored, logger, intervalMs });
+  return order ? [progress, order] : [progress];
+}
+
 interface WriterComponents {
   readonly database: OwnDatabase;
   readonly group: GroupConsumer;
@@ -181,7 +203,7 @@ interface WriterComponents {
   readonly alarm: DeadLetterAlarm;
   readonly lacks: BrokerLacks;
   /** What one writer of the group does in the background: the one that owns the first partition of the events. */
-  readonly ofOneWriter: readonly (Rounds | StoringProgress)[];
+  readonly ofOneWriter: readonly (Rounds | StoringProgress | StreamOrder)[];
   readonly watchdog: Watchdog;
   /** Undefined where a server has its rows alone. */
   readonly replicaWatch: ReplicaWatch | undefined;

@@ -4,6 +4,7 @@ import { type Plan, scheduleOf } from '../writer/kind.ts';
 import { Load } from '../writer/load.ts';
 import { World } from '../writer/world.ts';
 import { chooseErasureFaults, chooseLateFaults, chooseReplicatedFaults, REPLICATED_FAULTS } from './faults.ts';
+import { StreamReaders } from './stream-readers.ts';
 
 /**
  * Writers of one group that store at replicas of the same tables, each at one of them; or two such groups with a range of the partitions each.
@@ -15,10 +16,16 @@ export const REPLICATED: Kind = {
     const plan = inShards(seed, planOf(seed));
     const world = new World({ ...plan, seed, onNote: note });
     const random = new Random(seed, 'load');
+    const sets = world.servers.flatMap(({ replicas }) => replicas ?? []);
+    const readers = sets.map((set, index) => new StreamReaders(world, set, new Random(seed, `streams ${index}`)));
+    for (const one of readers) one.start();
     return scheduleOf(world, plan, {
       faultTable: REPLICATED_FAULTS,
       random,
       load: new Load(world, random, { merges: world.servers.length === 1 }),
+      operate: async () => {
+        for (const one of readers) await one.untilSent();
+      },
     });
   },
 };

@@ -1,7 +1,7 @@
 import { createdTable } from './migration-waves.ts';
 
-/** Tables of which each replica has its own: which epochs have begun there, and which migrations it has. */
-export const LOCAL_TABLES = ['writer_epochs', 'schema_migrations'];
+/** Tables of which each replica has its own: which epochs have begun there, which migrations it has, and how far streams may go there. */
+export const LOCAL_TABLES = ['writer_epochs', 'schema_migrations', 'stream_order'];
 
 /** Whether each replica has a table for itself. */
 export function isLocalTable(table: string): boolean {
