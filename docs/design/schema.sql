@@ -229,6 +229,16 @@ ORDER BY id
 TTL toDateTime(recorded_at) + toIntervalDay(30) WHERE kind = 'rejected'
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, index_granularity = 8192, deduplicate_merge_projection_mode = 'rebuild';
 
+CREATE TABLE ended_batches
+(
+    `id` UUID,
+    `ended_at` DateTime64(3, 'UTC') DEFAULT now64(3)
+)
+ENGINE = MergeTree
+ORDER BY id
+TTL toDateTime(ended_at) + toIntervalDay(7)
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, index_granularity = 8192;
+
 CREATE TABLE entities
 (
     `workspace_id` LowCardinality(String),

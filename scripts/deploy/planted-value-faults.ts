@@ -99,6 +99,22 @@ export const PLANTED_VALUE_FAULTS: readonly PlantedValueFault[] = [
       'ingestApi.stopped=true,writer.stopped=true,jobs.growPartitions.to=96',
     'jobs.growPartitions: it cannot be done where clickhouse.servers have ranges',
   ),
+  setting('several servers that share their rows', `clickhouse.shared=true,${REPLICAS}`, 'clickhouse.shared:'),
+  setting(
+    'a backup of shared rows',
+    'clickhouse.shared=true,jobs.backup.schedule=0 3 * * *,jobs.backup.to=s3://a/b',
+    'jobs.backup.schedule: it cannot be used where replicas share',
+  ),
+  setting(
+    'a restore of shared rows',
+    'clickhouse.shared=true,writer.stopped=true,jobs.restore.from=s3://a/b/c',
+    'jobs.restore.from: it cannot be used where replicas share',
+  ),
+  setting(
+    'more partitions of shared rows',
+    'clickhouse.shared=true,ingestApi.stopped=true,writer.stopped=true,jobs.growPartitions.to=96',
+    'jobs.growPartitions.to: it cannot be used where replicas share',
+  ),
   setting('a server that does not exist', 'jobs.server=a3', 'clickhouse.servers has no a3'),
   setting('an Ingress without a host', 'ingestApi.ingress.enabled=true', 'ingestApi.ingress.host'),
   setting('a route without a Gateway', 'queryApi.httpRoute.enabled=true', 'queryApi.httpRoute.parentRefs'),

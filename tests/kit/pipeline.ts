@@ -163,10 +163,11 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
   const scopes = options.checkout === undefined ? SCOPES : SCOPES_OF_OLDER_VERSIONS;
   const key = await createKey('test', scopes);
   for (const [workspace, given] of Object.entries(options.keys ?? {})) await createKey(workspace, scopes, given);
-  // One group feeds replicas, and their writers create the tables.
-  const areReplicas = options.env?.['CLICKHOUSE_REPLICATION'] === 'replicated';
+  // One group feeds replicas, and their writers create the tables; also those that replicas share.
+  const replication = options.env?.['CLICKHOUSE_REPLICATION'];
+  const areReplicas = replication === 'replicated';
   const stores: readonly PipelineServer[] = Object.values(options.servers ?? { '': { url: options.clickhouseUrl } });
-  if (options.checkout === undefined && !areReplicas) {
+  if (options.checkout === undefined && !areReplicas && replication !== 'shared') {
     // A writer creates what this account does not reach, such as a database behind TLS.
     const created = stores.map(({ url, database: own = database }) =>
       createNewest({ CLICKHOUSE_URL: url, CLICKHOUSE_DATABASE: own, ...ADMINISTRATOR }).catch(() => undefined),

@@ -1,6 +1,6 @@
 import type { Logger } from '@sluice/shared/base/log';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { isReplicated } from '@sluice/shared/config';
+import { isReplicated, isShared } from '@sluice/shared/config';
 import { allowOrigins } from '@sluice/shared/http/cors';
 import { acceptJsonBodies } from '@sluice/shared/http/json-body';
 import { MemoryBudget } from '@sluice/shared/http/memory-budget';
@@ -118,7 +118,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   const delivering = { ...reads, streams: sources, memory: budget, stores, logger };
   const [ofWebhooks, ofAlerts] = [new WebhookMetrics(registry), new AlertMetrics(registry)];
   const webhooks =
-    deps.webhooks && views
+    deps.webhooks && views && !isShared(config)
       ? new Webhooks({
           ...{ ...delivering, client: deps.webhooks, metrics: ofWebhooks },
           numberSources: (find) => numberSources({ ...delivering, views, metrics: ofAlerts, find }),

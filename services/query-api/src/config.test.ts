@@ -21,6 +21,14 @@ test('the cluster of an earlier version is named, beside everything else that is
   ]);
 });
 
+test('where replicas share the rows, there are no statements of clients', () => {
+  const shared = { ...ENV, CLICKHOUSE_REPLICATION: 'shared' };
+  expect(loadQueryConfig(shared).config.CLICKHOUSE_REPLICATION).toBe('shared');
+  expect(() => loadQueryConfig({ ...shared, CLICKHOUSE_SQL_USER: 'sluice_sql' })).toThrow(
+    /CLICKHOUSE_SQL_USER: cannot be used/,
+  );
+});
+
 test('statements of clients have a login of their own, and are off without it', () => {
   const configOf = (env: Readonly<Record<string, string>>) => sqlConfigOf(loadQueryConfig({ ...ENV, ...env }).config);
   expect(configOf({ CLICKHOUSE_USER: 'sluice_query', CLICKHOUSE_PASSWORD: 'secret' })).toBeUndefined();

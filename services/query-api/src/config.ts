@@ -8,6 +8,7 @@ import {
   clickHouseEnv,
   commaSeparated,
   integer,
+  isShared,
   quarterOfHeap,
   serviceEnv,
 } from '@sluice/shared/config';
@@ -101,6 +102,10 @@ export const configSchema = z
   .refine((config) => config.API_KEYS_FILE !== undefined || config.QUERY_ANONYMOUS_WORKSPACE !== undefined, {
     path: ['API_KEYS_FILE'],
     message: 'is needed, unless QUERY_ANONYMOUS_WORKSPACE names a workspace that may be read without a key',
+  })
+  .refine((config) => !isShared(config) || config.CLICKHOUSE_SQL_USER === undefined, {
+    path: ['CLICKHOUSE_SQL_USER'],
+    message: 'cannot be used where replicas share the rows: its profile would have to ask for what was just written',
   });
 
 export type QueryConfig = z.output<typeof configSchema>;

@@ -3,7 +3,7 @@ import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loginOf } from '@sluice/shared/clickhouse/connection';
 import { requireReplication, UnusableServer, watchForOneServer } from '@sluice/shared/clickhouse/one-server';
 import { pinnedSettings, replicatedSettings } from '@sluice/shared/clickhouse/settings';
-import { type ClickHouseConfig, isReplicated, orExit } from '@sluice/shared/config';
+import { type ClickHouseConfig, isReplicated, isShared, orExit } from '@sluice/shared/config';
 import { listening } from '@sluice/shared/http/server';
 import { type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
 import { createKeyRing } from '@sluice/shared/keys/measured-key-ring';
@@ -192,4 +192,4 @@ const service = runService({
   shutdownTimeoutMs: config.SHUTDOWN_TIMEOUT_MS,
   exitOnStdinEnd: config.EXIT_ON_STDIN_END,
 });
-if (!servers) watchForOneServer(config, (error) => service.fail(error));
+if (!servers && !isShared(config)) watchForOneServer(config, (error) => service.fail(error));

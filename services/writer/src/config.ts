@@ -1,4 +1,4 @@
-import { clickHouseEnv, groupEnv, integer, isReplicated, kafkaEnv, serviceEnv } from '@sluice/shared/config';
+import { clickHouseEnv, groupEnv, integer, isReplicated, isShared, kafkaEnv, serviceEnv } from '@sluice/shared/config';
 import { coldAfterDays, retentionDays } from '@sluice/shared/config/retention-days';
 import { serverEnv } from '@sluice/shared/servers/server-config';
 import { nobodyEnv } from '@sluice/submissions/reading/nobody';
@@ -35,6 +35,10 @@ export const configSchema = z
   .refine((config) => !isReplicated(config) || config.EVENTS_COLD_AFTER_DAYS === undefined, {
     path: ['EVENTS_COLD_AFTER_DAYS'],
     message: 'cannot be used where tables are replicated: each replica has its months on volumes of its own',
+  })
+  .refine((config) => !isShared(config) || config.EVENTS_COLD_AFTER_DAYS === undefined, {
+    path: ['EVENTS_COLD_AFTER_DAYS'],
+    message: 'cannot be used where replicas share the rows: they have chosen where these are',
   });
 
 export type WriterConfig = z.output<typeof configSchema>;

@@ -6,7 +6,7 @@ import { migrate } from '@sluice/shared/clickhouse/migrate';
 import { migrateReplicas } from '@sluice/shared/clickhouse/migrate-replicas';
 import { watchForOneServer } from '@sluice/shared/clickhouse/one-server';
 import { pinnedSettings, replicatedSettings } from '@sluice/shared/clickhouse/settings';
-import { orExit } from '@sluice/shared/config';
+import { isShared, orExit } from '@sluice/shared/config';
 import { refuseOtherMethods } from '@sluice/shared/http/other-methods';
 import { ownTls } from '@sluice/shared/http/own-tls';
 import { createHttpServer, listening } from '@sluice/shared/http/server';
@@ -119,8 +119,9 @@ const service = runService({
   shutdownTimeoutMs: config.SHUTDOWN_TIMEOUT_MS,
   exitOnStdinEnd: config.EXIT_ON_STDIN_END,
 });
-// What is told another replica has to reach that one, too.
-for (const place of [config, ...(others ?? [])]) watchForOneServer(place, (error) => service.fail(error));
+// What is told another replica has to reach that one, too. Where replicas share the rows, any of them may answer.
+if (!isShared(config))
+  for (const place of [config, ...(others ?? [])]) watchForOneServer(place, (error) => service.fail(error));
 
 /** Where a writer stores. */
 interface OwnPlace extends Pick<ServerConfig<typeof configSchema>, 'config' | 'server'> {

@@ -4,6 +4,7 @@ import { retry } from '@sluice/shared/base/retry';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { MigrationMismatch, SchemaTooNew, TablesLost } from '@sluice/shared/clickhouse/migrate';
 import { UnusableServer } from '@sluice/shared/clickhouse/one-server';
+import { isShared } from '@sluice/shared/config';
 import { ALL_OTHERS } from '@sluice/shared/config/retention-days';
 import { recentHint } from '@sluice/shared/kafka/client';
 import { ensureTopics, topicNames } from '@sluice/shared/kafka/topics';
@@ -11,15 +12,17 @@ import { describeRange } from '@sluice/shared/servers/partition-range';
 import type { Server } from '@sluice/shared/servers/servers-file';
 import type { Component } from '@sluice/shared/service/lifecycle';
 import { Probe } from '@sluice/shared/service/probe';
+import { CarriedTables } from '@sluice/storage/clickhouse/carried-tables';
 import { GroupMismatch } from '@sluice/storage/clickhouse/claim-database';
 import { Halts } from '@sluice/storage/clickhouse/halts';
 import { readPartitions } from '@sluice/storage/clickhouse/known-partitions';
 import { DatabaseMismatch, OwnDatabase } from '@sluice/storage/clickhouse/own-database';
-import { Ownership } from '@sluice/storage/clickhouse/ownership';
+import { groupPrefixOf, Ownership } from '@sluice/storage/clickhouse/ownership';
 import { checkPartitionCount, PartitionCountMismatch } from '@sluice/storage/clickhouse/partition-count';
 import { Positions } from '@sluice/storage/clickhouse/positions';
 import { Replicas, ReplicaWatch } from '@sluice/storage/clickhouse/replicas';
 import { readRetention, recordRetention } from '@sluice/storage/clickhouse/retention-settings';
+import { SharedReplicas } from '@sluice/storage/clickhouse/shared-replicas';
 import type { StoredThrough } from '@sluice/storage/kafka/lag';
 import type { OwnEpoch } from '@sluice/storage/protocol/epoch';
 import type { Kafka } from 'kafkajs';
@@ -97,7 +100,9 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   const others = deps.others?.map((one) => one.client);
   const common = { client, groupId: config.KAFKA_GROUP_ID, statementTimeoutMs: config.STATEMENT_TIMEOUT_MS };
   const { groupId } = common;
+  const { shared, replicas, replicaWatch } = replicasOf(config, deps);
   const ownership = new Ownership({
+    everywhere: shared,
     client,
     groupId,
     writerId,
@@ -105,14 +110,11 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     isMember: async (memberId, generation) =>
       (await isMemberOf(kafka, groupId, memberId)) && group.assignment?.generation === generation,
   });
-  const { groupPrefix } = ownership;
-  const { statementTimeoutMs } = common;
-  const replicas = others && new Replicas({ own: client, others, writerId, groupPrefix, statementTimeoutMs });
   const positions = new Positions({ ...common, ownership });
   const halts = new Halts(client, groupId);
   const readKnown = (server: string | undefined) => readPartitions(client, groupId, server);
   const owner = { group: groupId, server: server?.name ?? '', partitions: describeRange(server?.partitions) };
-  const database = new OwnDatabase(client, owner, others);
+  const database = new OwnDatabase(client, owner, others, shared !== undefined);
   const isOwn = (id: string) => database.isOwn(id);
   const foreignCommits = new ForeignCommits({ kafka, groupId, topics: Object.values(topicNames(config)), isOwn });
   const lacks = new BrokerLacks(logger);
@@ -126,7 +128,8 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
       if (raised) logger.error(raised);
     },
   });
-  const store = new StagedStore({ ...common, ownership });
+  const carried = shared && { endStatements: (prefix: string) => shared.end({ prefix }) };
+  const store = new StagedStore({ ...common, ownership, carried });
   const bytesMax = config.BATCH_BYTES_MAX;
   const pace = new BatchPace({ ageMs: config.BATCH_AGE_MS, bytesMax });
   const batches = new BatchLoop({ store, positions, replicas, groupId, bytesMax, pace, alarm, metrics, logger });
@@ -135,7 +138,8 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     partitionCount: config.KAFKA_PARTITIONS,
   });
   const ofErasure = { client: erasureClient, others: deps.others?.map((one) => one.erasureClient) };
-  const ofRounds = { ...ofErasure, replicas, writerId, logger, failures: metrics.erasureFailures };
+  const useTables = shared && CarriedTables.use;
+  const ofRounds = { ...ofErasure, replicas, useTables, writerId, logger, failures: metrics.erasureFailures };
   const rounds: readonly Rounds[] = [
     ...[Erasure, ExpiredEvents, FastColumns].map((Type) => new Type(config, ofRounds)),
     new ColdEvents(config, { ...ofRounds, usePolicy: deps.useColdPolicy }),
@@ -148,8 +152,6 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   const watchdog = new Watchdog(silenceMs, () => {
     fail(new Error(`kafkajs has not fetched, joined or sent a heartbeat for ${silenceMs} ms`));
   });
-  const stuckMs = STUCK_SESSIONS_MAX * config.KAFKA_SESSION_TIMEOUT_MS;
-  const replicaWatch = others && new ReplicaWatch({ own: client, others, stuckMs, onStuck: fail });
   const group = new GroupConsumer({
     config,
     kafka,
@@ -174,9 +176,37 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
   return new Writer(config, deps, { database, group, keeper, alarm, lacks, ofOneWriter, watchdog, replicaWatch });
 }
 
+interface KnownReplicas {
+  /** Those that share the rows behind one address. */
+  readonly shared: SharedReplicas | undefined;
+  readonly replicas: Replicas | SharedReplicas | undefined;
+  readonly replicaWatch: ReplicaWatch | SharedReplicas | undefined;
+}
+
+/** Returns what knows of the other replicas of the database; nothing where a server has its rows alone. */
+function replicasOf(
+  config: WriterConfig,
+  { client, others: given, writerId, fail }: WriterDependencies,
+): KnownReplicas {
+  const common = { groupPrefix: groupPrefixOf(config.KAFKA_GROUP_ID), statementTimeoutMs: config.STATEMENT_TIMEOUT_MS };
+  if (isShared(config)) {
+    const shared = new SharedReplicas({ client, ...common });
+    return { shared, replicas: shared, replicaWatch: shared };
+  }
+  const others = given?.map((one) => one.client);
+  if (!others) return { shared: undefined, replicas: undefined, replicaWatch: undefined };
+  const ofReplicas = { own: client, others };
+  const stuckMs = STUCK_SESSIONS_MAX * config.KAFKA_SESSION_TIMEOUT_MS;
+  return {
+    shared: undefined,
+    replicas: new Replicas({ ...ofReplicas, ...common, writerId }),
+    replicaWatch: new ReplicaWatch({ ...ofReplicas, stuckMs, onStuck: fail }),
+  };
+}
+
 interface RecorderDependencies {
   readonly ownership: Ownership;
-  readonly replicas: Replicas | undefined;
+  readonly replicas: Replicas | SharedReplicas | undefined;
   readonly database: OwnDatabase;
   /** As in {@link StreamOrder}. */
   readonly epoch: () => OwnEpoch | undefined;
@@ -206,7 +236,7 @@ interface WriterComponents {
   readonly ofOneWriter: readonly (Rounds | StoringProgress | StreamOrder)[];
   readonly watchdog: Watchdog;
   /** Undefined where a server has its rows alone. */
-  readonly replicaWatch: ReplicaWatch | undefined;
+  readonly replicaWatch: ReplicaWatch | SharedReplicas | undefined;
 }
 
 /** Moves rows from Kafka into ClickHouse. It commits an offset only when every row before it is stored. */

@@ -80,9 +80,9 @@ export class WriterPlace {
     this.#process = process;
     this.#writer = undefined;
     this.#own = undefined;
-    const { clickhouse, balancer, replicas } = this.server;
+    const { clickhouse, balancer, replicas, shared } = this.server;
     if (!replicas) {
-      this.#run(process, balancer ?? clickhouse);
+      this.#run(process, shared ?? balancer ?? clickhouse);
       return;
     }
     // The file of servers, as it is when the process starts.

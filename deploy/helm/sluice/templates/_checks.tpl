@@ -44,6 +44,9 @@
 {{- if and .replicated (not .servers) -}}
 {{- $errors = append $errors "clickhouse.replicated: clickhouse.servers has to name the replicas, each with an address of its own" -}}
 {{- end -}}
+{{- if and .shared (or .servers .replicated) -}}
+{{- $errors = append $errors "clickhouse.shared: clickhouse.url leads to all replicas; remove clickhouse.servers and clickhouse.replicated" -}}
+{{- end -}}
 {{- $fullname := include "sluice.fullname" $ -}}
 {{- range $index, $server := .servers -}}
 {{- if and $.Values.clickhouse.replicated (or $server.group $server.database) -}}
@@ -155,6 +158,17 @@
 {{- end -}}
 {{- if and .restore.from (not $values.writer.stopped) -}}
 {{- $errors = append $errors "jobs.restore: writers must not run; set writer.stopped" -}}
+{{- end -}}
+{{- if $values.clickhouse.shared -}}
+{{- $instead := "Use the backups of ClickHouse Cloud: docs/operate/existing-cluster.md#clickhouse-cloud." -}}
+{{- range $name, $isThere := dict "jobs.backup.schedule" .backup.schedule "jobs.restore.from" .restore.from -}}
+{{- if $isThere -}}
+{{- $errors = append $errors (printf "%s: it cannot be used where replicas share the rows of tables. %s" $name $instead) -}}
+{{- end -}}
+{{- end -}}
+{{- if .growPartitions.to -}}
+{{- $errors = append $errors "jobs.growPartitions.to: it cannot be used where replicas share the rows of tables. Choose kafka.partitions for good." -}}
+{{- end -}}
 {{- end -}}
 {{- if and .restore.confirmed (not .restore.from) -}}
 {{- $errors = append $errors "jobs.restore.confirmed: remove it, or name the backup (from)" -}}

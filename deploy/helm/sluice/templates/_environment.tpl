@@ -159,6 +159,9 @@ below /etc/sluice, and the secret with its key, or the ConfigMap. A Job reads th
 {{- if and (has .service (list "writer" "query-api")) $values.clickhouse.replicated -}}
 {{- $_ := set $env "CLICKHOUSE_REPLICATION" "replicated" -}}
 {{- end -}}
+{{- if and (has .service (list "writer" "query-api")) $values.clickhouse.shared -}}
+{{- $_ := set $env "CLICKHOUSE_REPLICATION" "shared" -}}
+{{- end -}}
 {{- with .server -}}
 {{- $_ := set $env "CLICKHOUSE_SERVER" . -}}
 {{- end -}}

@@ -2,9 +2,9 @@ import { parseArguments, readArguments } from '@sluice/shared/config/command-lin
 import type { Command } from '../command/command.ts';
 import { withLocalSystem } from '../command/local-system.ts';
 import { interruption, megabytes, ProgressLines, percentageOf } from '../command/terminal.ts';
-import { loadChosenServer } from '../servers/chosen-server.ts';
+import { loadChosenServer, refuseShared } from '../servers/chosen-server.ts';
 import { parseBackupLocation } from './backup-location.ts';
-import { backupConfig } from './config.ts';
+import { BACKUPS_OF_CLOUD, backupConfig } from './config.ts';
 import { clientOf, reportFailure } from './connect.ts';
 import { runBackup } from './run-backup.ts';
 
@@ -16,6 +16,7 @@ export const backupCommand: Command = {
   async run(args, { env, cwd }) {
     const text = { type: 'string', default: '' } as const;
     const { values } = parseArguments({ args: [...args], options: { to: text, server: text } });
+    refuseShared(env, 'backup', BACKUPS_OF_CLOUD);
     const { config, replicas } = loadChosenServer(backupConfig, await withLocalSystem(env), values.server);
     const { location } = readArguments({ location: () => parseBackupLocation('--to', values.to, config, cwd) });
     const client = clientOf(config, APPLICATION, config.CLICKHOUSE_DATABASE);

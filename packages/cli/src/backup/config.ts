@@ -22,4 +22,8 @@ export const backupConfig = z
     },
   );
 
+/** What to do where replicas share the rows. */
+export const BACKUPS_OF_CLOUD =
+  'Use the backups of ClickHouse Cloud: docs/operate/existing-cluster.md#clickhouse-cloud.';
+
 export type BackupConfig = z.output<typeof backupConfig>;

@@ -7,9 +7,9 @@ import { nameOf } from '@sluice/storage/protocol/position';
 import type { Command } from '../command/command.ts';
 import { withLocalSystem } from '../command/local-system.ts';
 import { interruption, megabytes, ProgressLines, percentageOf, processTerminal } from '../command/terminal.ts';
-import { loadAllServers, loadChosenServer } from '../servers/chosen-server.ts';
+import { loadAllServers, loadChosenServer, refuseShared } from '../servers/chosen-server.ts';
 import { parseBackupLocation } from './backup-location.ts';
-import { type BackupConfig, backupConfig } from './config.ts';
+import { BACKUPS_OF_CLOUD, type BackupConfig, backupConfig } from './config.ts';
 import { clientOf, kafkaOf, reportFailure } from './connect.ts';
 import type { OtherServer } from './kept-rows.ts';
 import { HalfReplaced, type RestoredReplica, RestoredReplicas } from './replicas.ts';
@@ -27,6 +27,7 @@ export const restoreCommand: Command = {
       options: { from: text, server: text, yes: { type: 'boolean', default: false } },
     });
     const local = await withLocalSystem(env, 'sluice');
+    refuseShared(local, 'restore', BACKUPS_OF_CLOUD);
     const { config, server: own, replicas } = loadChosenServer(backupConfig, local, values.server);
     const { location } = readArguments({ location: () => parseBackupLocation('--from', values.from, config, cwd) });
     await using connections = new AsyncDisposableStack();

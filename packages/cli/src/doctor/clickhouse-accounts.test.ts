@@ -1,6 +1,7 @@
-import { type Account, readAccounts } from '@sluice/local-stack/clickhouse-accounts';
+import { readFile } from 'node:fs/promises';
+import { type Account, readAccounts, statementsOf } from '@sluice/local-stack/clickhouse-accounts';
 import { expect, test } from 'vitest';
-import { RIGHTS, type Role, rightsOf } from './clickhouse-accounts.ts';
+import { RIGHTS, type Role, rightsOf, SHARED_RIGHTS } from './clickhouse-accounts.ts';
 
 /** What only commands need that not everybody runs. */
 const OF_COMMANDS = ['BACKUP ON sluice.*', 'SELECT ON system.backups', 'READ ON REMOTE'];
@@ -35,6 +36,19 @@ test('only replicas need what they agree by', async () => {
   }
   expect(await rightsOf('migrate', SLUICE)).not.toContain('TABLE ENGINE ON ReplicatedMergeTree');
   expect(await rightsOf('migrate', REPLICATED)).toContain('TABLE ENGINE ON ReplicatedMergeTree');
+});
+
+test('where replicas share the rows, doctor looks for what shared.sql gives, and not for temporary tables', async () => {
+  const script = new URL('../../../../deploy/clickhouse/shared.sql', import.meta.url);
+  const given = statementsOf(await readFile(script, 'utf8'));
+  const wanted = ROLES.flatMap(([role, account]) => SHARED_RIGHTS[role].map((right) => `GRANT ${right} TO ${account}`));
+  expect(given.toSorted()).toEqual(wanted.toSorted());
+  const shared = await rightsOf('writer', { ...SLUICE, CLICKHOUSE_REPLICATION: 'shared' });
+  expect(shared).toContain('CLUSTER ON *.*');
+  expect(shared).toContain('INSERT ON sluice.events');
+  for (const right of ['CREATE TEMPORARY TABLE ON *.*', 'SYSTEM SYNC REPLICA ON sluice.events']) {
+    expect(shared).not.toContain(right);
+  }
 });
 
 test('no account is asked for the secrets of webhooks but the two that have them', async () => {

@@ -1,6 +1,6 @@
 import { migrateAccount, readMigrations } from '@sluice/shared/clickhouse/migrate';
 import { createdTable } from '@sluice/shared/clickhouse/migration-waves';
-import { type ClickHouseConfig, isReplicated } from '@sluice/shared/config';
+import { type ClickHouseConfig, isReplicated, isShared } from '@sluice/shared/config';
 import type { DoctorConfig, ServiceName } from './config.ts';
 
 /** What an account is used for. */
@@ -64,6 +64,17 @@ export const RIGHTS: Readonly<
   webhooks: { database: ['SELECT', 'INSERT', 'ALTER DELETE'], server: [] },
 };
 
+/** What is needed besides where replicas share the rows, as `deploy/clickhouse/shared.sql` gives it. */
+export const SHARED_RIGHTS: Readonly<Record<Role, readonly string[]>> = {
+  migrate: ['Shared', 'SharedReplacing', 'SharedAggregating'].map((kind) => `TABLE ENGINE ON ${kind}MergeTree`),
+  writer: ['KILL QUERY ON *.*', 'CLUSTER ON *.*', 'READ ON REMOTE', 'SELECT ON system.zookeeper_connection'],
+  query: [],
+  webhooks: [],
+};
+
+/** What nobody needs there: no statement has a temporary table, and no rows move to another disk. */
+const NOT_SHARED = /TEMPORARY TABLE|ON Memory|MOVE PARTITION|system\.(moves|disks|storage_policies)/;
+
 /** The table with the secrets of webhooks, which two accounts may not read. */
 const SECRETS_TABLE = 'webhooks';
 
@@ -81,11 +92,13 @@ export async function rightsOf(
     query: (table) => table !== SECRETS_TABLE,
     webhooks: (table) => /^(webhook|console)/.test(table),
   };
-  const own = [...new Set(tables)].filter(isOf[role]);
+  const ofRole = [...new Set(tables)].filter(isOf[role]);
   const onDatabase = (right: string) =>
-    role === 'migrate' ? [`${right} ON ${database}.*`] : own.map((table) => `${right} ON ${database}.${table}`);
+    role === 'migrate' ? [`${right} ON ${database}.*`] : ofRole.map((table) => `${right} ON ${database}.${table}`);
   const rights = [...ofDatabase.flatMap(onDatabase), ...server];
-  return isReplicated(config) ? rights : rights.filter((right) => !OF_REPLICAS.test(right));
+  if (isReplicated(config)) return rights;
+  const own = rights.filter((right) => !OF_REPLICAS.test(right));
+  return isShared(config) ? [...own.filter((right) => !NOT_SHARED.test(right)), ...SHARED_RIGHTS[role]] : own;
 }
 
 /** Returns the accounts with which services log in to a server. */

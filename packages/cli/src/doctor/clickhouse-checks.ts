@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { readDatabaseState } from '@sluice/servers/state/database-state';
 import { connectionHint } from '@sluice/shared/base/connection-hints';
-import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { COLD_POLICY, policyProblem, type Volume } from '@sluice/shared/clickhouse/cold-policy';
 import { migrateAccount } from '@sluice/shared/clickhouse/migrate';
 import {
@@ -10,21 +11,21 @@ import {
   isTooOld,
   NotOneServer,
   requireOneServer,
+  requireSharedTables,
+  UnusableServer,
   wrongReplication,
 } from '@sluice/shared/clickhouse/one-server';
 import { PINNED_SETTINGS, replicatedSettings } from '@sluice/shared/clickhouse/settings';
-import { type ClickHouseConfig, isReplicated } from '@sluice/shared/config';
+import { type ClickHouseConfig, isReplicated, isShared } from '@sluice/shared/config';
 import { type Check, type Finding, note, ok, reasonOf, wrong } from './check.ts';
 import { type Account, accountsOf, type Role, rightsOf } from './clickhouse-accounts.ts';
+import { ask, clientOf, REQUEST_MS_MAX, type Settings, send } from './clickhouse-questions.ts';
 import type { Clocks } from './clocks.ts';
 import type { DoctorConfig, ServiceName } from './config.ts';
 import type { Shards } from './shards.ts';
 
 /** The version of ClickHouse that the tests use. */
 export const CLICKHOUSE_VERSION_TESTED = [26, 7] as const;
-
-/** How long a statement may take, in milliseconds. A check ends it before. */
-const REQUEST_MS_MAX = 30_000;
 
 /** Below these parts of the whole an alert would fire. */
 const FREE_PART_MIN = 0.1;
@@ -39,16 +40,7 @@ const REPLICA_DELAY_SECONDS_MAX = 300;
 const COLD_STORAGE = 'docs/operate/cold-storage.md';
 const ACCOUNTS = 'docs/operate/secure.md#accounts';
 const CLUSTER = 'docs/operate/existing-cluster.md';
-
-type Settings = Readonly<Record<string, string>>;
-
-interface Question {
-  readonly params?: Readonly<Record<string, unknown>>;
-  readonly settings?: Settings;
-  readonly queryId?: string;
-  readonly sessionId?: string;
-  readonly signal?: AbortSignal;
-}
+const CLOUD = `${CLUSTER}#clickhouse-cloud`;
 
 export interface CheckedServer {
   /** Undefined where there is one. */
@@ -99,19 +91,28 @@ export class ClickHouseChecks {
       ),
       check(
         'server',
-        'A statement is ended, and a temporary table is read, where it was begun: a balancer in front leads elsewhere.',
+        isShared(this.#main)
+          ? 'Any statement may reach any replica: a writer has to know all of them to end what another one has sent.'
+          : 'A statement is ended, and a temporary table is read, where it was begun: a balancer in front leads elsewhere.',
         ['settings'],
-        () => this.#checkOneServer(),
+        () => (isShared(this.#main) ? this.#checkSharedReplicas() : this.#checkOneServer()),
       ),
       check('rights', 'A right that is missing shows only when it is needed.', ['settings'], () => this.#checkRights()),
       ...(stores
         ? [
-            check(
-              'sessions',
-              'The writers stage each batch in temporary tables, which live in a session of several requests.',
-              ['server', 'rights'],
-              () => this.#checkSessions(),
-            ),
+            isShared(this.#main)
+              ? check(
+                  'carried',
+                  'The writers send the rows of a batch with each statement that reads them, as a form.',
+                  ['server', 'rights'],
+                  () => this.#checkCarriedRows(),
+                )
+              : check(
+                  'sessions',
+                  'The writers stage each batch in temporary tables, which live in a session of several requests.',
+                  ['server', 'rights'],
+                  () => this.#checkSessions(),
+                ),
             check(
               'kill',
               'A writer ends the statements of its predecessor, or both would store the same rows.',
@@ -246,6 +247,46 @@ export class ClickHouseChecks {
     return wrong(problems.join('; '), `Run deploy/clickhouse/accounts.sql again, or grant them: ${ACCOUNTS}.`);
   }
 
+  async #checkSharedReplicas(): Promise<Finding> {
+    await this.#readClock();
+    try {
+      const found = await ask<{ replica: string }>(this.#main, SHARED_REPLICAS);
+      const ages = await ask<{ seconds: number }>(this.#main, AGE_OF_SESSIONS);
+      const names = listed(found.map(({ replica }) => replica).toSorted());
+      if (ages.length > 0) return ok(`${found.length} replicas share the rows: ${names}`);
+      return note(
+        `${found.length} replicas share the rows: ${names}; none says how old its session of Keeper is`,
+        'Writers wait for some time then when they take partitions over.',
+      );
+    } catch (error) {
+      return wrong(
+        `the replicas behind the address cannot be asked: ${reasonOf(error)}`,
+        `Run deploy/clickhouse/shared.sql, and use CLICKHOUSE_REPLICATION=shared with ClickHouse Cloud alone: ${CLOUD}.`,
+      );
+    }
+  }
+
+  async #checkCarriedRows(): Promise<Finding> {
+    const boundary = randomUUID();
+    const form = [
+      `--${boundary}\r\nContent-Disposition: form-data; name="doctor"; filename="doctor"\r\n\r\n`,
+      '{"number":7}\n',
+      `\r\n--${boundary}--\r\n`,
+    ];
+    const settings = { doctor_format: 'JSONEachRow', doctor_structure: 'number UInt8' };
+    await using client = clientOf(this.#main, 'default', { ...PINNED_SETTINGS, ...settings });
+    const { stream } = await client.exec({
+      query: 'SELECT number FROM doctor FORMAT TSV',
+      values: Readable.from(form, { objectMode: false }),
+      http_headers: { 'Content-Type': `multipart/form-data; boundary=${boundary}` },
+    });
+    if ((await text(stream)).trim() === '7') return ok('a statement reads rows that were sent with it');
+    return wrong(
+      'a statement does not find rows that were sent with it',
+      'Use an address without a proxy that changes requests.',
+    );
+  }
+
   async #checkSessions(): Promise<Finding> {
     const sessionId = `sluice-doctor-${randomUUID()}`;
     const ofSession = { sessionId, settings: { session_timeout: '10' } };
@@ -276,7 +317,8 @@ export class ClickHouseChecks {
     );
     let isFound = false;
     while (!isFound && !signal.aborted) {
-      const kill = 'KILL QUERY WHERE query_id = {queryId:String} SYNC';
+      const where = isShared(this.#main) ? 'ON CLUSTER default WHERE' : 'WHERE';
+      const kill = `KILL QUERY ${where} query_id = {queryId:String} SYNC`;
       isFound = (await ask(this.#main, kill, { params: { queryId } })).length > 0;
       if (!isFound && (await Promise.race([ended, Promise.resolve(undefined)])) !== undefined) break;
     }
@@ -412,8 +454,11 @@ export class ClickHouseChecks {
         { params: { database }, signal },
       );
       const problems = [
-        ...(Number(counts?.rows) === 1_000 ? [] : ['a batch of 1000 rows was not stored as one']),
-        ...(Number(counts?.sums) > 0 ? [] : ['projections are not stored']),
+        // Of a part another replica may not know yet.
+        ...(Number(counts?.rows) === 1_000 || isShared(this.#main)
+          ? []
+          : ['a batch of 1000 rows was not stored as one']),
+        ...(Number(counts?.sums) > 0 || isShared(this.#main) ? [] : ['projections are not stored']),
         ...(plan.some(({ explain }) => explain.includes('name_text')) ? [] : ['text indexes are not used']),
       ];
       if (problems.length === 0) return ok('a batch was stored, with a text index and a projection, and removed');
@@ -436,6 +481,7 @@ export class ClickHouseChecks {
         `${missing} migrations are missing`,
         'The writers apply them when they start, or npm run migrations -- apply.',
       );
+    if (isShared(this.#main)) return await this.#checkSharedTables(client, unknown.length);
     const tables = await ask<{ name: string; engine: string; synced: 0 | 1 }>(
       this.#main,
       `SELECT name, engine, engine_full LIKE '%fsync_after_insert = 1%' AS synced
@@ -452,11 +498,32 @@ export class ClickHouseChecks {
         `inserts into ${unsynced.map(({ name }) => name).join(' and ')} are not synced to disk`,
         'If that is not meant, set fsync_after_insert = 1: docs/operate/durability.md#clickhouse.',
       );
-    if (unknown.length > 0)
-      return note(`${unknown.length} migrations are of a newer version`, 'Upgrade the others too.');
+    if (unknown.length > 0) return ofNewerVersion(unknown.length);
     return ok('all migrations are applied, and inserts are synced');
   }
+
+  async #checkSharedTables(client: ClickHouseClient, unknown: number): Promise<Finding> {
+    try {
+      await requireSharedTables(client);
+    } catch (error) {
+      if (!(error instanceof UnusableServer)) throw error;
+      return wrong(error.message, `Use another mode: ${CLUSTER}.`);
+    }
+    if (unknown > 0) return ofNewerVersion(unknown);
+    return ok('all migrations are applied, and replicas share the rows of all tables');
+  }
 }
+
+function ofNewerVersion(migrations: number): Finding {
+  return note(`${migrations} migrations are of a newer version`, 'Upgrade the others too.');
+}
+
+/** The replicas behind one address, and how old the sessions of Keeper are that they have. */
+const SHARED_REPLICAS =
+  "SELECT DISTINCT concat(hostName(), ':', toString(tcpPort())) AS replica FROM clusterAllReplicas(default, system.one)";
+const AGE_OF_SESSIONS = `
+  SELECT toUInt32(min(session_uptime_elapsed_seconds)) AS seconds, any(session_timeout_ms) AS timeout
+  FROM clusterAllReplicas(default, system.zookeeper_connection) HAVING count() > 0`;
 
 /** A small table of what the tables of Sluice are made of. */
 const SCRATCH_TABLE = `CREATE TABLE events (
@@ -553,44 +620,6 @@ async function missingOf(config: ClickHouseConfig, rights: readonly string[]): P
   const missing: string[] = [];
   for (const right of rights) if (!(await has([right]))) missing.push(right);
   return missing;
-}
-
-/** Asks on a connection of its own: a balancer may lead each to another server. @throws ClickHouse's errors */
-async function ask<Row>(
-  config: ClickHouseConfig,
-  query: string,
-  { settings, ...question }: Question = {},
-): Promise<Row[]> {
-  // CHECK GRANT takes no FORMAT.
-  const all = { ...PINNED_SETTINGS, ...settings, default_format: 'JSONEachRow' };
-  const lines = (await send(config, query, { ...question, settings: all })).split('\n');
-  return lines.filter((line) => line !== '').map((line): Row => JSON.parse(line));
-}
-
-/** Sends a statement with these settings alone, and returns what ClickHouse responds. @throws ClickHouse's errors */
-async function send(
-  config: ClickHouseConfig,
-  query: string,
-  { params = {}, settings = {}, queryId, sessionId, signal }: Question = {},
-): Promise<string> {
-  await using client = clientOf(config, 'default', settings);
-  const { stream } = await client.exec({
-    ...{ query, query_params: { ...params } },
-    ...(queryId !== undefined && { query_id: queryId }),
-    ...(sessionId !== undefined && { session_id: sessionId }),
-    ...(signal && { abort_signal: signal }),
-  });
-  return await text(stream);
-}
-
-function clientOf(config: ClickHouseConfig, database: string, settings: Settings): ClickHouseClient {
-  return createClickHouse(
-    { ...config, CLICKHOUSE_DATABASE: database },
-    {
-      ...{ application: 'sluice-doctor', requestTimeoutMs: REQUEST_MS_MAX, connectionsMax: 1 },
-      settings: settings as NonNullable<Parameters<typeof createClickHouse>[1]['settings']>,
-    },
-  );
 }
 
 /** Returns the first of many names, and how many more there are. */

@@ -6,7 +6,7 @@ import { ArgumentsError } from '@sluice/shared/config/command-line';
 import { serverEnv } from '@sluice/shared/servers/server-config';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { loadAllServers, loadChosenServer, loadServersOf, refuseReplicas } from './chosen-server.ts';
+import { loadAllServers, loadChosenServer, loadServersOf, refuseReplicas, refuseShared } from './chosen-server.ts';
 
 const schema = z.object({ ...clickHouseEnv, ...groupEnv, ...serverEnv });
 
@@ -43,6 +43,13 @@ test('of replicas any will do, and some commands are refused', async () => {
     expect(() => refuseReplicas(replicated, 'servers copy', 'Wait.')).toThrow(new ArgumentsError(message));
     expect(() => refuseReplicas(env, 'servers copy', 'Wait.')).not.toThrow();
   });
+});
+
+test('where replicas share the rows, some commands are refused', () => {
+  const message = 'backup cannot be used where replicas share the rows of tables. Use BACKUP.';
+  const refused = () => refuseShared({ CLICKHOUSE_REPLICATION: 'shared' }, 'backup', 'Use BACKUP.');
+  expect(refused).toThrow(new ArgumentsError(message));
+  expect(() => refuseShared({}, 'backup', 'Use BACKUP.')).not.toThrow();
 });
 
 test('of one server, it need not be named', async () => {

@@ -68,6 +68,18 @@ export function refuseReplicas(env: Environment, what: string, instead: string):
   throw new ArgumentsError(`${what} cannot be used where ClickHouse replicates the tables. ${instead}`);
 }
 
+/**
+ * Refuses a command that was not shown where replicas share the rows.
+ *
+ * @param what the command
+ * @param instead what to do in its place, as a sentence
+ * @throws {ArgumentsError}
+ */
+export function refuseShared(env: Environment, what: string, instead: string): void {
+  if (env['CLICKHOUSE_REPLICATION'] !== 'shared') return;
+  throw new ArgumentsError(`${what} cannot be used where replicas share the rows of tables. ${instead}`);
+}
+
 /** As {@link loadChosenServer} where `--server` is given, else as {@link loadAllServers}. */
 export function loadServersOf<Schema extends z.ZodObject>(
   schema: Schema,

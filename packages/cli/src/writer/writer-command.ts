@@ -16,7 +16,7 @@ import { withLocalSystem } from '../command/local-system.ts';
 import { parseCommand } from '../command/parse-command.ts';
 import { inColumns, processTerminal, type Terminal } from '../command/terminal.ts';
 import { unreachable } from '../command/unreachable.ts';
-import { loadAllServers, loadChosenServer, loadServersOf } from '../servers/chosen-server.ts';
+import { loadAllServers, loadChosenServer, loadServersOf, refuseShared } from '../servers/chosen-server.ts';
 import { GROW_PARTITIONS, GROW_PARTITIONS_HELP, growPartitions, parseGrowth } from './grow-partitions.ts';
 import { PartitionGrowth } from './partition-growth.ts';
 import { messagesGivenUp, type PartitionStatus, Partitions, whatIsGivenUp } from './partitions.ts';
@@ -59,6 +59,7 @@ export const writerCommand: Command = {
 
 async function runGrowPartitions(args: readonly string[], env: Environment): Promise<number> {
   const parsed = parseGrowth(args);
+  refuseShared(env, 'writer grow-partitions', 'Choose KAFKA_PARTITIONS for good.');
   const servers = loadAllServers(configSchema, env);
   const [first] = servers;
   if (!first) throw new Error('there is no server');

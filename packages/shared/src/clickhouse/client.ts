@@ -1,8 +1,8 @@
 import { type ClickHouseClient, ClickHouseLogLevel, type ClickHouseSettings, createClient } from '@clickhouse/client';
 import type { Logger } from '../base/log.ts';
-import type { ClickHouseConfig } from '../config/config.ts';
+import { type ClickHouseConfig, isShared } from '../config/config.ts';
 import { loginHeaders, tlsAgent } from './connection.ts';
-import { pinnedSettings } from './settings.ts';
+import { pinnedSettings, sharedSettings } from './settings.ts';
 import { statementTracer } from './statement-tracer.ts';
 
 export type { ClickHouseClient } from '@clickhouse/client';
@@ -37,7 +37,7 @@ export function createClickHouse(config: ClickHouseConfig, options: ClickHouseOp
     max_open_connections: options.connectionsMax,
     // Servers close an idle connection after 3 s (the older default of keep_alive_timeout): close it before they do.
     keep_alive: { enabled: true, idle_socket_ttl: 2_000 },
-    clickhouse_settings: options.settings ?? pinnedSettings,
+    clickhouse_settings: { ...(options.settings ?? pinnedSettings), ...(isShared(config) && sharedSettings) },
     tracer: statementTracer,
     log: { level: ClickHouseLogLevel.OFF },
   });

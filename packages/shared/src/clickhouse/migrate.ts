@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import type { Logger } from '../base/log.ts';
-import { type ClickHouseConfig, isReplicated } from '../config/config.ts';
+import { sleep } from '../base/retry.ts';
+import { type ClickHouseConfig, isReplicated, isShared } from '../config/config.ts';
 import { type ClickHouseClient, createClickHouse } from './client.ts';
+import { ErrorCodes } from './error-codes.ts';
 import { createdTable, inWaves } from './migration-waves.ts';
-import { requireUsableServer } from './one-server.ts';
+import { requireSharedTables, requireUsableServer } from './one-server.ts';
 import { replicatedSql } from './replicated-tables.ts';
 
 const MIGRATIONS = new URL('./migrations/', import.meta.url);
@@ -65,7 +67,8 @@ export async function readMigrations(folder: URL = MIGRATIONS): Promise<readonly
  * Several services may call it at the same time. ClickHouse has no locks, so each migration is one statement that can be
  * repeated, and the records of it merge into one.
  *
- * The tables of replicas are replicated ones: `migrateReplicas` works on all of them.
+ * The tables of replicas are replicated ones: `migrateReplicas` works on all of them. Where replicas share the rows behind one address, the
+ * statements run one by one.
  *
  * A database that is newer than these files stays as it is: migrations only add, so that a service can be rolled back,
  * unless one of the newer migrations says that it cannot.
@@ -90,7 +93,7 @@ export async function migrate(
   });
   try {
     const recorded = await recordedOrNone(client);
-    if (recorded) await rejectWrong(wanted, recorded, client, config.CLICKHOUSE_DATABASE);
+    if (recorded) await rejectWrong(wanted, recorded, client, config.CLICKHOUSE_DATABASE, isShared(config));
     else await createDatabase(account);
     await requireUsableServer(account);
     const applied: AppliedMigrations = recorded ?? new Map();
@@ -99,12 +102,11 @@ export async function migrate(
       logger.warn({ migrations: unknown }, 'the database has migrations of a newer version; it is used as it is');
     const missing = wanted.filter(({ number }) => !applied.has(number));
     const sqlOf = isReplicated(config) ? replicatedSql : (sql: string) => sql;
-    await apply(
-      client,
-      missing.map((one) => ({ ...one, sql: sqlOf(one.sql) })),
-      wanted,
-      logger,
-    );
+    const own = missing.map((one) => ({ ...one, sql: sqlOf(one.sql) }));
+    if (isShared(config)) {
+      await applyOneByOne(client, own, logger);
+      await requireSharedTables(client);
+    } else await apply(client, own, wanted, logger);
     return missing.map(({ number }) => number);
   } finally {
     await client.close();
@@ -112,6 +114,7 @@ export async function migrate(
 }
 
 /**
+ * @param isOfReplicas whether another replica may answer each time. Default: no
  * @throws {SchemaTooNew}
  * @throws {MigrationMismatch}
  * @throws {TablesLost}
@@ -121,11 +124,12 @@ export async function rejectWrong(
   recorded: AppliedMigrations,
   client: ClickHouseClient,
   database: string,
+  isOfReplicas = false,
 ): Promise<void> {
   rejectTooNew(wanted, recorded);
   rejectChanged(wanted, recorded);
   // After the records of migrations were read: the table of each of them was there by then.
-  await rejectLost(wanted, recorded, client, database);
+  await rejectLost(wanted, recorded, client, database, isOfReplicas ? LOOKS_MAX : 1);
 }
 
 /**
@@ -167,6 +171,51 @@ async function apply(
     }
   } finally {
     await record(client, applied, logger);
+  }
+}
+
+/** How the statements of one migration are separated. */
+const PARALLEL_WITH = /\nPARALLEL WITH\n/;
+
+/**
+ * Applies migrations where replicas share the rows of tables. There each statement that changes tables is carried to all replicas by itself, and
+ * the next one may reach a replica that does not have the change yet: then it is sent again.
+ */
+async function applyOneByOne(client: ClickHouseClient, missing: readonly Migration[], logger: Logger): Promise<void> {
+  if (missing.length === 0) return;
+  const applied: Migration[] = [];
+  const send = (query: string) =>
+    onceKnown(() => client.command({ query, clickhouse_settings: { wait_end_of_query: 1 } }));
+  try {
+    await send(CREATE_RECORDS);
+    for (const migration of missing) {
+      for (const statement of migration.sql.split(PARALLEL_WITH)) await send(statement);
+      applied.push(migration);
+    }
+  } finally {
+    await onceKnown(() => record(client, applied, logger));
+  }
+}
+
+/** What a replica says that does not know yet what was created or changed at another one. */
+const NOT_KNOWN = new ErrorCodes(
+  ...(['UNKNOWN_DATABASE', 'UNKNOWN_TABLE', 'UNKNOWN_IDENTIFIER'] as const),
+  ...(['NO_SUCH_COLUMN_IN_TABLE', 'NOT_FOUND_COLUMN_IN_BLOCK', 'CANNOT_ASSIGN_ALTER'] as const),
+);
+
+/** How often, and after how many milliseconds each time, a replica is given what it needs to get to know a change. */
+const LOOKS_MAX = 20;
+const LOOK_MS = 250;
+
+async function onceKnown(send: () => Promise<unknown>): Promise<void> {
+  for (let look = 1; ; look += 1) {
+    try {
+      await send();
+      return;
+    } catch (error) {
+      if (look === LOOKS_MAX || !NOT_KNOWN.has((error as { code?: string }).code ?? '')) throw error;
+      await sleep(LOOK_MS);
+    }
   }
 }
 
@@ -306,18 +355,25 @@ function lostTables(
  * The list of tables is no snapshot, and lacks tables that the account may not see (`sluice_query` has no right on
  * `webhooks`). So ClickHouse is asked about each that it lacks: whatever made the table look lost is older than that
  * answer, so while another service creates the tables, it is there by then.
+ *
+ * @param looks how often a table has to be lost: another replica than the one that has the records may not know the table yet
  */
 async function rejectLost(
   wanted: readonly Migration[],
   applied: AppliedMigrations,
   client: ClickHouseClient,
   database: string,
+  looks: number,
 ): Promise<void> {
   const lost: string[] = [];
   for (const table of lostTables(wanted, applied, await readTables(client))) {
     if (await isGone(client, table)) lost.push(table);
   }
   if (lost.length === 0) return;
+  if (looks > 1) {
+    await sleep(LOOK_MS);
+    return await rejectLost(wanted, applied, client, database, looks - 1);
+  }
   const names = lost.join(', ');
   throw new TablesLost(
     `the database ${database} has lost tables (${names}): restore all of it from a backup, or drop all of it; ` +

@@ -1,7 +1,7 @@
 import { subscribe } from 'node:diagnostics_channel';
 import type { ClientRequest, IncomingMessage } from 'node:http';
-import { type ClickHouseConfig, isReplicated } from '../config/config.ts';
-import { createClickHouse } from './client.ts';
+import { type ClickHouseConfig, isReplicated, isShared } from '../config/config.ts';
+import { type ClickHouseClient, createClickHouse } from './client.ts';
 
 /** Sluice cannot work with what answers at the address of ClickHouse. */
 export class UnusableServer extends Error {
@@ -46,7 +46,8 @@ export async function requireOneServer(config: ClickHouseConfig): Promise<string
 
 /**
  * {@link requireOneServer}, of a version that the migrations run on, whose tables are as CLICKHOUSE_REPLICATION says: a writer that does not know
- * of replicas would not tell them that it takes over.
+ * of replicas would not tell them that it takes over. Where replicas share the rows,
+ * any of them may answer.
  *
  * @throws {UnusableServer}
  */
@@ -58,7 +59,8 @@ export async function requireUsableServer(config: ClickHouseConfig): Promise<voi
         `ClickHouse ${version} is too old: ${CLICKHOUSE_VERSION_MIN.join('.')} or newer is needed (docs/operate/engines.md)`,
       );
   }
-  onlyOneOf(answers);
+  // All replicas have the same rows there.
+  if (!isShared(config)) onlyOneOf(answers);
   const wrong = wrongReplication(config, answers[0]?.tableEngine ?? '');
   if (wrong !== undefined) throw new UnusableServer(wrong);
 }
@@ -84,10 +86,32 @@ export function wrongReplication(
   config: Pick<ClickHouseConfig, 'CLICKHOUSE_REPLICATION'>,
   engine: string,
 ): string | undefined {
-  if (engine === '' || engine.startsWith('Replicated') === isReplicated(config)) return undefined;
+  // What Cloud has is looked at table by table (requireSharedTables).
+  if (engine === '' || isShared(config) || engine.startsWith('Replicated') === isReplicated(config)) return undefined;
   return isReplicated(config)
     ? `the tables of the database are plain ones, which do not become replicated: begin with an empty database on each replica (${CLUSTER}#replicated-tables)`
     : `the tables of the database are replicated: set CLICKHOUSE_REPLICATION=replicated for writers, query-api and commands (${CLUSTER}#replicated-tables)`;
+}
+
+/**
+ * Looks whether replicas share the rows of all tables of a database, as those of ClickHouse Cloud do. Behind one address each of several servers
+ * would otherwise have some of the rows.
+ *
+ * @throws {UnusableServer}
+ */
+export async function requireSharedTables(client: ClickHouseClient): Promise<void> {
+  const result = await client.query({
+    query:
+      "SELECT name, engine FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree' ORDER BY name",
+    format: 'JSONEachRow',
+  });
+  const tables = await result.json<{ name: string; engine: string }>();
+  const other = tables.find(({ engine }) => !engine.startsWith('Shared'));
+  if (!other) return;
+  throw new UnusableServer(
+    `with CLICKHOUSE_REPLICATION=shared replicas have to share the rows of tables, as in ClickHouse Cloud, and ${other.name} has the engine ` +
+      `${other.engine}, whose rows are each server's own (${CLUSTER})`,
+  );
 }
 
 /** Whether the migrations do not run on this version of ClickHouse. */

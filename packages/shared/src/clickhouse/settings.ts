@@ -151,6 +151,25 @@ export function settingsOfFirst(token: string): ClickHouseSettings {
   return settings as unknown as ClickHouseSettings;
 }
 
+/**
+ * The settings of every request where replicas share the rows of tables behind one address, in place of the pinned ones: a statement finds all
+ * that was committed before it, wherever that was.
+ */
+export const SHARED_SETTINGS = {
+  select_sequential_consistency: '1',
+  // What an insert commits, it commits in the session of Keeper in which it began: a replica that has lost it stores nothing late.
+  insert_keeper_max_retries: '0',
+  // Who asks all replicas asks each, or gets an error.
+  skip_unavailable_shards: '0',
+  distributed_ddl_output_mode: 'throw',
+  // Replicas come and go: a change waits for those that are there. Only tables of Cloud know this value.
+  alter_sync: '3',
+  mutations_sync: '3',
+} as const satisfies Readonly<Record<string, string>>;
+
+/** {@link SHARED_SETTINGS} for the client. */
+export const sharedSettings = SHARED_SETTINGS as unknown as ClickHouseSettings;
+
 /** On how many replicas rows have to be before they count as stored. */
 const QUORUM = 2;
 

@@ -147,13 +147,8 @@ export const clickHouseAddress = z
 
 export const clickHouseDatabase = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,62}$/, 'must be a plain identifier');
 
-/** Whether servers copy the rows of tables to one another. */
-const clickHouseReplication = z.enum(['none', 'replicated'], {
-  error: ({ input }) =>
-    input === 'shared'
-      ? 'shared, as ClickHouse Cloud has its tables, cannot be used: docs/operate/existing-cluster.md'
-      : 'must be none or replicated',
-});
+/** Whether servers copy the rows of tables to one another, or share them behind one address, as in ClickHouse Cloud. */
+const clickHouseReplication = z.enum(['none', 'replicated', 'shared'], 'must be none, replicated or shared');
 
 /** How a service reaches ClickHouse. */
 export const clickHouseEnv = {
@@ -176,6 +171,11 @@ export type ClickHouseConfig = z.output<z.ZodObject<typeof clickHouseEnv>>;
 /** Whether the tables are replicated ones, and servers copy their rows to one another. */
 export function isReplicated({ CLICKHOUSE_REPLICATION }: Pick<ClickHouseConfig, 'CLICKHOUSE_REPLICATION'>): boolean {
   return CLICKHOUSE_REPLICATION === 'replicated';
+}
+
+/** Whether replicas share the rows of tables, and any statement may reach any of them, as in ClickHouse Cloud. */
+export function isShared({ CLICKHOUSE_REPLICATION }: Pick<ClickHouseConfig, 'CLICKHOUSE_REPLICATION'>): boolean {
+  return CLICKHOUSE_REPLICATION === 'shared';
 }
 
 /** A comma-separated list of values. */

@@ -78,11 +78,12 @@ test('what replicas cannot have is refused', async () => {
       expect.stringContaining(`servers.0.${member}: replicas have no ${member} of their own (CLICKHOUSE_REPLICATION)`),
     ),
   );
-  expect(errorsOf({ CLICKHOUSE_REPLICATION: 'shared', CLICKHOUSE_URL: 'http://one:8123' })).toEqual([
-    'CLICKHOUSE_REPLICATION: shared, as ClickHouse Cloud has its tables, cannot be used: docs/operate/existing-cluster.md',
+  expect(errorsOf({ CLICKHOUSE_REPLICATION: 'shared', CLICKHOUSE_SERVERS_FILE: 'servers.json' })).toEqual([
+    'CLICKHOUSE_SERVERS_FILE: CLICKHOUSE_URL leads to all replicas with CLICKHOUSE_REPLICATION=shared',
   ]);
+  expect(errorsOf({ CLICKHOUSE_REPLICATION: 'shared' })).toEqual(['CLICKHOUSE_URL: is required']);
   expect(errorsOf({ CLICKHOUSE_REPLICATION: 'yes', CLICKHOUSE_URL: 'http://one:8123' })).toEqual([
-    'CLICKHOUSE_REPLICATION: must be none or replicated',
+    'CLICKHOUSE_REPLICATION: must be none, replicated or shared',
   ]);
 });
 

@@ -134,6 +134,10 @@ function readServers(env: Environment): { readonly servers?: readonly Server[]; 
         : [],
     };
   }
+  if (env['CLICKHOUSE_REPLICATION'] === 'shared')
+    return {
+      errors: ['CLICKHOUSE_SERVERS_FILE: CLICKHOUSE_URL leads to all replicas with CLICKHOUSE_REPLICATION=shared'],
+    };
   const errors: string[] = [];
   if (env['CLICKHOUSE_URL'])
     errors.push('CLICKHOUSE_URL: CLICKHOUSE_SERVERS_FILE has the addresses; remove one of them');

@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { ClickHouseSettings, CommandResult } from '@clickhouse/client';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { inLargeChunks } from './large-chunks.ts';
 import { STATEMENTS, type Statement } from './statements.ts';
+import type { Parameters, TemporaryTables } from './temporary-tables.ts';
 
 /** How long ClickHouse keeps an abandoned session with its temporary tables, in seconds. */
 const SESSION_TIMEOUT_SECONDS = 60;
@@ -11,16 +13,11 @@ const SESSION_TIMEOUT_SECONDS = 60;
 const CLOSING = { close_session: 1 } as unknown as ClickHouseSettings;
 const GOING_ON = { session_check: 1 } as unknown as ClickHouseSettings;
 
-/** Small chunks are sent together, about this many bytes: each chunk costs as much as some kilobytes. */
-const CHUNK_BYTES = 256 * 1_024;
-
-type Parameters = Readonly<Record<string, unknown>>;
-
 /**
  * A session of ClickHouse. No other session sees its temporary tables, and they are gone when it is closed. It stays on the server on which
  * it began: another one, which a load balancer may send a later statement to, refuses that.
  */
-export class ClickHouseSession {
+export class ClickHouseSession implements TemporaryTables {
   readonly #client: ClickHouseClient;
   readonly #queryIdPrefix: string;
   readonly #sessionId = randomUUID();
@@ -145,18 +142,4 @@ export class ClickHouseSession {
       clickhouse_settings: { ...this.#settings, ...goingOn, ...settings },
     };
   }
-}
-
-function* inLargeChunks(chunks: readonly Uint8Array[]): Generator<Uint8Array> {
-  let open: Uint8Array[] = [];
-  let bytes = 0;
-  for (const chunk of chunks) {
-    open.push(chunk);
-    bytes += chunk.length;
-    if (bytes < CHUNK_BYTES) continue;
-    yield open.length === 1 ? chunk : Buffer.concat(open, bytes);
-    open = [];
-    bytes = 0;
-  }
-  if (open.length > 0) yield Buffer.concat(open, bytes);
 }

@@ -40,11 +40,21 @@ export class OwnDatabase {
   readonly #client: ClickHouseClient;
   readonly #owner: DatabaseOwner;
   readonly #otherClients: readonly ClickHouseClient[];
+  readonly #isShared: boolean;
   #ids: readonly string[] = [];
   #others: readonly Place[] = [];
 
-  /** @param others of the other replicas of the database. Default: there are none */
-  constructor(client: ClickHouseClient, owner: DatabaseOwner, others: readonly ClickHouseClient[] = []) {
+  /**
+   * @param others of the other replicas of the database. Default: there are none
+   * @param isShared whether replicas share its rows, and any of them may answer. Default: no
+   */
+  constructor(
+    client: ClickHouseClient,
+    owner: DatabaseOwner,
+    others: readonly ClickHouseClient[] = [],
+    isShared = false,
+  ) {
+    this.#isShared = isShared;
     this.#client = client;
     this.#owner = owner;
     this.#otherClients = others;
@@ -54,7 +64,7 @@ export class OwnDatabase {
    * Makes sure that the database is that of the owner, and records so in a new one. What may be there once is recorded at each replica before it
    * is read there: two that were looked at alone could each have nothing.
    *
-   * @returns the name of the ClickHouse server that has the database
+   * @returns the name of the ClickHouse server that has the database; empty where any may answer
    * @throws {GroupMismatch}
    * @throws {DatabaseMismatch} when it is that of another server, or has other partitions; or two addresses lead to one replica
    * @throws ClickHouse's errors
@@ -98,20 +108,20 @@ export class OwnDatabase {
     if (!newest) throw new Error('ClickHouse has recorded no identity of the database');
     if (server !== '' && newest.server === '') await run(client, 'record-server-name', { server });
     requireEqual(this.#owner, newest);
-    return { server: newest.answering, ids: rows.map(({ id }) => id) };
+    return { server: this.#isShared ? '' : newest.answering, ids: rows.map(({ id }) => id) };
   }
 
   /**
    * Makes sure that rows are not being copied into the database: what is stored now would be stored twice.
    *
-   * @param answering the name of the ClickHouse server that has the database
+   * @param answering the name of the ClickHouse server that has the database; empty where any may answer
    * @throws {DatabaseFilling}
    * @throws {Error} when another server answers
    * @throws ClickHouse's errors
    */
   async requireFilled(answering: string): Promise<void> {
     const [newest] = await read(this.#client);
-    if (newest?.answering !== answering) throw new Error('another server answers');
+    if (!newest || (answering !== '' && newest.answering !== answering)) throw new Error('another server answers');
     if (newest.state !== 'filling') return;
     throw new DatabaseFilling(
       'the database is being filled by "sluice servers copy" or "sluice restore": run that to its end; the writer waits for it',

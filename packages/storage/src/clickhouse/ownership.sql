@@ -78,6 +78,54 @@ SELECT max(total_replicas) AS replicas, toUnixTimestamp64Milli(now64(3)) AS now_
 FROM system.replicas
 WHERE database = currentDatabase()
 
+-- name: find-statements-everywhere
+-- All replicas that share the rows of tables, and how many statements of the group run at each, but for those of one epoch or attempt, that
+-- began before a time. Each has this one at least. Fails where a replica of the cluster does not answer.
+SELECT
+  ANSWERING_SERVER AS replica,
+  toUInt32(countIf(
+    startsWith(query_id, {prefix:String})
+      AND NOT ({except:String} != '' AND startsWith(query_id, {except:String}))
+      AND elapsed * 1000 >= {ageMs:UInt64}
+  )) AS running
+FROM clusterAllReplicas(default, system.processes)
+GROUP BY replica
+
+-- name: end-statements-everywhere
+-- Ends these at all replicas. SYNC: returns when they have ended. Fails where one does not answer.
+KILL QUERY ON CLUSTER default
+WHERE startsWith(query_id, {prefix:String})
+  AND NOT ({except:String} != '' AND startsWith(query_id, {except:String}))
+SYNC
+
+-- name: read-sessions
+-- For how long each of these replicas has had its session of Keeper, and how long Keeper keeps one without a sign of life.
+SELECT
+  ANSWERING_SERVER AS replica,
+  toFloat64(min(session_uptime_elapsed_seconds) * 1000) AS ageMs,
+  toFloat64(max(session_timeout_ms)) AS timeoutMs
+FROM clusterAllReplicas(default, system.zookeeper_connection)
+WHERE NOT is_expired
+GROUP BY replica
+
+-- name: read-replicas
+-- Where statements may store, and where they may not any more, with the time since then.
+SELECT
+  replica, is_gone AS isGone,
+  toUnixTimestamp64Milli(now64(3)) - toUnixTimestamp64Milli(changed_at) AS ageMs
+FROM writer_replicas FINAL
+
+-- name: record-replicas
+-- The new time is above the stored one, also where the clocks of replicas differ: the newest row counts.
+INSERT INTO writer_replicas (replica, is_gone, changed_at)
+SELECT named.replica, {isGone:Bool}, greatest(now64(6), known.changed_at + toIntervalMicrosecond(1))
+FROM (SELECT arrayJoin({replicas:Array(String)}) AS replica) AS named
+LEFT JOIN (SELECT replica, max(writer_replicas.changed_at) AS changed_at FROM writer_replicas GROUP BY replica) AS known
+USING (replica)
+
+-- name: read-time
+SELECT toUnixTimestamp64Milli(now64(3)) AS nowMs
+
 -- name: close-session
 -- Sent with the parameter that closes the session when the statement has ended.
 SELECT AT_OWN_SERVER

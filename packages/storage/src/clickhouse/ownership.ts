@@ -14,6 +14,7 @@ import {
 } from '../protocol/epoch.ts';
 import { TAKE_OVER_STEPS, type TakeOverStep } from '../protocol/steps.ts';
 import type { Place } from './replicas.ts';
+import type { SharedReplicas } from './shared-replicas.ts';
 import { STATEMENTS } from './statements.ts';
 
 export interface OwnershipOptions {
@@ -23,6 +24,13 @@ export interface OwnershipOptions {
   readonly writerId: string;
   /** Whether Kafka counts this member to the group now, and it has not joined a later generation. */
   readonly isMember: (memberId: string, generation: number) => Promise<boolean>;
+  /** Ends statements wherever they run, where any replica may run them. Default: at the servers at which the writer takes over. */
+  readonly everywhere?: Pick<SharedReplicas, 'end'> | undefined;
+}
+
+/** Returns how the query ids of everything begin that writers of a group do in an epoch. */
+export function groupPrefixOf(groupId: string): string {
+  return `sluice-writer/${encodeURIComponent(groupId)}/`;
 }
 
 /** Makes sure that a partition has one owner at a time, whose inserts ClickHouse accepts. */
@@ -32,21 +40,16 @@ export class Ownership {
 
   constructor(options: OwnershipOptions) {
     this.#options = options;
-    this.#groupPrefix = `sluice-writer/${encodeURIComponent(options.groupId)}/`;
-  }
-
-  /** How the query ids of everything begin that writers of the group do in an epoch. */
-  get groupPrefix(): string {
-    return this.#groupPrefix;
+    this.#groupPrefix = groupPrefixOf(options.groupId);
   }
 
   /**
    * Becomes an owner of the partitions that were assigned in a generation. It records the epoch, from which moment on no
    * insert of an older epoch can begin, and ends the statements of older epochs that are running. Where there are other replicas, it does so
-   * at each: whoever owned the partitions before may have stored at any.
+   * at each: whoever owned the partitions before may have stored at any. Where any replica may run them, they are ended wherever they are.
    *
    * @param joined its `signal` aborts when the assignment is over; nothing is recorded after that
-   * @param server the name of the ClickHouse server at which it takes over; another one refuses
+   * @param server the name of the ClickHouse server at which it takes over; another one refuses; empty: any will do
    * @param others the other replicas. Default: there are none
    * @throws {Fenced} when a newer generation has begun meanwhile
    * @throws ClickHouse's and kafkajs's errors; the call may be repeated
@@ -60,6 +63,12 @@ export class Ownership {
     const epoch = { ...(await this.#lookUpEpoch(joined, places)), server };
     for (const step of TAKE_OVER_STEPS) {
       joined.signal?.throwIfAborted();
+      const { everywhere } = this.#options;
+      if (step === 'end-older-statements' && everywhere) {
+        const meant = { prefix: this.#groupPrefix, except: this.#epochPrefix(epoch) };
+        await everywhere.end(meant, joined.signal);
+        continue;
+      }
       await Promise.all(
         places.map((place) => this.#take(step, { ...epoch, server: place.server }, joined, place.client)),
       );
@@ -138,9 +147,13 @@ export class Ownership {
 /** throwIf() in the insert has found that this writer may not store it. */
 const THROW_IF = new ErrorCodes('FUNCTION_THROW_IF_VALUE_IS_NON_ZERO');
 
+/** Why an insert is refused by a replica that nobody has recorded yet. It may be repeated once that is done. */
+export const NOT_RECORDED = 'the replica is not recorded yet';
+
 /** Returns {@link Fenced} for the error with which ClickHouse refuses an insert of this writer, else the error itself. */
 export function asFenced(error: unknown): unknown {
   if (!(error instanceof ClickHouseError && THROW_IF.has(error.code))) return error;
+  if (error.message.includes(NOT_RECORDED)) return error;
   // ClickHouse adds where it happened to the message of throwIf().
   return new Fenced(error.message.split(': ')[0], { cause: error });
 }

@@ -1,5 +1,5 @@
-import type { ClickHouseSession } from './clickhouse-session.ts';
 import { STATEMENTS } from './statements.ts';
+import type { TemporaryTables } from './temporary-tables.ts';
 
 /** A mutation has not ended. It goes on in ClickHouse, and the erasure after it. */
 export class RemovalRunning extends Error {
@@ -24,7 +24,7 @@ interface Mutation {
  * @throws {RemovalRunning} while another mutation runs: the next would only wait for it
  * @throws {Error} while one fails that is no removal, such as a migration's: it goes on, and the erasure after it
  */
-export async function requireNoRemovals(session: ClickHouseSession): Promise<void> {
+export async function requireNoRemovals(session: TemporaryTables): Promise<void> {
   await session.run(STATEMENTS['end-failed-removals']);
   const [first] = await session.read<Mutation>(STATEMENTS['find-removals']);
   if (first === undefined) return;

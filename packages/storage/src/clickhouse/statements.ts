@@ -1,9 +1,12 @@
 import { readFileSync } from 'node:fs';
+import type { Statement } from './statement.ts';
+
+export type { Statement } from './statement.ts';
 
 const fileOf = (name: string) => new URL(`./${name}.sql`, import.meta.url);
 
 /** The name of the server that answers. Host and port are part of it, since a disk that was copied has the UUID of the other one. */
-const ANSWERING_SERVER = "concat(serverUUID(), ' ', hostName(), ':', tcpPort())";
+export const ANSWERING_SERVER = "concat(serverUUID(), ' ', hostName(), ':', tcpPort())";
 
 /**
  * The condition that the server answers which a statement names; without a name, any will do. A sub-select is looked up before anything else, also
@@ -25,6 +28,12 @@ export const STATEMENTS = {
     'find-longest-statement',
     'look-at-replica',
     'count-replicas',
+    'find-statements-everywhere',
+    'end-statements-everywhere',
+    'read-sessions',
+    'read-replicas',
+    'record-replicas',
+    'read-time',
     'close-session',
   ]),
   ...readStatements(fileOf('positions'), [
@@ -46,12 +55,6 @@ export const STATEMENTS = {
   ...readStatements(fileOf('retention'), ['record-retention', 'read-retention']),
   ...readStatements(fileOf('removals'), ['find-removals', 'end-failed-removals']),
 } as const;
-
-/** A statement of the writer or of a command. Its name ends up in its query id, by which it can be found in ClickHouse's query log. */
-export interface Statement {
-  readonly name: string;
-  readonly sql: string;
-}
 
 /**
  * Reads a file of statements, each of which begins with a line `-- name: …`. What comes before the first one is a comment. The words

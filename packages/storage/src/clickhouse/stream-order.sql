@@ -1,4 +1,4 @@
--- In which order streams send the blocks of replicas, as migration 0064 says. ownership.sql says why statements name a server.
+-- In which order streams send the blocks of replicas, as migration 0065 says. ownership.sql says why statements name a server.
 
 -- name: look-at-blocks
 -- The parts of the events at this replica that have blocks outside of some ranges; the number that it has reached since it was started, and the last

@@ -1,4 +1,5 @@
-import { PINNED_SETTINGS } from '@sluice/shared/clickhouse/settings';
+import { PINNED_SETTINGS, SHARED_SETTINGS } from '@sluice/shared/clickhouse/settings';
+import { isShared } from '@sluice/shared/config';
 import type { QueryConfig } from '../config.ts';
 import type { QueryPool } from '../metrics.ts';
 
@@ -9,6 +10,8 @@ export type QuerySettings = Readonly<Record<string, string>>;
 export function querySettings(config: QueryConfig): QuerySettings {
   return {
     ...PINNED_SETTINGS,
+    // Of the settings of shared rows, that of reads.
+    ...(isShared(config) && { select_sequential_consistency: SHARED_SETTINGS.select_sequential_consistency }),
     readonly: '1',
     timeout_before_checking_execution_speed: '0',
     ...budgetSettings(config),

@@ -1,5 +1,5 @@
 import type { Logger } from '@sluice/shared/base/log';
-import { isReplicated } from '@sluice/shared/config';
+import { isReplicated, isShared } from '@sluice/shared/config';
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryConfig } from '../config.ts';
 import type { StreamMetrics } from '../metrics.ts';
@@ -15,6 +15,9 @@ import { type Beginning, NO_START, StreamHub } from './stream-hub.ts';
 import { type ListenRequest, type Moved, STREAM_ENDS, StreamListener } from './stream-listener.ts';
 import { isAtLeast, type StreamId, type StreamPosition } from './stream-position.ts';
 import type { Start } from './stream-server.ts';
+
+/** Nobody knows which numbers of blocks may still come where replicas share the rows. */
+const NO_ORDER = 'There is no stream of events where replicas share the rows of tables. Read them from GET /events.';
 
 /** How often it is looked whether streams have to go on at another server, in milliseconds. */
 const LOOK_MS = 500;
@@ -70,9 +73,10 @@ export class StreamHubs {
   /**
    * Adds a listener, whose stream begins after an id, or now.
    *
-   * @throws {Problem} `too_many_listeners`, `position_lost`, `store_unavailable`, `overloaded`
+   * @throws {Problem} `stream_not_available`, `too_many_listeners`, `position_lost`, `store_unavailable`, `overloaded`
    */
   async open(request: ListenRequest, after?: StreamId): Promise<StreamListener> {
+    if (isShared(this.#options.config)) throw new Problem('stream_not_available', NO_ORDER);
     const { isInternal = false, selection } = request;
     const free = isInternal ? () => undefined : this.#places.take(selection.workspace);
     try {

@@ -1,11 +1,13 @@
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { HOW_TO_REPEAT, SEED } from '@sluice/shared/testing/fast-check';
+import { CarriedTables } from '@sluice/storage/clickhouse/carried-tables';
 import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
+import { formSender } from '@sluice/storage/clickhouse/form-request';
 import type { RowBatch, RowMessage } from '@sluice/storage/protocol/row-batch';
 import { expect, inject, test } from 'vitest';
 import { eraseRows } from '../erasure/deleted-rows.ts';
 import { STATEMENTS as ERASURE_STATEMENTS } from '../erasure/statements.ts';
-import { createTestStore, eventRow, NOON, type TestStore } from '../testing/store.ts';
+import { createTestStore, eventRow, NOON, STAGINGS, type TestStore } from '../testing/store.ts';
 import { STATEMENTS } from './statements.ts';
 
 const MINUTE_MS = 60_000;
@@ -114,8 +116,10 @@ test('what is stored is the same wherever batches are cut, and whatever attempts
   const whole = await createTestStore(inject('clickhouseUrl'));
   const single = await createTestStore(inject('clickhouseUrl'));
   const cut = await createTestStore(inject('clickhouseUrl'));
+  const carried = await createTestStore(inject('clickhouseUrl'), undefined, 'carried');
   try {
     await whole.store(batch(log));
+    for (let start = 0; start < log.length; start += 7) await carried.store(batch(log.slice(start, start + 7)));
     for (const message of log) await single.store(batch([message]));
     for (let start = 0; start < log.length; ) {
       const end = start + 1 + below(12);
@@ -130,14 +134,15 @@ test('what is stored is the same wherever batches are cut, and whatever attempts
       await cut.store(batch(log.slice(start, end)));
       start = end;
     }
-    for (const db of [whole, single, cut]) await erase(db);
+    for (const db of [whole, single, cut, carried]) await erase(db);
     const expected = await stored(single);
     expect(expected['events']?.length).toBeGreaterThan(20);
     expect(expected['deadLetters']?.length).toBeGreaterThan(0);
     expect(await stored(whole), HOW_TO_REPEAT).toEqual(expected);
     expect(await stored(cut), HOW_TO_REPEAT).toEqual(expected);
+    expect(await stored(carried), HOW_TO_REPEAT).toEqual(expected);
   } finally {
-    await Promise.all([whole, single, cut].map((db) => db.close()));
+    await Promise.all([whole, single, cut, carried].map((db) => db.close()));
   }
 });
 
@@ -151,9 +156,12 @@ function withSmallBlocks(address: string): string {
   return String(url);
 }
 
-test('staged events keep their order when others are dropped', async () => {
-  const db = await createTestStore(withSmallBlocks(inject('clickhouseUrl')));
-  const session = new ClickHouseSession(db.writerClient, 'order', 60_000);
+test.each(STAGINGS)('staged events keep their order when others are dropped (staging: %s)', async (staging) => {
+  const db = await createTestStore(withSmallBlocks(inject('clickhouseUrl')), undefined, staging);
+  const session =
+    staging === 'session'
+      ? new ClickHouseSession(db.writerClient, 'order', 60_000)
+      : new CarriedTables(formSender(db.writerClient), 'order', 60_000);
   try {
     await session.run(STATEMENTS['stage-events']);
     const lines = Array.from({ length: 100_000 }, (_, serial) => JSON.stringify(eventRow({ event: `e${serial}` })));
@@ -176,34 +184,37 @@ test('staged events keep their order when others are dropped', async () => {
   }
 });
 
-test('of a batch of many blocks the first of equal keys stays, also after others of it were dropped', async () => {
-  const rows = 150_000;
-  const db = await createTestStore(withSmallBlocks(inject('clickhouseUrl')));
-  try {
-    // Each uuid is in three blocks one after the other.
-    const eventAt = (serial: number): EventRow => ({
-      ...{ workspace_id: 'w', timestamp: NOON, event: `e${serial}` },
-      uuid: uuidOf(1_000 * Math.floor(serial / 3_000) + (serial % 1_000)),
-      ...{ received_at: (NOON - serial) * 1_000, user_id: serial % 1_000 === 7 ? 'gone' : '' },
-    });
-    const lines = Array.from({ length: rows }, (_, serial) => `${JSON.stringify(eventAt(serial))}\n`);
-    const message: RowMessage = {
-      ...{ kind: 'events', topic: 't', partition: 1, offset: '0' },
-      value: Buffer.from(lines.join('')),
-    };
-    // It is stored already, so others are dropped as repeats of stored events first.
-    await db.store(batch([{ ...message, value: Buffer.from(lines[0] ?? '') }]));
-    const deletion = { workspace_id: 'w', kind: 'user', id: 'gone', operation: 'delete', change_id: uuidOf(1) };
-    const gone = `${JSON.stringify({ ...deletion, version: NOON * 2_000 })}\n`;
-    const deletions: RowMessage = { ...message, kind: 'changes', value: Buffer.from(gone) };
-    await db.store({ events: [message], changes: [deletions], deadLetters: [] });
-    const found = await db.read<{ events: number; later: number }>(
-      `SELECT count() AS events, countIf(toUInt32(substring(event, 2)) % 3000 >= 1000) AS later
+test.each(STAGINGS)(
+  'of a batch of many blocks the first of equal keys stays, also after others of it were dropped (staging: %s)',
+  async (staging) => {
+    const rows = 150_000;
+    const db = await createTestStore(withSmallBlocks(inject('clickhouseUrl')), undefined, staging);
+    try {
+      // Each uuid is in three blocks one after the other.
+      const eventAt = (serial: number): EventRow => ({
+        ...{ workspace_id: 'w', timestamp: NOON, event: `e${serial}` },
+        uuid: uuidOf(1_000 * Math.floor(serial / 3_000) + (serial % 1_000)),
+        ...{ received_at: (NOON - serial) * 1_000, user_id: serial % 1_000 === 7 ? 'gone' : '' },
+      });
+      const lines = Array.from({ length: rows }, (_, serial) => `${JSON.stringify(eventAt(serial))}\n`);
+      const message: RowMessage = {
+        ...{ kind: 'events', topic: 't', partition: 1, offset: '0' },
+        value: Buffer.from(lines.join('')),
+      };
+      // It is stored already, so others are dropped as repeats of stored events first.
+      await db.store(batch([{ ...message, value: Buffer.from(lines[0] ?? '') }]));
+      const deletion = { workspace_id: 'w', kind: 'user', id: 'gone', operation: 'delete', change_id: uuidOf(1) };
+      const gone = `${JSON.stringify({ ...deletion, version: NOON * 2_000 })}\n`;
+      const deletions: RowMessage = { ...message, kind: 'changes', value: Buffer.from(gone) };
+      await db.store({ events: [message], changes: [deletions], deadLetters: [] });
+      const found = await db.read<{ events: number; later: number }>(
+        `SELECT count() AS events, countIf(toUInt32(substring(event, 2)) % 3000 >= 1000) AS later
        FROM events WHERE user_id = ''`,
-    );
-    // Where the first one was of the deleted user, so were the others.
-    expect(found).toEqual([{ events: 50_000 - 50, later: 0 }]);
-  } finally {
-    await db.close();
-  }
-});
+      );
+      // Where the first one was of the deleted user, so were the others.
+      expect(found).toEqual([{ events: 50_000 - 50, later: 0 }]);
+    } finally {
+      await db.close();
+    }
+  },
+);

@@ -5,6 +5,11 @@
 -- Ends every statement of one batch. SYNC: returns when they have ended.
 KILL QUERY WHERE startsWith(query_id, {prefix:String}) SYNC
 
+-- name: record-ended-batch
+-- From this moment on no statement of a batch that has failed begins to store anything, where its rows travel with each
+-- (packages/storage/src/clickhouse/carried-tables.ts).
+INSERT INTO ended_batches (id) VALUES ({attempt:UUID})
+
 -- name: inspect-events
 -- What the next statements have to know of the staged events: how many there are, with how many keys, how many partitions of
 -- the table they go to, how many are stamped and in which periods of ten minutes, how many are timed by their receipt and with how many uuids,

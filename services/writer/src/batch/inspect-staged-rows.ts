@@ -1,4 +1,4 @@
-import type { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
+import type { TemporaryTables } from '@sluice/storage/clickhouse/temporary-tables';
 import type { StampedTimes } from '@sluice/storage/protocol/repeats';
 import type { BatchContents } from '@sluice/storage/protocol/steps';
 import { STATEMENTS } from './statements.ts';
@@ -80,7 +80,7 @@ export interface StagedRows {
  * @throws ClickHouse's errors
  */
 export async function inspectStagedRows(
-  session: ClickHouseSession,
+  session: TemporaryTables,
   contents: Pick<BatchContents, 'hasEvents' | 'hasChanges'>,
   server: string,
 ): Promise<StagedRows> {
@@ -98,7 +98,7 @@ export async function inspectStagedRows(
 }
 
 async function dropDeleted(
-  session: ClickHouseSession,
+  session: TemporaryTables,
   { hasEvents, hasChanges }: Pick<BatchContents, 'hasEvents' | 'hasChanges'>,
 ): Promise<DeletedRows> {
   if (!hasEvents) await session.run(STATEMENTS['stage-events']);
@@ -114,7 +114,7 @@ async function dropDeleted(
 }
 
 async function readOne<Row>(
-  session: ClickHouseSession,
+  session: TemporaryTables,
   name: keyof typeof STATEMENTS,
   parameters: Readonly<Record<string, unknown>> = {},
 ): Promise<Row> {

@@ -1,6 +1,6 @@
 import { ClickHouseError } from '@clickhouse/client';
 import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
-import type { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
+import type { TemporaryTables } from '@sluice/storage/clickhouse/temporary-tables';
 import { errorTypeOf } from '@sluice/storage/protocol/dead-letter';
 import { isObject, type Line, linesOf, type RowMessage, withoutLineFeed } from '@sluice/storage/protocol/row-batch';
 import { type DividedRows, takeOut } from './set-aside.ts';
@@ -54,10 +54,7 @@ export function isRowError(error: unknown): error is ClickHouseError {
  *
  * @throws ClickHouse's errors other than those that rows cause
  */
-export async function isolateBadRows(
-  session: ClickHouseSession,
-  messages: readonly RowMessage[],
-): Promise<DividedRows> {
+export async function isolateBadRows(session: TemporaryTables, messages: readonly RowMessage[]): Promise<DividedRows> {
   const [first] = messages;
   if (!first) return { kept: [], deadLetters: [] };
   const lines = linesOf(messages);
@@ -103,11 +100,11 @@ function numberLine(line: Line, number: number): NumberedLine | string | undefin
 
 /** Finds the bad ones among numbered lines, with the reasons. */
 class BadLineSearch {
-  readonly #session: ClickHouseSession;
+  readonly #session: TemporaryTables;
   readonly #statements: NumberedRowStatements;
   readonly #bad = new Map<NumberedLine, string>();
 
-  constructor(session: ClickHouseSession, statements: NumberedRowStatements) {
+  constructor(session: TemporaryTables, statements: NumberedRowStatements) {
     this.#session = session;
     this.#statements = statements;
   }

@@ -1,7 +1,7 @@
 import { ClickHouseError } from '@clickhouse/client';
 import { ErrorCodes } from '@sluice/shared/clickhouse/error-codes';
 import { ROW_FORMAT } from '@sluice/shared/rows';
-import type { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
+import type { TemporaryTables } from '@sluice/storage/clickhouse/temporary-tables';
 import { COLD_VOLUME_AWAY, type DeadLetter } from '@sluice/storage/protocol/dead-letter';
 import { type Line, linesOf, type RowMessage, withoutLineFeed } from '@sluice/storage/protocol/row-batch';
 import { STATEMENTS } from './statements.ts';
@@ -47,7 +47,7 @@ export function mayBeColdVolume(error: unknown): boolean {
  * @throws ClickHouse's errors
  */
 export async function setColdEventsAside(
-  session: ClickHouseSession,
+  session: TemporaryTables,
   messages: readonly RowMessage[],
 ): Promise<DividedRows> {
   const found = await session.read<{ ms: number | string }>(STATEMENTS['find-cold-times']);

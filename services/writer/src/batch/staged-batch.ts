@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { CarriedTables } from '@sluice/storage/clickhouse/carried-tables';
 import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
+import { formSender, type SendForm } from '@sluice/storage/clickhouse/form-request';
 import { asFenced, type Ownership } from '@sluice/storage/clickhouse/ownership';
+import type { TemporaryTables } from '@sluice/storage/clickhouse/temporary-tables';
 import { type DeadLetter, deadLetterId } from '@sluice/storage/protocol/dead-letter';
 import type { OwnEpoch } from '@sluice/storage/protocol/epoch';
 import { rangesToLookUp, repeatsAmong, type StampedTimes, type Submitted } from '@sluice/storage/protocol/repeats';
@@ -40,6 +43,17 @@ export interface StoredRows {
   readonly hasFound: boolean;
 }
 
+/** How a batch is stored whose rows travel with each statement, so that any server may run any of them. */
+export interface CarriedOptions {
+  /**
+   * Ends the statements whose query ids begin so, at every server, and resolves when none of them is running any more. Those that begin later
+   * find that their batch has ended.
+   */
+  readonly endStatements: (queryIdPrefix: string) => Promise<void>;
+  /** Default: sends a form with the client of the batch. */
+  readonly send?: SendForm;
+}
+
 export interface StagedBatchOptions {
   readonly client: ClickHouseClient;
   /** The beginning of the query ids of this batch, and of no other one. */
@@ -47,6 +61,9 @@ export interface StagedBatchOptions {
   readonly statementTimeoutMs: number;
   readonly groupId: string;
   readonly epoch: OwnEpoch;
+  /** A UUID, of this attempt and no other one. */
+  readonly attempt: string;
+  readonly carried?: CarriedOptions | undefined;
   /** Called with rows that cannot be stored, once they are in `dead_letters`. */
   readonly onDeadLetters: (deadLetters: readonly DeadLetter[]) => void;
 }
@@ -54,16 +71,16 @@ export interface StagedBatchOptions {
 /**
  * A batch on its way into ClickHouse. `protocol/steps.ts` decides which step comes next; this class runs it.
  *
- * Each attempt has a ClickHouse session of its own. It loads the rows, as the bytes that came from Kafka, into temporary
- * tables. SQL alone moves them from there into the tables: deletions first, then changes of users and organizations,
- * and the new events last.
+ * Each attempt has a ClickHouse session of its own, or rows of its own that travel with each statement. It loads the rows, as the bytes that came
+ * from Kafka, into temporary tables. SQL alone moves them from there into the tables: deletions first, then changes of users and
+ * organizations, and the new events last.
  */
 export class StagedBatch {
   readonly #options: StagedBatchOptions;
   #rows: RowBatch;
   #deadLetters: readonly DeadLetter[];
   #state: BatchState;
-  #session: ClickHouseSession | undefined;
+  #session: TemporaryTables | undefined;
   #staged: StagedRows | undefined;
   readonly #loaded = { events: 0, changes: 0 };
   #hasFound = false;
@@ -94,13 +111,18 @@ export class StagedBatch {
    * tables. A statement that begins between the two keeps the session from closing; then this fails, and is repeated. So
    * does one that runs on while another server is told to end it.
    *
+   * Where the rows travel with each statement, there is no session to be closed: the batch is recorded as ended before that.
+   *
    * @throws {Fenced} when another server answers than the one that the batch is stored at
    * @throws ClickHouse's errors; then a statement may still be running, and the call may be repeated
    */
   async end(): Promise<void> {
-    const { client, queryIdPrefix } = this.#options;
-    const { sql } = STATEMENTS['end-own-statements'];
-    await client.command({ query: sql, query_params: { prefix: `${queryIdPrefix}/` } });
+    const { client, queryIdPrefix, carried, attempt } = this.#options;
+    const prefix = `${queryIdPrefix}/`;
+    if (carried) {
+      await client.command({ query: STATEMENTS['record-ended-batch'].sql, query_params: { attempt } });
+      await carried.endStatements(prefix);
+    } else await client.command({ query: STATEMENTS['end-own-statements'].sql, query_params: { prefix } });
     await this.#closeSession().catch((error) => {
       throw asFenced(error);
     });
@@ -162,17 +184,21 @@ export class StagedBatch {
   }
 
   /** The session with the temporary tables; opens one if there is none. */
-  get #staging(): ClickHouseSession {
+  get #staging(): TemporaryTables {
     this.#session ??= this.#openSession();
     return this.#session;
   }
 
-  #openSession(): ClickHouseSession {
-    const { client, queryIdPrefix, statementTimeoutMs } = this.#options;
+  #openSession(): TemporaryTables {
+    const { client, queryIdPrefix, statementTimeoutMs, carried, groupId, epoch, attempt } = this.#options;
     const { events, changes } = this.#rows;
     const bytes = [...events, ...changes].reduce((sum, { value }) => sum + value.length, 0);
     const settings = bytes < ONE_THREAD_BYTES_MAX ? { max_threads: 1 } : {};
-    return new ClickHouseSession(client, queryIdPrefix, statementTimeoutMs, settings);
+    if (!carried) return new ClickHouseSession(client, queryIdPrefix, statementTimeoutMs, settings);
+    const { send = formSender(client) } = carried;
+    const { incarnation, generation } = epoch;
+    const own = { group: groupId, incarnation, generation, attempt };
+    return new CarriedTables(send, queryIdPrefix, statementTimeoutMs, settings, own);
   }
 
   #contents(): BatchContents {
@@ -312,7 +338,7 @@ class NotRows extends Error {}
 
 /** Inserts dead letters. A row that is a dead letter already stays one dead letter. @throws ClickHouse's errors */
 async function storeDeadLetters(
-  session: ClickHouseSession,
+  session: TemporaryTables,
   deadLetters: readonly DeadLetter[],
   server: string,
 ): Promise<void> {
@@ -328,6 +354,8 @@ interface StagedStoreOptions {
   readonly ownership: Pick<Ownership, 'queryIdPrefix'>;
   readonly groupId: string;
   readonly statementTimeoutMs: number;
+  /** Default: the rows are in a session. */
+  readonly carried?: CarriedOptions | undefined;
 }
 
 /** Stores batches of rows in ClickHouse. */
@@ -341,7 +369,8 @@ export class StagedStore {
   /** @param onDeadLetters is called with rows that cannot be stored, once they are in `dead_letters` */
   open(batch: RowBatch, epoch: OwnEpoch, onDeadLetters: (deadLetters: readonly DeadLetter[]) => void): StagedBatch {
     const { ownership, ...options } = this.#options;
-    const queryIdPrefix = `${ownership.queryIdPrefix(epoch)}/${randomUUID()}`;
-    return new StagedBatch(batch, { ...options, queryIdPrefix, epoch, onDeadLetters });
+    const attempt = randomUUID();
+    const queryIdPrefix = `${ownership.queryIdPrefix(epoch)}/${attempt}`;
+    return new StagedBatch(batch, { ...options, queryIdPrefix, epoch, attempt, onDeadLetters });
   }
 }

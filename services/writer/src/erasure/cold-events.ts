@@ -1,6 +1,6 @@
 import { COLD_POLICY, policyProblem, type Volume } from '@sluice/shared/clickhouse/cold-policy';
-import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import { MoveRunning, requireNoRemovals } from '@sluice/storage/clickhouse/removals';
+import type { TemporaryTables } from '@sluice/storage/clickhouse/temporary-tables';
 import type { WriterConfig } from '../config.ts';
 import { ERASURE_TIMEOUT_MS } from './erasure.ts';
 import { Rounds, type RoundsDependencies } from './rounds.ts';
@@ -41,7 +41,7 @@ export class ColdEvents extends Rounds {
     const { EVENTS_COLD_AFTER_DAYS: days, RETENTION_INTERVAL_MS: quietMs } = this.#config;
     if (days === undefined) return;
     const { client, writerId } = this.#deps;
-    await ClickHouseSession.use(client, `sluice-writer/${writerId}-cold`, ERASURE_TIMEOUT_MS, async (session) => {
+    await this.useTables(client, `sluice-writer/${writerId}-cold`, ERASURE_TIMEOUT_MS, async (session) => {
       if (days !== 'never') await this.#requirePolicy(session);
       const misplaced = await session.read<Misplaced>(STATEMENTS['find-misplaced-parts'], {
         days: days === 'never' ? DAYS_OF_NEVER : days,
@@ -52,7 +52,7 @@ export class ColdEvents extends Rounds {
   }
 
   /** @throws {Error} that says what the policy lacks */
-  async #requirePolicy(session: ClickHouseSession): Promise<void> {
+  async #requirePolicy(session: TemporaryTables): Promise<void> {
     const volumes = await session.read<Volume & { readonly policy: string }>(STATEMENTS['read-events-policy']);
     const problem = policyProblem(volumes);
     if (problem !== undefined) throw new Error(`${problem}: see docs/operate/cold-storage.md`);
@@ -61,7 +61,7 @@ export class ColdEvents extends Rounds {
     this.#deps.logger.info({ policy: COLD_POLICY }, 'the events have a storage policy with a cold volume');
   }
 
-  async #move(session: ClickHouseSession, { part, is_due: isDue }: Misplaced): Promise<void> {
+  async #move(session: TemporaryTables, { part, is_due: isDue }: Misplaced): Promise<void> {
     if (!this.mayGoOn) throw new Error('this writer no longer moves events');
     await requireNoRemovals(session);
     const [running] = await session.read<{ part: string; disk: string }>(STATEMENTS['find-moves']);

@@ -1,6 +1,6 @@
 import { anonymousIdOf, isVisitor, visitorOf } from '@sluice/shared/rows/deleted-person';
-import type { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import { requireNoRemovals } from '@sluice/storage/clickhouse/removals';
+import type { TemporaryTables } from '@sluice/storage/clickhouse/temporary-tables';
 import type { DueErasure } from './erasure-passes.ts';
 import { STATEMENTS } from './statements.ts';
 
@@ -36,9 +36,9 @@ interface MixedUser {
  * @param others sessions at other replicas: one may still have to remove what the first one has removed
  */
 export async function forgetUsersWithoutRows(
-  session: ClickHouseSession,
+  session: TemporaryTables,
   pass: readonly DueErasure[],
-  others: readonly ClickHouseSession[] = [],
+  others: readonly TemporaryTables[] = [],
 ): Promise<number> {
   const withRows = new Set<string>();
   for (const one of [session, ...others]) {
@@ -57,7 +57,7 @@ export async function forgetUsersWithoutRows(
  * @param proceed throws to end the pass before the next statement
  */
 export async function eraseRows(
-  session: ClickHouseSession,
+  session: TemporaryTables,
   pass: readonly DueErasure[],
   proceed: () => void,
 ): Promise<void> {
@@ -80,7 +80,7 @@ export async function eraseRows(
  * latter are removed, both are there, and queries compute the times. Returns up to which version they may be removed: a
  * writer of a version before this one may store another one meanwhile, which waits for the next round.
  */
-async function replaceMixedRows(session: ClickHouseSession, pass: readonly DueErasure[]) {
+async function replaceMixedRows(session: TemporaryTables, pass: readonly DueErasure[]) {
   const mixed = await session.read<MixedUser>(STATEMENTS['find-mixed-users'], parametersOf(pass));
   const newest = new Map(mixed.map((user) => [userKey(user), user.newest_version]));
   const returned = pass.filter((deletion) => newest.has(userKey(deletion)));
@@ -88,12 +88,12 @@ async function replaceMixedRows(session: ClickHouseSession, pass: readonly DueEr
   return { replacedVersions: pass.map((deletion) => newest.get(userKey(deletion)) ?? deletion.deleted_version) };
 }
 
-async function findDeletedRows(session: ClickHouseSession, pass: readonly DueErasure[]): Promise<DeletedRows[]> {
+async function findDeletedRows(session: TemporaryTables, pass: readonly DueErasure[]): Promise<DeletedRows[]> {
   const rows = await session.read<DeletedRows>(STATEMENTS['find-deleted-rows'], parametersOf(pass));
   return [...rows, ...(await findEventsOfVisitors(session, pass))];
 }
 
-async function findEventsOfVisitors(session: ClickHouseSession, pass: readonly DueErasure[]): Promise<DeletedRows[]> {
+async function findEventsOfVisitors(session: TemporaryTables, pass: readonly DueErasure[]): Promise<DeletedRows[]> {
   const parameters = visitorsOf(pass);
   if (parameters.visitors.length === 0) return [];
   type Found = Pick<DeletedRows, 'workspace_id' | 'partition'> & { readonly anonymous_id: string };

@@ -1,4 +1,5 @@
 import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
+import type { TemporaryTables } from '@sluice/storage/clickhouse/temporary-tables';
 import type { WriterConfig } from '../config.ts';
 import { eraseRows, forgetUsersWithoutRows } from './deleted-rows.ts';
 import { type DueErasure, eraseInHalves, passesOf } from './erasure-passes.ts';
@@ -140,13 +141,13 @@ export class Erasure extends Rounds {
     );
   }
 
-  async #inSession<Result>(work: (session: ClickHouseSession) => Promise<Result>): Promise<Result> {
-    return await ClickHouseSession.use(this.#deps.client, this.#queryIdPrefix, ERASURE_TIMEOUT_MS, work);
+  async #inSession<Result>(work: (session: TemporaryTables) => Promise<Result>): Promise<Result> {
+    return await this.useTables(this.#deps.client, this.#queryIdPrefix, ERASURE_TIMEOUT_MS, work);
   }
 
   /** Works in a session, and in one at each other replica. */
   async #inSessions<Result>(
-    work: (session: ClickHouseSession, others: readonly ClickHouseSession[]) => Promise<Result>,
+    work: (session: TemporaryTables, others: readonly TemporaryTables[]) => Promise<Result>,
   ): Promise<Result> {
     const others = (this.#deps.others ?? []).map(
       (client) => new ClickHouseSession(client, this.#queryIdPrefix, ERASURE_TIMEOUT_MS),

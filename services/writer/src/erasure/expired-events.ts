@@ -1,7 +1,7 @@
 import { ALL_OTHERS, BEFORE_EVENTS_MS, keptFromMs } from '@sluice/shared/config/retention-days';
-import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import { requireNoRemovals } from '@sluice/storage/clickhouse/removals';
 import { type RetentionSetting, readRetention } from '@sluice/storage/clickhouse/retention-settings';
+import type { TemporaryTables } from '@sluice/storage/clickhouse/temporary-tables';
 import type { WriterConfig } from '../config.ts';
 import { ERASURE_TIMEOUT_MS } from './erasure.ts';
 import { Rounds, type RoundsDependencies } from './rounds.ts';
@@ -47,7 +47,7 @@ export class ExpiredEvents extends Rounds {
     const times = await this.#times();
     if (!erasesAny(times)) return;
     const queryIdPrefix = `sluice-writer/${this.#deps.writerId}-expiry`;
-    await ClickHouseSession.use(this.#deps.client, queryIdPrefix, ERASURE_TIMEOUT_MS, async (session) => {
+    await this.useTables(this.#deps.client, queryIdPrefix, ERASURE_TIMEOUT_MS, async (session) => {
       for (const partition of await findPartitions(session, times)) await this.#eraseFrom(session, partition);
     });
   }
@@ -77,7 +77,7 @@ export class ExpiredEvents extends Rounds {
     );
   }
 
-  async #eraseFrom(session: ClickHouseSession, partition: string): Promise<void> {
+  async #eraseFrom(session: TemporaryTables, partition: string): Promise<void> {
     if (!this.mayGoOn) throw new Error('this writer no longer erases');
     await requireNoRemovals(session);
     const { workspaces, othersMs } = await this.#times();
@@ -92,7 +92,7 @@ export class ExpiredEvents extends Rounds {
 }
 
 /** Returns the partitions with events to be erased, in their order. */
-async function findPartitions(session: ClickHouseSession, times: ErasureTimes): Promise<readonly string[]> {
+async function findPartitions(session: TemporaryTables, times: ErasureTimes): Promise<readonly string[]> {
   const found = new Set<string>();
   const find = async (statement: 'find-expired-events' | 'find-expired-events-of-others', parameters: object) => {
     const rows = await session.read<{ partition: string }>(STATEMENTS[statement], { ...parameters });

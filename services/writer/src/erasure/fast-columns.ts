@@ -6,9 +6,9 @@ import {
   fastValues,
   usedColumns,
 } from '@sluice/shared/clickhouse/fast-properties';
-import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import { requireNoRemovals } from '@sluice/storage/clickhouse/removals';
 import type { Statement } from '@sluice/storage/clickhouse/statements';
+import type { TemporaryTables } from '@sluice/storage/clickhouse/temporary-tables';
 import type { WriterConfig } from '../config.ts';
 import { ERASURE_TIMEOUT_MS } from './erasure.ts';
 import { Rounds, type RoundsDependencies } from './rounds.ts';
@@ -53,7 +53,7 @@ export class FastColumns extends Rounds {
   /** Fills all that is to be filled now. @throws {RemovalRunning}, and ClickHouse's errors: the next round goes on */
   async takeRound(): Promise<void> {
     const { client, writerId } = this.#deps;
-    await ClickHouseSession.use(client, `sluice-writer/${writerId}-fast`, ERASURE_TIMEOUT_MS, async (session) => {
+    await this.useTables(client, `sluice-writer/${writerId}-fast`, ERASURE_TIMEOUT_MS, async (session) => {
       const declared = await session.read<Declared>(STATEMENTS['read-declared-properties']);
       for (let from = 0; from < declared.length; from += WORKSPACES_MAX) {
         await this.#fill(session, declared.slice(from, from + WORKSPACES_MAX));
@@ -61,7 +61,7 @@ export class FastColumns extends Rounds {
     });
   }
 
-  async #fill(session: ClickHouseSession, declared: readonly Declared[]): Promise<void> {
+  async #fill(session: TemporaryTables, declared: readonly Declared[]): Promise<void> {
     const sets = { workspaces: declared.map(({ workspace }) => workspace), sets: declared.map(({ set }) => set) };
     const found = await session.read<{ partition: string }>(STATEMENTS['find-unfilled-columns'], sets);
     for (const { partition } of found) {

@@ -1,7 +1,7 @@
 import { sendMessages } from '@sluice/shared/kafka/send-messages';
 import { topicNames } from '@sluice/shared/kafka/topics';
 import { isVisitor } from '@sluice/shared/rows/deleted-person';
-import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
+import type { TemporaryTables } from '@sluice/storage/clickhouse/temporary-tables';
 import { deletionRow } from '@sluice/submissions/rows/deletion-row';
 import { packMessages } from '@sluice/submissions/rows/message-packing';
 import { RowCollector } from '@sluice/submissions/rows/partition-rows';
@@ -64,7 +64,7 @@ export class LinkedVisitors extends Rounds {
   /** @throws ClickHouse's and kafkajs's errors: the next round goes on */
   async takeRound(): Promise<void> {
     const { client, writerId } = this.#deps;
-    await ClickHouseSession.use(client, `sluice-writer/${writerId}-visitors`, ERASURE_TIMEOUT_MS, async (session) => {
+    await this.useTables(client, `sluice-writer/${writerId}-visitors`, ERASURE_TIMEOUT_MS, async (session) => {
       let after: UserDeletion | undefined;
       const waiting = new Set<string>();
       while (this.mayGoOn) {
@@ -80,7 +80,7 @@ export class LinkedVisitors extends Rounds {
    * Returns the oldest unsettled deletions after a cursor. What was accepted up to them is stored, maybe at another replica: first the own one is
    * brought level, and then they are read again, as an earlier deletion may have come, which decides whom these find.
    */
-  async #readWhole(session: ClickHouseSession, after: UserDeletion | undefined): Promise<UserDeletion[]> {
+  async #readWhole(session: TemporaryTables, after: UserDeletion | undefined): Promise<UserDeletion[]> {
     const { replicas } = this.#deps;
     const deletions = await this.#readUnsettled(session, after);
     const last = deletions.at(-1);
@@ -90,7 +90,7 @@ export class LinkedVisitors extends Rounds {
     return (await this.#readUnsettled(session, after)).filter((deletion) => !isLater(deletion, last));
   }
 
-  async #readUnsettled(session: ClickHouseSession, after: UserDeletion | undefined): Promise<UserDeletion[]> {
+  async #readUnsettled(session: TemporaryTables, after: UserDeletion | undefined): Promise<UserDeletion[]> {
     return await session.read<UserDeletion>(STATEMENTS['find-unsettled-deletions'], {
       ...{ delayMs: this.#config.ERASURE_DELAY_MS, deletionsMax: DELETIONS_MAX },
       afterVersion: after?.version ?? 0,
@@ -100,7 +100,7 @@ export class LinkedVisitors extends Rounds {
   }
 
   /** @param waiting the workspaces whose later deletions have to wait for what is sent in this round */
-  async #settle(session: ClickHouseSession, deletions: readonly UserDeletion[], waiting: Set<string>): Promise<void> {
+  async #settle(session: TemporaryTables, deletions: readonly UserDeletion[], waiting: Set<string>): Promise<void> {
     const visitors = await session.read<VisitorDeletion>(STATEMENTS['find-deleted-visitors'], parametersOf(deletions));
     const open = Map.groupBy(visitors, keyOf);
     const inTurn = deletions.filter((deletion) => {

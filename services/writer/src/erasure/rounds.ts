@@ -1,8 +1,10 @@
 import type { Logger } from '@sluice/shared/base/log';
 import { sleep } from '@sluice/shared/base/retry';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import { MoveRunning, RemovalRunning } from '@sluice/storage/clickhouse/removals';
 import type { Replicas } from '@sluice/storage/clickhouse/replicas';
+import type { UseTemporaryTables } from '@sluice/storage/clickhouse/temporary-tables';
 
 export interface RoundsDependencies {
   readonly client: ClickHouseClient;
@@ -10,6 +12,8 @@ export interface RoundsDependencies {
   readonly others?: readonly ClickHouseClient[] | undefined;
   /** Undefined where a server has its rows alone. */
   readonly replicas?: Pick<Replicas, 'settle' | 'readLinks' | 'readDeleted'> | undefined;
+  /** Default: in a session. */
+  readonly useTables?: UseTemporaryTables | undefined;
   readonly writerId: string;
   readonly logger: Logger;
   /** Counts rounds that failed. */
@@ -31,14 +35,14 @@ export interface RoundsOptions {
  */
 export abstract class Rounds {
   readonly #options: RoundsOptions;
-  readonly #deps: Pick<RoundsDependencies, 'logger' | 'failures'>;
+  readonly #deps: Pick<RoundsDependencies, 'logger' | 'failures' | 'useTables'>;
   readonly #stopping = new AbortController();
   #isOwner = false;
   /** When the next round may begin, on the clock of `performance`. */
   #roundFrom = 0;
   #running: Promise<void> | undefined;
 
-  protected constructor(options: RoundsOptions, deps: Pick<RoundsDependencies, 'logger' | 'failures'>) {
+  protected constructor(options: RoundsOptions, deps: Pick<RoundsDependencies, 'logger' | 'failures' | 'useTables'>) {
     this.#options = options;
     this.#deps = deps;
   }
@@ -49,6 +53,11 @@ export abstract class Rounds {
   /** Whether a round may go on: not once another writer owns the partition, or this one stops. */
   protected get mayGoOn(): boolean {
     return this.#isOwner && !this.#stopping.signal.aborted;
+  }
+
+  /** Works with temporary tables, at the server of a client. */
+  protected get useTables(): UseTemporaryTables {
+    return this.#deps.useTables ?? ClickHouseSession.use;
   }
 
   /** Aborts when the rounds are to end. */

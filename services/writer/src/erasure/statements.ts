@@ -1,5 +1,6 @@
 import { deletedVisitorsSql } from '@sluice/shared/clickhouse/identities';
 import { DELETED_BY_FACT_SQL, IS_MERGE_SQL, MERGED_USER_SQL } from '@sluice/shared/rows/merged-user';
+import { filling, type TemporaryTable } from '@sluice/storage/clickhouse/statement';
 import { readStatements, type Statement } from '@sluice/storage/clickhouse/statements';
 
 /** The statements that erase deleted users and expired events, fill columns, and keep old events on the cold volume, by their names. */
@@ -80,4 +81,17 @@ WHERE stored.deleted_version < visitors.version
 ORDER BY version, workspace_id, user_id, visitor`,
 };
 
-export const STATEMENTS = { ...WRITTEN, 'find-deleted-visitors': FIND_DELETED_VISITORS } as const;
+/** Late events of a month that wait for the cold volume. */
+const WAITING: TemporaryTable = {
+  name: 'waiting',
+  columns: {
+    ...{ id: 'String', workspace: 'String', time: "DateTime64(3, 'UTC')", uuid: 'UUID' },
+    read_at: "DateTime64(6, 'UTC')",
+  },
+};
+
+export const STATEMENTS = {
+  ...WRITTEN,
+  'find-deleted-visitors': FIND_DELETED_VISITORS,
+  'stage-waiting-events': filling(WRITTEN['stage-waiting-events'], WAITING),
+} as const;

@@ -1,7 +1,7 @@
 import { sendMessages } from '@sluice/shared/kafka/send-messages';
 import { messageHeaders } from '@sluice/shared/rows';
-import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import { requireNoRemovals } from '@sluice/storage/clickhouse/removals';
+import type { TemporaryTables } from '@sluice/storage/clickhouse/temporary-tables';
 import { COLD_VOLUME_AWAY } from '@sluice/storage/protocol/dead-letter';
 import type { Kafka } from 'kafkajs';
 import type { WriterConfig } from '../config.ts';
@@ -58,7 +58,7 @@ export class WaitingEvents extends Rounds {
    */
   async takeRound(): Promise<void> {
     const { client, writerId } = this.#deps;
-    await ClickHouseSession.use(client, `sluice-writer/${writerId}-waiting`, ERASURE_TIMEOUT_MS, async (session) => {
+    await this.useTables(client, `sluice-writer/${writerId}-waiting`, ERASURE_TIMEOUT_MS, async (session) => {
       const found = await session.read<WaitingMonth>(STATEMENTS['find-waiting-events'], {
         reason: COLD_VOLUME_AWAY,
         ...this.#times,
@@ -72,7 +72,7 @@ export class WaitingEvents extends Rounds {
     });
   }
 
-  async #sendAgain(session: ClickHouseSession, month: number): Promise<void> {
+  async #sendAgain(session: TemporaryTables, month: number): Promise<void> {
     if (!this.mayGoOn) throw new Error('this writer no longer sends late events');
     const { delayMs } = this.#times;
     await session.run(STATEMENTS['stage-waiting-events'], { reason: COLD_VOLUME_AWAY, month, delayMs });
@@ -82,7 +82,7 @@ export class WaitingEvents extends Rounds {
     this.#deps.logger.info({ month, events }, 'the cold volume answers: late events that waited are sent again');
   }
 
-  async #removeSent(session: ClickHouseSession, sentBefore: string): Promise<void> {
+  async #removeSent(session: TemporaryTables, sentBefore: string): Promise<void> {
     await requireNoRemovals(session);
     for (const name of ['remove-sent-states', 'remove-sent-events'] as const) {
       await session.run(STATEMENTS[name], { reason: COLD_VOLUME_AWAY, sentBefore });
@@ -90,7 +90,7 @@ export class WaitingEvents extends Rounds {
   }
 
   /** Returns how many rows are sent. */
-  async #send(session: ClickHouseSession): Promise<number> {
+  async #send(session: TemporaryTables): Promise<number> {
     let sent = 0;
     let open: WaitingRow[] = [];
     let bytes = 0;

@@ -1,13 +1,16 @@
 import { randomUUID } from 'node:crypto';
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import type { TestDatabase } from '@sluice/shared/clickhouse/testing/test-database';
 import type { ChangeRow, EventRow } from '@sluice/shared/rows';
 import { Ownership } from '@sluice/storage/clickhouse/ownership';
+import { ANSWERING_SERVER } from '@sluice/storage/clickhouse/statements';
 import type { DeadLetter } from '@sluice/storage/protocol/dead-letter';
 import type { OwnEpoch } from '@sluice/storage/protocol/epoch';
 import type { RowBatch, RowMessage } from '@sluice/storage/protocol/row-batch';
 import { createTestClients, type TestClients } from '@sluice/storage/testing/clients';
 import type { StagedBatch, StoredRows } from '../batch/staged-batch.ts';
 import { StagedStore } from '../batch/staged-batch.ts';
+import { STATEMENTS } from '../batch/statements.ts';
 
 /** The result of storing a batch. */
 export interface Stored {
@@ -31,7 +34,7 @@ export interface TestWriter {
   store(batch: RowBatch, epoch: OwnEpoch): Promise<Stored>;
 }
 
-export interface TestStore extends Pick<TestClients, 'client' | 'writerClient' | 'close' | 'read'> {
+export interface TestStore extends Pick<TestClients, 'database' | 'client' | 'writerClient' | 'close' | 'read'> {
   /** Stores a batch as the only writer of the group. */
   store(batch: RowBatch): Promise<Stored>;
   /** Takes the visitors of all deleted users for deleted: then the users may be erased. */
@@ -47,14 +50,29 @@ const SETTLE = `
   GROUP BY workspace_id, user_id, version
   HAVING max(settled_at) = toDateTime64(0, 3, 'UTC')`;
 
+/** Where the rows of a batch are between its statements: in a session, or with the writer, which sends them with each. */
+export const STAGINGS = ['session', 'carried'] as const;
+
+export type Staging = (typeof STAGINGS)[number];
+
+/** The server is the only replica, at which a statement may store. */
+const RECORD_SERVER = `
+  INSERT INTO writer_replicas (replica, is_gone, changed_at) SELECT ${ANSWERING_SERVER}, false, now64(6)`;
+
+async function endStatements(client: ClickHouseClient, prefix: string): Promise<void> {
+  await client.command({ query: STATEMENTS['end-own-statements'].sql, query_params: { prefix } });
+}
+
 /**
  * Creates a store on an empty database with the newest schema, which no other store has.
  *
  * @param database `createDatabase` for a test that changes tables, or looks at what ClickHouse keeps of them
+ * @param staging of the batches of all its writers
  */
 export async function createTestStore(
   url: string,
   database?: (url: string) => Promise<TestDatabase>,
+  staging: Staging = 'session',
 ): Promise<TestStore> {
   const clients = await createTestClients(url, database);
   const groupId = `group/of ${clients.database}`;
@@ -62,7 +80,9 @@ export async function createTestStore(
   function writer(writerUrl?: string): TestWriter {
     const own = writerUrl === undefined ? clients.writerClient : clients.connect(writerUrl);
     const ownership = new Ownership({ client: own, groupId, writerId: randomUUID(), isMember: async () => false });
-    const store = new StagedStore({ client: own, ownership, groupId, statementTimeoutMs: 230_000 });
+    const carried =
+      staging === 'carried' ? { endStatements: (prefix: string) => endStatements(own, prefix) } : undefined;
+    const store = new StagedStore({ client: own, ownership, groupId, statementTimeoutMs: 230_000, carried });
     return {
       ownership,
       open(batch, epoch) {
@@ -83,6 +103,7 @@ export async function createTestStore(
     };
   }
 
+  if (staging === 'carried') await clients.client.command({ query: RECORD_SERVER });
   const only = writer();
   return {
     ...clients,
