@@ -57,6 +57,11 @@ const ENGINE = /\b(ENGINE = )((?:Replacing|Aggregating)?MergeTree)(?:\(([^)]*)\)
 /** What replicas agree by. */
 const PATH_AND_NAME = "'/clickhouse/tables/{shard}/{database}/{table}', '{replica}'";
 
+/** The local engine has no such table, but a function that says the same of one server. Its sessions last for five seconds (`replicaConfigXml`). */
+const SESSIONS = 'system.zookeeper_connection';
+const SESSIONS_OF_ENGINE =
+  'view(SELECT zookeeperSessionUptime() AS session_uptime_elapsed_seconds, 5000 AS session_timeout_ms, false AS is_expired)';
+
 /** What ClickHouse says where its services have one, and Cloud has not. */
 const SUPPORT_IS_DISABLED = 344;
 
@@ -133,7 +138,7 @@ async function startBalancer(
   servers: readonly LocalClickHouse[],
   fateOf: NonNullable<CloudOptions['fateOf']>,
 ): Promise<Balancer> {
-  const agent = new Agent({ keepAlive: true });
+  const agent = new Agent();
   let [turn, isCut] = [0, false];
   /** What changes tables is done one after the other. */
   let changing: Promise<unknown> = Promise.resolve();
@@ -154,6 +159,10 @@ async function startBalancer(
     if (parameters.has('session_id') || /\bTEMPORARY\b/.test(withoutComments(sql)))
       return refusal('a session does not last: each statement gets to another replica');
     const statement = withoutComments(sql).trimStart();
+    if (statement.includes(SESSIONS)) {
+      const ofEngine = withSql(call, sql.replaceAll(SESSIONS, SESSIONS_OF_ENGINE));
+      return await atOne(ofEngine, statement, parameters);
+    }
     if (ON_CLUSTER.test(statement)) return await atEach(withSql(call, sql.replace(ON_CLUSTER, '')));
     if (/^(CREATE|ALTER|DROP|RENAME|TRUNCATE|GRANT|REVOKE)\b/i.test(statement)) {
       const change = changing.then(() => changeTables(call, sql, statement)).finally(() => known.clear());

@@ -54,7 +54,7 @@ test('a migration that databases have applied never changes', async () => {
   expect(migrations.slice(0, FROZEN.length)).toEqual(FROZEN);
 });
 
-test('where replicas are to share the rows, tables that are a server's own are refused', async () => {
+test('where replicas are to share the rows, tables of one server alone are refused', async () => {
   const shared = { ...config('migrate_shared'), CLICKHOUSE_REPLICATION: 'shared' } as const;
   await expect(migrate(shared, logger)).rejects.toThrow(/replicas have to share the rows of tables/);
   await client.command({ query: 'DROP DATABASE migrate_shared SYNC' });

@@ -168,7 +168,9 @@ export class SharedReplicas {
 
   /** Whether the session of each of these replicas is older than one outlasts its connection. */
   async #haveOldSessions(replicas: readonly string[]): Promise<boolean> {
-    const sessions = await this.#read<{ replica: string; ageMs: number; timeoutMs: number }>('read-sessions');
+    type Session = { readonly replica: string; readonly ageMs: number; readonly timeoutMs: number };
+    // Where replicas do not say it, as in older versions, nobody's is: the time passes in which all is over.
+    const sessions = await this.#read<Session>('read-sessions').catch((): Session[] => []);
     this.#sessionMs = Math.max(SESSION_MS_MIN, ...sessions.map(({ timeoutMs }) => timeoutMs));
     const old = new Set(sessions.filter(({ ageMs, timeoutMs }) => ageMs > timeoutMs).map(({ replica }) => replica));
     return replicas.every((replica) => old.has(replica));
