@@ -6,6 +6,7 @@ const cli = (name: string) => `packages/cli/src/${name}`;
 const servers = (name: string) => `packages/servers/src/${name}`;
 const shared = (name: string) => `packages/shared/src/${name}`;
 const writer = (name: string) => `services/writer/src/${name}`;
+const storage = (name: string) => `packages/storage/src/${name}`;
 
 /** Faults in code that no simulator covers: the tests of the build have to find each of them. */
 export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
@@ -797,5 +798,40 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     replacement: '',
     breaks: 'What links a user who comes back after a deletion is not written for an hour.',
     tests: ['services/ingest-api/src/routes/known-links.test.ts'],
+  },
+  {
+    name: 'carried/late-after-take-over',
+    file: storage('clickhouse/carried-tables.ts'),
+    search: '> ({incarnation:UInt32}, {generation:UInt32}),\n',
+    replacement: '> (4294967295, {generation:UInt32}),\n',
+    breaks: 'What a former owner has sent arrives after the take-over, and is stored beside the rows of the new one.',
+    tests: [writer('batch/carried-batch.service.test.ts')],
+  },
+  {
+    name: 'carried/late-after-the-end',
+    file: storage('clickhouse/carried-tables.ts'),
+    search: 'FROM ended_batches WHERE id = {attempt:UUID}) > 0',
+    replacement: 'FROM ended_batches WHERE id = {attempt:UUID}) > 9',
+    breaks: 'What was sent for an attempt that has failed arrives late, and is stored beside the rows of the next one.',
+    tests: [writer('batch/carried-batch.service.test.ts')],
+  },
+  {
+    name: 'carried/ended-before-it-is-recorded',
+    file: writer('batch/staged-batch.ts'),
+    search: `await client.command({ query: STATEMENTS['record-ended-batch'].sql, query_params: { attempt } });
+      await carried.endStatements(prefix);`,
+    replacement: `await carried.endStatements(prefix);
+      await client.command({ query: STATEMENTS['record-ended-batch'].sql, query_params: { attempt } });`,
+    breaks:
+      'A statement that begins after the others of its attempt were killed, and before it is recorded as ended, stores rows.',
+    tests: [writer('batch/carried-batch.service.test.ts')],
+  },
+  {
+    name: 'carried/without-constraints',
+    file: writer('batch/staging-tables.ts'),
+    search: 'Object.values(constraints).map(',
+    replacement: "['1'].map(",
+    breaks: 'Rows that travel are stored although they violate a constraint.',
+    tests: [writer('batch/store-dead-letters.service.test.ts')],
   },
 ];

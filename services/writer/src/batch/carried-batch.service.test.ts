@@ -30,6 +30,8 @@ function openRecorded(batch: RowBatch, groupId: string): { batch: StagedBatch; s
     ownership: { queryIdPrefix: () => `test/${randomUUID()}` },
     carried: {
       async endStatements(prefix) {
+        // What begins from now on must be refused: it may miss the KILL.
+        expect(await db.read(`SELECT 1 FROM ended_batches WHERE id = '${prefix.split('/').at(-2)}'`)).toHaveLength(1);
         await db.writerClient.command({
           query: STATEMENTS['end-own-statements'].sql,
           query_params: { prefix },
