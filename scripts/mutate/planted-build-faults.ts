@@ -818,10 +818,10 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   {
     name: 'carried/ended-before-it-is-recorded',
     file: writer('batch/staged-batch.ts'),
-    search: `await client.command({ query: STATEMENTS['record-ended-batch'].sql, query_params: { attempt } });
-      await carried.endStatements(prefix);`,
-    replacement: `await carried.endStatements(prefix);
-      await client.command({ query: STATEMENTS['record-ended-batch'].sql, query_params: { attempt } });`,
+    search: `this.#endedAtMs ??= await this.#recordEnd();
+      await carried.endStatements(prefix, this.#endedAtMs, signal);`,
+    replacement: `await carried.endStatements(prefix, performance.now(), signal);
+      this.#endedAtMs ??= await this.#recordEnd();`,
     breaks:
       'A statement that begins after the others of its attempt were killed, and before it is recorded as ended, stores rows.',
     tests: [writer('batch/carried-batch.service.test.ts')],

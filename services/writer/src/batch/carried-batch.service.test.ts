@@ -122,6 +122,27 @@ test('an attempt that has ended begins nothing more, and its rows are stored by 
   expect(await db.read("SELECT count() AS events FROM events WHERE workspace_id = 'ended'")).toEqual([{ events: 1 }]);
 });
 
+test('an end that is repeated counts from when it was recorded, and can be given up', async () => {
+  const calls: { endedAtMs: number; signal: AbortSignal | undefined }[] = [];
+  const store = new StagedStore({
+    ...{ client: db.writerClient, groupId: 'repeated', statementTimeoutMs: 60_000 },
+    ownership: { queryIdPrefix: () => 'test' },
+    carried: {
+      async endStatements(_prefix, endedAtMs, signal) {
+        calls.push({ endedAtMs, signal });
+        if (calls.length === 1) throw new Error('a server does not answer');
+      },
+    },
+  });
+  const batch = store.open(batchOf([]), EPOCH, () => undefined);
+  const { signal } = new AbortController();
+  const began = performance.now();
+  await expect(batch.end(signal)).rejects.toThrow('a server does not answer');
+  await batch.end(signal);
+  expect(calls).toEqual([calls[1], { endedAtMs: expect.any(Number), signal }]);
+  expect(calls[0]?.endedAtMs).toBeGreaterThan(began);
+});
+
 test('a statement that is running when its attempt ends stores nothing', async () => {
   const rows = batchOf(Array.from({ length: 50 }, () => eventRow({ workspace_id: 'running' })));
   const prefix = `test/${randomUUID()}`;
