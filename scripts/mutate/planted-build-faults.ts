@@ -1021,4 +1021,39 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     breaks: 'A deletion is forgotten while another replica has yet to remove rows of the user, which show again.',
     tests: OF_REPLICAS,
   },
+  {
+    name: 'carried/late-after-take-over',
+    file: storage('clickhouse/carried-tables.ts'),
+    search: '> ({incarnation:UInt32}, {generation:UInt32}),\n',
+    replacement: '> (4294967295, {generation:UInt32}),\n',
+    breaks: 'What a former owner has sent arrives after the take-over, and is stored beside the rows of the new one.',
+    tests: [writer('batch/carried-batch.service.test.ts')],
+  },
+  {
+    name: 'carried/late-after-the-end',
+    file: storage('clickhouse/carried-tables.ts'),
+    search: 'FROM ended_batches WHERE id = {attempt:UUID}) > 0',
+    replacement: 'FROM ended_batches WHERE id = {attempt:UUID}) > 9',
+    breaks: 'What was sent for an attempt that has failed arrives late, and is stored beside the rows of the next one.',
+    tests: [writer('batch/carried-batch.service.test.ts')],
+  },
+  {
+    name: 'carried/ended-before-it-is-recorded',
+    file: writer('batch/staged-batch.ts'),
+    search: `this.#endedAtMs ??= await this.#recordEnd();
+      await carried.endStatements(prefix, this.#endedAtMs, signal);`,
+    replacement: `await carried.endStatements(prefix, performance.now(), signal);
+      this.#endedAtMs ??= await this.#recordEnd();`,
+    breaks:
+      'A statement that begins after the others of its attempt were killed, and before it is recorded as ended, stores rows.',
+    tests: [writer('batch/carried-batch.service.test.ts')],
+  },
+  {
+    name: 'carried/without-constraints',
+    file: writer('batch/staging-tables.ts'),
+    search: 'Object.values(constraints).map(',
+    replacement: "['1'].map(",
+    breaks: 'Rows that travel are stored although they violate a constraint.',
+    tests: [writer('batch/store-dead-letters.service.test.ts')],
+  },
 ];
