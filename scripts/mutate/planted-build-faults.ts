@@ -1056,4 +1056,29 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     breaks: 'Rows that travel are stored although they violate a constraint.',
     tests: [writer('batch/store-dead-letters.service.test.ts')],
   },
+  {
+    name: 'query/told-before-the-start-counts',
+    file: query('store/tables.ts'),
+    search: "'record = 0 AND recorded_at > now64(3) - toIntervalSecond(uptime())'",
+    replacement: "'record = 0'",
+    breaks:
+      'A replica that lacks parts since it was started again is read as if it had them, and a stream leaves them out.',
+    tests: [query('stream/order-of-replicas.slow.test.ts')],
+  },
+  {
+    name: 'query/parts-without-new-blocks-read',
+    file: query('store/tables.ts'),
+    search: "          AND numbered.3 <= toUInt64OrZero(splitByChar('_', _part)[3]),\n",
+    replacement: ',\n',
+    breaks: 'A page of a stream of replicas reads what was stored long before.',
+    tests: [query('stream/order-of-replicas.slow.test.ts')],
+  },
+  {
+    name: 'writer/blocks-of-one-replica-recorded',
+    file: 'services/writer/src/stream-order.ts',
+    search: 'const quorum = Math.min(QUORUM, replicas.length);',
+    replacement: 'const quorum = 1;',
+    breaks: 'What one replica alone had is sent, lost with it, stored again, and sent again.',
+    tests: ['services/writer/src/stream-order.service.test.ts'],
+  },
 ];
