@@ -35,9 +35,8 @@ export const PLANTED_SHARED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'shared/unknown-replicas-not-refused',
     file: CARRIED,
-    search:
-      "throwIf(${ANSWERING_SERVER} NOT IN (SELECT replica FROM writer_replicas FINAL WHERE NOT is_gone), '${NOT_RECORDED}')",
-    replacement: '0',
+    search: ' NOT IN (SELECT replica FROM writer_replicas FINAL WHERE NOT is_gone)',
+    replacement: " = ''",
     breaks: 'A statement runs at a replica that nobody waits for once it has left.',
   },
   {
