@@ -655,3 +655,14 @@ CREATE TABLE writer_positions
 ENGINE = ReplacingMergeTree(stored_at)
 ORDER BY (group_id, topic, partition)
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, index_granularity = 8192;
+
+CREATE TABLE writer_replicas
+(
+    `replica` String,
+    `is_gone` Bool,
+    `changed_at` DateTime64(6, 'UTC')
+)
+ENGINE = ReplacingMergeTree(changed_at)
+ORDER BY replica
+TTL toDateTime(changed_at) + toIntervalDay(30) WHERE is_gone
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, index_granularity = 8192;
