@@ -1,6 +1,6 @@
 import type { Logger } from '@sluice/shared/base/log';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { isReplicated, isShared } from '@sluice/shared/config';
+import { isShared } from '@sluice/shared/config';
 import { allowOrigins } from '@sluice/shared/http/cors';
 import { acceptJsonBodies } from '@sluice/shared/http/json-body';
 import { MemoryBudget } from '@sluice/shared/http/memory-budget';
