@@ -11,8 +11,8 @@ const HELP = `Usage: npm run simulate -- [--only ${NAMES.join('|')}] [--seed N [
 Runs ingest-apis and writers, with kafkajs and all of their own code, on a simulated Kafka, a simulated ClickHouse and a
 virtual clock: writers alone, clients and ingest-apis alone, all of the pipeline with an operator who changes rejected
 calls and replays them, writers of several ClickHouse servers that are fed from one log and have to be equal in the end,
-those of servers that share the partitions, of replicas, or of a server behind whose address there is a second one for a while; and
-query-apis that store and deliver webhooks, and store saved views.
+those of servers that share the partitions, of replicas that copy their rows, of replicas that share them behind one address, or of a
+server behind whose address there is a second one for a while; and query-apis that store and deliver webhooks, and store saved views.
 Each schedule follows from its seed: what is sent, how long everything takes, and what goes wrong when. Processes are
 killed and frozen, responses lost, clocks set, partitions moved, logs cut off. At each moment and in the end, what clients
 were told is compared with what is stored.

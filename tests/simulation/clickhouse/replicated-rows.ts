@@ -100,6 +100,11 @@ export function isEmpty(content: unknown): boolean {
 /** Adds rows to tables as ClickHouse has them once it has merged their parts, in whichever order they came. */
 export function addRows(tables: Tables, rows: Tables): void {
   for (const group of rows.groups) tables.groups.add(group);
+  for (const attempt of rows.ended) tables.ended.add(attempt);
+  for (const [name, row] of rows.replicas) {
+    if (row.changedAt > (tables.replicas.get(name)?.changedAt ?? -1)) tables.replicas.set(name, row);
+  }
+  tables.epochs.push(...rows.epochs);
   for (const identity of rows.identities) tables.identities.push(identity);
   for (const [topic, count] of rows.topicPartitions) tables.topicPartitions.set(topic, count);
   for (const [name, row] of rows.positions) {

@@ -1,6 +1,8 @@
+import type { SharedReplica } from '../shared/shared-replica.ts';
 import type { Network } from '../world/network.ts';
 import type { Random } from '../world/random.ts';
 import type { VirtualTime } from '../world/virtual-time.ts';
+import type { SentTable } from './carried-rows.ts';
 import { columnsOf } from './fast-columns.ts';
 import { refuse } from './refusal.ts';
 import type { InsertSettings, Replica, Runner } from './replica.ts';
@@ -38,6 +40,16 @@ export interface Request {
   /** Whether it looks at its parameter `server`, and is refused by another one. */
   readonly namesServer: boolean;
   readonly insertSettings: InsertSettings;
+  /** The tables that were sent with it. */
+  readonly tables: readonly SentTable[];
+  /** What its text looks at before it stores anything. */
+  readonly looksAt: { readonly epoch: boolean; readonly ended: boolean; readonly replica: boolean };
+  /** Whether it finds all that was committed before, at whichever replica. */
+  readonly isConsistent: boolean;
+  /** In how many other sessions of Keeper its replica may commit what it stores. */
+  readonly keeperRetries: number;
+  /** Whether it is an error that a replica of the cluster does not answer. */
+  readonly needsAll: boolean;
 }
 
 /** What answers at an address. */
@@ -83,6 +95,8 @@ export interface SimulatedClickHouseOptions {
   readonly onConflict: (row: StagedEvent) => void;
   /** What it is one of several replicas by. Default: it has its rows alone. */
   readonly replica?: Replica | undefined;
+  /** What it is one of several replicas by that share their rows. Default: it has its rows alone. */
+  readonly shared?: SharedReplica | undefined;
 }
 
 /**
@@ -123,7 +137,7 @@ export class SimulatedClickHouse implements Address {
   }
 
   get tables(): Tables {
-    return this.replica?.tables ?? this.#tables;
+    return this.#options.shared?.tables ?? this.replica?.tables ?? this.#tables;
   }
 
   set tables(tables: Tables) {
@@ -139,6 +153,7 @@ export class SimulatedClickHouse implements Address {
   stop(): void {
     this.isUp = false;
     if (this.replica) this.replica.isUp = false;
+    if (this.#options.shared) this.#options.shared.isUp = false;
     for (const statement of this.#running) {
       statement.isGone = true;
       statement.ended.resolve();
@@ -154,11 +169,25 @@ export class SimulatedClickHouse implements Address {
     if (this.isGone) return;
     this.isUp = true;
     if (this.replica) this.replica.isUp = true;
+    if (this.#options.shared) this.#options.shared.isUp = true;
   }
 
   /** Returns whether a statement is being run whose query id begins so. */
   isRunning(queryIdPrefix: string): boolean {
     return [...this.#running].some(({ queryId }) => queryId.startsWith(queryIdPrefix));
+  }
+
+  /** Returns for how long each statement has been running that is meant, in milliseconds. */
+  running(which: (queryId: string) => boolean): number[] {
+    const { nowMs } = this.#options.time;
+    return [...this.#running].filter(({ queryId }) => which(queryId)).map(({ beganAtMs }) => nowMs - beganAtMs);
+  }
+
+  /** KILL QUERY … SYNC: resolves when the statements have ended. */
+  async kill(which: (queryId: string) => boolean): Promise<void> {
+    const killed = [...this.#running].filter(({ queryId }) => which(queryId));
+    for (const statement of killed) statement.ending ??= 'QUERY_WAS_CANCELLED';
+    await Promise.all(killed.map(({ ended }) => ended.promise));
   }
 
   /** @throws {ClickHouseError} */
@@ -194,6 +223,7 @@ export class SimulatedClickHouse implements Address {
 
   /** ClickHouse runs one statement of a session at a time. */
   #openSession(id: string, goesOn: boolean): Session {
+    if (this.#options.shared) throw new Error('a statement names a session, and another replica may run the next one');
     for (const { sessionId } of this.#running) if (sessionId === id) refuse('SESSION_IS_LOCKED');
     const { nowMs } = this.#options.time;
     const open = this.#sessions.get(id);
@@ -230,17 +260,18 @@ export class SimulatedClickHouse implements Address {
 
   async #effect(request: Request, statement: Running, session: Session): Promise<Result> {
     const { name, parameters, lines } = request;
+    const { shared } = this.#options;
+    if (lines.length > this.rowsMax) refuse('MEMORY_LIMIT_EXCEEDED');
+    if (shared) return await shared.run(request, this.#runnerOf(statement));
     switch (name) {
       case 'close-session':
         return {};
       case 'end-own-statements':
-        await this.#kill(({ queryId }) => queryId.startsWith(parameters['prefix'] as string));
+        await this.kill((queryId) => queryId.startsWith(parameters['prefix'] as string));
         return {};
       case 'end-older-statements': {
         const { groupPrefix, epochPrefix } = parameters as Record<string, string>;
-        await this.#kill(
-          ({ queryId }) => queryId.startsWith(groupPrefix ?? '') && !queryId.startsWith(epochPrefix ?? ''),
-        );
+        await this.kill((queryId) => queryId.startsWith(groupPrefix ?? '') && !queryId.startsWith(epochPrefix ?? ''));
         return {};
       }
       case 'find-repeats':
@@ -250,8 +281,7 @@ export class SimulatedClickHouse implements Address {
       case 'store-events':
         return await this.#storeEvents(request, statement, session);
       case 'find-longest-statement': {
-        const own = [...this.#running].filter(({ queryId }) => queryId.startsWith(parameters['groupPrefix'] as string));
-        const elapsedMs = own.map(({ beganAtMs }) => this.#options.time.nowMs - beganAtMs);
+        const elapsedMs = this.running((queryId) => queryId.startsWith(parameters['groupPrefix'] as string));
         return { rows: [{ seconds: Math.max(0, ...elapsedMs) / 1_000 }] };
       }
       default:
@@ -262,7 +292,6 @@ export class SimulatedClickHouse implements Address {
 
   async #runAtReplica(replica: Replica, request: Request, statement: Running, session: Session): Promise<Result> {
     const { name, parameters, lines, insertSettings } = request;
-    if (lines.length > this.rowsMax) refuse('MEMORY_LIMIT_EXCEEDED');
     const call = { session, parameters, lines, nowMs: this.#options.time.dateMs, answering: this.name };
     return await replica.run(name, call, this.#runnerOf(statement), insertSettings);
   }
@@ -280,19 +309,11 @@ export class SimulatedClickHouse implements Address {
   #simpleEffect(name: string, { parameters, lines }: Pick<Request, 'parameters' | 'lines'>, session: Session): Result {
     const effect = STATEMENT_EFFECTS[name];
     if (!effect) throw new Error(`the simulated ClickHouse does not know the statement ${name}`);
-    if (lines.length > this.rowsMax) refuse('MEMORY_LIMIT_EXCEEDED');
     const { dateMs: nowMs } = this.#options.time;
     return effect({ tables: this.tables, session, parameters, lines, nowMs, answering: this.name });
   }
 
   readonly #isBeingInserted = (key: string): boolean => [...this.#inserting].some((keys) => keys.has(key));
-
-  /** KILL QUERY … SYNC: resolves when the statements have ended. */
-  async #kill(which: (statement: Running) => boolean): Promise<void> {
-    const killed = [...this.#running].filter(which);
-    for (const statement of killed) statement.ending ??= 'QUERY_WAS_CANCELLED';
-    await Promise.all(killed.map(({ ended }) => ended.promise));
-  }
 
   async #storeEvents(request: Request, statement: Running, session: Session): Promise<Result> {
     const { parameters } = request;

@@ -8,6 +8,7 @@ import { NUMBERED_ROWS } from '@sluice/writer/batch/staging-tables';
 import { STATEMENTS as BATCH_STATEMENTS } from '@sluice/writer/batch/statements';
 import { STATEMENTS as ERASURE_STATEMENTS } from '@sluice/writer/erasure/statements';
 import type { Network } from '../world/network.ts';
+import { partsOf } from './carried-rows.ts';
 import type { Address } from './simulated-clickhouse.ts';
 import type { Result } from './statements.ts';
 
@@ -22,6 +23,7 @@ interface ClientCall {
     readonly session_check?: number;
   };
   readonly values?: AsyncIterable<Uint8Array>;
+  readonly http_headers?: Readonly<Record<string, string>>;
 }
 
 const NAMES = new Map([
@@ -46,6 +48,9 @@ export function nameOfStatement(sql: string, queryId = ''): string {
 /** How long a statement without a limit of its own may take, in milliseconds. */
 const TIMEOUT_MS = 3_600_000;
 
+/** How often ClickHouse tries in another session of Keeper what an insert could not in one, unless told otherwise. */
+const KEEPER_RETRIES = 20;
+
 /**
  * Creates a client of what answers at an address of ClickHouse, for the methods that the writer calls.
  *
@@ -65,15 +70,21 @@ export function createSimulatedClient(
   };
 
   async function send(call: ClientCall): Promise<Result> {
-    const { query, query_id = '', session_id, query_params = {}, clickhouse_settings = {} } = call;
+    const { query, query_id = '', session_id, query_params = {} } = call;
+    const clickhouse_settings: ClientCall['clickhouse_settings'] = { ...settings, ...call.clickhouse_settings };
     const { max_execution_time, receive_timeout } = clickhouse_settings;
     // SYNC REPLICA waits for the latter.
     const secondsMax = Number(max_execution_time ?? receive_timeout ?? TIMEOUT_MS / 1_000);
     const chunks: Uint8Array[] = [];
     for await (const chunk of call.values ?? []) chunks.push(chunk);
-    const lines = Buffer.concat(chunks).toString().split('\n');
+    const body = Buffer.concat(chunks);
+    const form = call.http_headers?.['Content-Type'];
+    const tables = form === undefined ? [] : partsOf(body, form);
+    const rows = form === undefined ? body : tables.find(({ name }) => name === 'sent_rows')?.bytes;
+    const lines = rows?.toString().split('\n') ?? [];
+    const skips = form !== undefined && String(clickhouse_settings.input_format_allow_errors_num ?? 0) !== '0';
     const request = {
-      name: nameOfStatement(query, query_id),
+      name: `${nameOfStatement(query, query_id)}${skips ? '-skipping' : ''}`,
       queryId: query_id,
       sessionId: session_id,
       parameters: query_params,
@@ -84,6 +95,17 @@ export function createSimulatedClient(
       // Its text says it, so that a statement that forgets to is none that the simulator refuses.
       namesServer: query.includes('{server:String} NOT IN'),
       insertSettings,
+      tables,
+      looksAt: {
+        epoch: query.includes('FROM writer_epochs') && query.includes('a newer epoch owns the partitions'),
+        ended: query.includes('FROM ended_batches'),
+        replica: query.includes('FROM writer_replicas') && query.includes('throwIf'),
+      },
+      isConsistent: String(clickhouse_settings.select_sequential_consistency) === '1',
+      keeperRetries: Number(clickhouse_settings.insert_keeper_max_retries ?? KEEPER_RETRIES),
+      needsAll: query.includes('ON CLUSTER')
+        ? clickhouse_settings.distributed_ddl_output_mode === 'throw'
+        : String(clickhouse_settings.skip_unavailable_shards) === '0',
     };
     return await network.request(
       clickhouse.name,
@@ -102,7 +124,10 @@ export function createSimulatedClient(
       return { summary: summaryOf(await send(call)) };
     },
     async exec(call: ClientCall) {
-      return { summary: summaryOf(await send(call)), stream: [] };
+      const result = await send(call);
+      const { blocks, rows = [] } = result;
+      const stream = blocks ? [blocks] : rows.map((row) => Buffer.from(`${JSON.stringify(row)}\n`));
+      return { summary: summaryOf(result), stream };
     },
     async query(call: ClientCall) {
       const { rows = [] } = await send(call);

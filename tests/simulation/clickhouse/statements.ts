@@ -34,8 +34,10 @@ const STRING = '"(?:[^"\\\\]|\\\\.)*"';
 const EVENT_COLUMNS: ReadonlySet<string> = new Set(['line', ...STAGED_COLUMNS.events]);
 const CHANGE_COLUMNS: ReadonlySet<string> = new Set(['line', ...STAGED_COLUMNS.changes]);
 
-/** The temporary tables of a session. */
+/** The temporary tables of a session, or those that were sent with a statement. */
 export interface Session {
+  /** Whether they were sent: what violates a constraint is then left out, and not refused. */
+  readonly isCarried?: boolean;
   events?: StagedEvent[] | undefined;
   changes?: ChangeRow[] | undefined;
   originals?: StoredEvent[] | undefined;
@@ -63,6 +65,8 @@ export interface Call {
 export interface Result {
   readonly rows?: readonly object[];
   readonly written?: number;
+  /** Rows of a temporary table that the client keeps, in the format Native. */
+  readonly blocks?: Buffer | undefined;
 }
 
 interface HaltParameters extends Pick<HaltRow, 'topic' | 'partition' | 'reason' | 'detail'> {
@@ -134,6 +138,24 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     tables.epochs.push({ incarnation, generation, leaderId });
     return {};
   },
+  'record-ended-batch'({ tables, parameters }) {
+    tables.ended.add(parameters['attempt'] as string);
+    return {};
+  },
+  'record-replicas'({ tables, parameters, nowMs }) {
+    const { replicas, isGone } = parameters as { replicas: string[]; isGone: boolean };
+    for (const replica of replicas) {
+      const changedAt = Math.max(nowMs, (tables.replicas.get(replica)?.changedAt ?? 0) + 1);
+      tables.replicas.set(replica, { replica, isGone, changedAt });
+    }
+    return {};
+  },
+  'read-replicas': ({ tables, nowMs }) => ({
+    rows: [...tables.replicas.values()].map(({ replica, isGone, changedAt }) => ({
+      ...{ replica, isGone, ageMs: nowMs - changedAt },
+    })),
+  }),
+  'read-time': ({ nowMs }) => ({ rows: [{ nowMs }] }),
   'stage-events'({ session }) {
     if (session.events) refuse('TABLE_ALREADY_EXISTS');
     session.events = [];
@@ -146,15 +168,17 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
   },
   'load-events'({ session, lines }) {
     const rows = parseRows<EventRow>(lines, EVENT_COLUMNS).map(withDefaults);
-    if (rows.some((row) => violatedByEvent(row) !== '')) refuse('VIOLATED_CONSTRAINT');
-    stagedEvents(session).push(...rows);
-    return { written: rows.length };
+    const kept = rows.filter((row) => violatedByEvent(row) === '');
+    if (kept.length < rows.length && !session.isCarried) refuse('VIOLATED_CONSTRAINT');
+    stagedEvents(session).push(...kept);
+    return { written: kept.length };
   },
   'load-changes'({ session, lines }) {
     const rows = parseRows<ChangeRow>(lines, CHANGE_COLUMNS);
-    if (rows.some((row) => violatedByChange(row) !== '')) refuse('VIOLATED_CONSTRAINT');
-    stagedChanges(session).push(...rows);
-    return { written: rows.length };
+    const kept = rows.filter((row) => violatedByChange(row) === '');
+    if (kept.length < rows.length && !session.isCarried) refuse('VIOLATED_CONSTRAINT');
+    stagedChanges(session).push(...kept);
+    return { written: kept.length };
   },
   'number-events'({ session }) {
     session.numbered = [];

@@ -36,6 +36,17 @@ export interface Tables {
   readonly deadLetters: Map<string, DeadLetterRow>;
   /** Grows with each statement on dead letters. ClickHouse's clock has microseconds, which the simulator's has not. */
   deadLetterTime: number;
+  /** The attempts at batches that have ended, where any replica may run a statement. */
+  readonly ended: Set<string>;
+  /** The replicas at which statements may store, and those where they may not any more, by name. */
+  readonly replicas: Map<string, RecordedReplica>;
+}
+
+export interface RecordedReplica {
+  readonly replica: string;
+  readonly isGone: boolean;
+  /** In milliseconds since 1970. */
+  readonly changedAt: number;
 }
 
 /** The length of a week in microseconds. */
@@ -167,6 +178,8 @@ export function createTables(): Tables {
     standIns: new Map(),
     deadLetters: new Map(),
     deadLetterTime: 0,
+    ended: new Set(),
+    replicas: new Map(),
   };
 }
 

@@ -1,13 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { ClickHouseSettings } from '@clickhouse/client';
 import { createLogger } from '@sluice/shared/base/log';
 import { type ClickHouseClient, createClickHouse } from '@sluice/shared/clickhouse/client';
 import { migrate } from '@sluice/shared/clickhouse/migrate';
+import { pinnedSettings, sharedSettings } from '@sluice/shared/clickhouse/settings';
 import { ADMINISTRATOR, WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { until } from '@sluice/shared/testing/until';
+import { ANSWERING_SERVER } from '@sluice/storage/clickhouse/statements';
 import type { FastList } from '../clickhouse/fast-columns.ts';
-import { SimulatedClickHouse } from '../clickhouse/simulated-clickhouse.ts';
+import { type Address, SimulatedClickHouse } from '../clickhouse/simulated-clickhouse.ts';
 import { createSimulatedClient } from '../clickhouse/simulated-client.ts';
+import { SharedSet } from '../shared/shared-set.ts';
 import { Network } from '../world/network.ts';
 import { Random } from '../world/random.ts';
 import { VirtualTime } from '../world/virtual-time.ts';
@@ -46,6 +50,8 @@ export interface ClickHouseEngine extends AsyncDisposable {
   rows(): Promise<StoredRows>;
   /** Merges the tables that an erasure looks into. Nothing else merges events. */
   merge(): Promise<void>;
+  /** Records the server as a replica at which statements may store whose rows travel with them. */
+  recordReplica(): Promise<void>;
   /** Runs work that uses the engine. */
   run<Result>(work: () => Promise<Result>): Promise<Result>;
 }
@@ -108,6 +114,10 @@ export async function realClickHouse(url: string): Promise<ClickHouseEngine> {
         });
       }
     },
+    async recordReplica() {
+      const query = `INSERT INTO writer_replicas (replica, is_gone, changed_at) SELECT ${ANSWERING_SERVER}, false, now64(6)`;
+      await client.command({ query });
+    },
     run: (work) => work(),
     async [Symbol.asyncDispose]() {
       // Otherwise its tables would cost the engine of all tests CPU time to the end.
@@ -126,7 +136,34 @@ export function simulatedClickHouse(seed: number, slownessMs?: number): ClickHou
     ...{ onEvents: () => undefined, onConflict: () => undefined },
   });
   if (slownessMs !== undefined) clickhouse.slownessMs = slownessMs;
-  const connect = (requestTimeoutMs: number) => createSimulatedClient(clickhouse, network, requestTimeoutMs);
+  return engineOf({ time, network, address: clickhouse, clickhouse, settings: pinnedSettings });
+}
+
+/** Creates a simulated service of one replica, whose rows others could share, with empty tables. It is recorded. @param slownessMs as above */
+export function simulatedReplica(seed: number, slownessMs?: number): ClickHouseEngine {
+  const time = new VirtualTime(new Random(seed, 'programs').next);
+  const network = new Network(time, new Random(seed, 'network'));
+  const nothing = () => undefined;
+  const oracle = { checkInsert: nothing, reportConflict: nothing, checkForgotten: nothing };
+  const address = new SharedSet({ time, network, random: new Random(seed, 'servers'), count: 1, oracle });
+  const [clickhouse] = address.clickhouses;
+  if (!clickhouse) throw new Error('there is no replica');
+  if (slownessMs !== undefined) clickhouse.slownessMs = slownessMs;
+  const replica = { replica: clickhouse.name, isGone: false, changedAt: time.dateMs };
+  address.storage.tables.replicas.set(clickhouse.name, replica);
+  return engineOf({ time, network, address, clickhouse, settings: { ...pinnedSettings, ...sharedSettings } });
+}
+
+interface SimulatedEngine {
+  readonly time: VirtualTime;
+  readonly network: Network;
+  readonly address: Address;
+  readonly clickhouse: SimulatedClickHouse;
+  readonly settings: ClickHouseSettings;
+}
+
+function engineOf({ time, network, address, clickhouse, settings }: SimulatedEngine): ClickHouseEngine {
+  const connect = (requestTimeoutMs: number) => createSimulatedClient(address, network, requestTimeoutMs, settings);
   return {
     client: connect(REQUEST_TIMEOUT_MS),
     connect,
@@ -140,6 +177,7 @@ export function simulatedClickHouse(seed: number, slownessMs?: number): ClickHou
     async merge() {
       clickhouse.tables.events = mergedEvents(clickhouse.tables);
     },
+    recordReplica: async () => undefined,
     run: (work) => driven(time, work),
     async [Symbol.asyncDispose]() {},
   };

@@ -1,3 +1,4 @@
+import { buffer } from 'node:stream/consumers';
 import { ClickHouseError, type ClickHouseSettings } from '@clickhouse/client';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { isRowError } from '@sluice/writer/batch/isolate-bad-rows';
@@ -19,6 +20,7 @@ export interface FlakyClient {
 interface Call {
   readonly query: string;
   readonly query_id?: string;
+  readonly session_id?: string;
   readonly clickhouse_settings?: ClickHouseSettings;
 }
 
@@ -63,12 +65,14 @@ export function flakyClient(client: ClickHouseClient): FlakyClient {
         () => client.command(patient(call)),
         ({ summary }) => isLookUp(call) && summary?.written_rows !== '0',
       ),
-    exec: (call: Call) =>
-      noting(
-        call,
-        () => client.exec(patient(call)),
-        ({ summary }) => summary?.written_rows,
-      ),
+    async exec(call: Call) {
+      const send = async () => {
+        const { stream, summary } = await client.exec(patient(call));
+        return { bytes: await buffer(stream), summary };
+      };
+      const answer = await noting(call, send, ({ bytes, summary }) => described(call, bytes, summary?.written_rows));
+      return { stream: [answer.bytes], summary: answer.summary };
+    },
     async query(call: Call & { readonly format: 'JSONEachRow' }) {
       const read = async () => await (await client.query(patient(call))).json();
       const describe = (found: readonly unknown[]) => {
@@ -88,14 +92,30 @@ export function flakyClient(client: ClickHouseClient): FlakyClient {
   };
 }
 
+/** Returns what rows a response has, or how many were loaded in a session. */
+function described(call: Call, bytes: Buffer, written: string | undefined): unknown {
+  switch ((call.clickhouse_settings as Readonly<Record<string, unknown>> | undefined)?.['default_format']) {
+    case 'JSONEachRow': {
+      const lines = bytes.toString().split('\n').slice(0, -1);
+      const known = lines.map((line) => JSON.stringify(comparable(JSON.parse(line))));
+      return isOrdered(call) ? known : known.sort();
+    }
+    case 'Native':
+      // The next statements say what was in them.
+      return 'rows';
+    default:
+      return call.session_id === undefined ? 'stored' : written;
+  }
+}
+
 /** How many rows others have written concerns nobody. */
 function isLookUp({ query }: Call): boolean {
   return ['find-repeats', 'find-stamped-repeats'].includes(nameOfStatement(query));
 }
 
 /** Rows of a statement without ORDER BY come in any order, and so do the stored events of read-possible-repeats. */
-function isOrdered({ query }: Call): boolean {
-  return /^ORDER BY/m.test(query) && nameOfStatement(query) !== 'read-possible-repeats';
+function isOrdered({ query, query_id }: Call): boolean {
+  return /^ORDER BY/m.test(query) && nameOfStatement(query, query_id) !== 'read-possible-repeats';
 }
 
 /** Without what no two servers have in common: times of storage, and the order of what has none. */

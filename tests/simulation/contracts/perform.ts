@@ -1,4 +1,5 @@
 import { createLogger } from '@sluice/shared/base/log';
+import { CarriedTables } from '@sluice/storage/clickhouse/carried-tables';
 import { claimDatabase } from '@sluice/storage/clickhouse/claim-database';
 import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import { Halts } from '@sluice/storage/clickhouse/halts';
@@ -7,9 +8,11 @@ import { Ownership } from '@sluice/storage/clickhouse/ownership';
 import { checkPartitionCount } from '@sluice/storage/clickhouse/partition-count';
 import { Positions } from '@sluice/storage/clickhouse/positions';
 import { STATEMENTS as STORAGE_STATEMENTS } from '@sluice/storage/clickhouse/statements';
+import type { TemporaryTables, UseTemporaryTables } from '@sluice/storage/clickhouse/temporary-tables';
 import type { OwnEpoch } from '@sluice/storage/protocol/epoch';
 import type { StagedBatch } from '@sluice/writer/batch/staged-batch';
 import { StagedStore } from '@sluice/writer/batch/staged-batch';
+import { STATEMENTS as BATCH_STATEMENTS } from '@sluice/writer/batch/statements';
 import { eraseRows, forgetUsersWithoutRows } from '@sluice/writer/erasure/deleted-rows';
 import type { DueErasure } from '@sluice/writer/erasure/erasure-passes';
 import { FastColumns } from '@sluice/writer/erasure/fast-columns';
@@ -35,8 +38,13 @@ export class Performer {
   readonly #positions;
   readonly #halts;
 
-  /** @param groupId no other writer's on the server: it ends their statements */
-  constructor(engine: ClickHouseEngine, groupId: string) {
+  readonly #useTables: UseTemporaryTables;
+
+  /**
+   * @param groupId no other writer's on the server: it ends their statements
+   * @param areCarried whether the rows of a batch travel with each statement. Default: they are in a session
+   */
+  constructor(engine: ClickHouseEngine, groupId: string, areCarried = false) {
     this.#engine = engine;
     this.#groupId = groupId;
     this.#flaky = flakyClient(engine.client);
@@ -45,7 +53,10 @@ export class Performer {
     const ownership = new Ownership({ client, groupId, writerId: 'writer', isMember });
     const common = { client, ownership, groupId, statementTimeoutMs: STATEMENT_TIMEOUT_MS };
     this.#ownership = ownership;
-    this.#store = new StagedStore(common);
+    const { sql: query } = BATCH_STATEMENTS['end-own-statements'];
+    const endStatements = async (prefix: string) => void (await client.command({ query, query_params: { prefix } }));
+    this.#store = new StagedStore({ ...common, ...(areCarried && { carried: { endStatements } }) });
+    this.#useTables = areCarried ? CarriedTables.use : ClickHouseSession.use;
     this.#positions = new Positions(common);
     this.#halts = new Halts(client, groupId);
   }
@@ -132,6 +143,7 @@ export class Performer {
       { ERASURE_INTERVAL_MS: 0, RETENTION_INTERVAL_MS: 0 },
       {
         ...{ client: this.#flaky.client, writerId: 'writer', logger: createLogger('test', 'silent') },
+        useTables: this.#useTables,
         failures: { inc: () => undefined },
       },
     );
@@ -152,7 +164,7 @@ export class Performer {
   }
 
   /** What deletes the visitors of deleted users finds them, and takes them for deleted. */
-  async #settle(session: ClickHouseSession): Promise<void> {
+  async #settle(session: TemporaryTables): Promise<void> {
     // Later than anything was accepted.
     const query_params = { throughMs: Date.UTC(2040), newestBlock: 0 };
     await this.#flaky.client.command({ query: STORAGE_STATEMENTS['record-progress'].sql, query_params });
@@ -169,16 +181,15 @@ export class Performer {
     await session.run(STATEMENTS['settle-deletions'], parameters);
   }
 
-  async #withDue<Result>(work: (session: ClickHouseSession, due: DueErasure[]) => Promise<Result>): Promise<Result> {
+  async #withDue<Result>(work: (session: TemporaryTables, due: DueErasure[]) => Promise<Result>): Promise<Result> {
     // What is found of a user who came back depends on what ClickHouse has merged by now.
     await this.#engine.merge();
-    const session = new ClickHouseSession(this.#flaky.client, 'erasure', STATEMENT_TIMEOUT_MS);
-    await this.#settle(session);
-    const from = { afterMs: 0, afterWorkspace: '', afterUser: '' };
-    const parameters = { delayMs: 0, usersMax: 100, ...from };
-    const due = await session.read<DueErasure>(STATEMENTS['find-due-erasures'], parameters);
-    const result = await work(session, due);
-    await session.close();
-    return result;
+    return await this.#useTables(this.#flaky.client, 'erasure', STATEMENT_TIMEOUT_MS, async (session) => {
+      await this.#settle(session);
+      const from = { afterMs: 0, afterWorkspace: '', afterUser: '' };
+      const parameters = { delayMs: 0, usersMax: 100, ...from };
+      const due = await session.read<DueErasure>(STATEMENTS['find-due-erasures'], parameters);
+      return await work(session, due);
+    });
   }
 }

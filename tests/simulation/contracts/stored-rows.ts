@@ -33,6 +33,7 @@ const QUERIES = {
   gaps: `SELECT (topic, partition, reason, detail, toString(first_offset), toString(last_offset)) AS fields
     FROM log_gaps`,
   epochs: 'SELECT DISTINCT (incarnation, generation, leader_id) AS fields FROM writer_epochs',
+  endedBatches: 'SELECT tuple(uniqExact(id)) AS fields FROM ended_batches',
   groups: 'SELECT DISTINCT tuple(group_id) AS fields FROM writer_groups',
   topicPartitions: 'SELECT DISTINCT (topic, partitions) AS fields FROM topic_partitions',
   // The rest of the reason is ClickHouse's message.
@@ -104,6 +105,7 @@ export function simulatedRows(tables: Tables): StoredRows {
       ...[topic, partition, reason, detail, firstOffset, lastOffset],
     ]),
     epochs: tables.epochs.map(({ incarnation, generation, leaderId }) => [incarnation, generation, leaderId]),
+    endedBatches: [[tables.ended.size]],
     groups: [...tables.groups].map((group) => [group]),
     topicPartitions: [...tables.topicPartitions].map(([topic, partitions]) => [topic, partitions]),
     deadLetters: [...tables.deadLetters.values()].map((deadLetter) => [

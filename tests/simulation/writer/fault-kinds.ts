@@ -183,13 +183,16 @@ function withoutWriters({ network }: World, { clickhouse, writers }: Server, cha
 
 /** The statement that triggers it makes no progress, and the other statements do. */
 export function stallStatement({ servers }: World, { manner }: Choice, request?: Request) {
+  const ms = 100 + 4_000 * manner;
+  const shared = servers.map((server) => server.shared).find((one) => one?.name === request?.server);
   const clickhouse = servers
     .flatMap(({ all }) => all)
     .map((one) => one.clickhouse)
     .find(({ name }) => name === request?.server);
-  if (!request || !clickhouse) return { name: 'nothing stalls' };
-  clickhouse.stallsNextMs = 100 + 4_000 * manner;
-  return { name: `${request.what} of ${request.process?.name} stalls for ${Math.floor(clickhouse.stallsNextMs)} ms` };
+  if (!request || !(clickhouse ?? shared)) return { name: 'nothing stalls' };
+  if (shared) shared.onNext(request.what, (replica) => replica.stallNext(ms));
+  else if (clickhouse) clickhouse.stallsNextMs = ms;
+  return { name: `${request.what} of ${request.process?.name} stalls for ${Math.floor(ms)} ms` };
 }
 
 /** How long it takes until a writer is started again that was killed with a statement on its way, in milliseconds. */
@@ -204,6 +207,7 @@ export function sendLate(world: World, { target, manner }: Choice, request?: Req
   if (!request || !writer) return { name: 'nothing is late' };
   const { network, time } = world;
   const clickhouse = chosenClickHouse(world, { target, manner }, request);
+  const { shared } = writer.server;
   network.hold(request, true);
   const isKilled = target < 0.7;
   // Each writer that joins the group makes all of them take over, which ends what is late.
@@ -213,8 +217,10 @@ export function sendLate(world: World, { target, manner }: Choice, request?: Req
     if (!isAway) time.after(RESTART_MS, () => writer.start());
   } else writer.freeze();
   const end = () => {
+    const ms = STALL_MS * manner;
     network.watches.next({ what: request.what, moment: 'arrived' }, () => {
-      clickhouse.stallsNextMs = STALL_MS * manner;
+      if (shared) shared.onNext(request.what, (replica) => replica.stallNext(ms));
+      else clickhouse.stallsNextMs = ms;
     });
     network.release(request);
     if (isAway) time.after(STALL_MS, () => writer.start());

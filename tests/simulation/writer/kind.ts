@@ -181,9 +181,10 @@ export function endFaults(world: World): void {
   const { network, servers, kafka, writers } = world;
   world.note('there are no more faults from here on');
   network.mendAll();
-  for (const { all, balancer, replicas } of servers) {
+  for (const { all, balancer, replicas, shared } of servers) {
     balancer?.leadTo(0);
     replicas?.mend();
+    shared?.mend();
     for (const { clickhouse } of all) {
       clickhouse.start();
       clickhouse.slownessMs = clickhouse.healthyMs;

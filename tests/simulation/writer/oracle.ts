@@ -112,9 +112,9 @@ export class Oracle {
 
   /** Queries hide what a pending deletion hides that any of the replicas knows. */
   #checkPending(row: StoredEvent): void {
-    const { replicas } = this.#server;
-    if (!replicas || row.received_at > replicas.forgottenAt(personKey(row))) return;
-    const isPending = replicas.tables.some(({ pendingDeletions }) =>
+    const { forgetting } = this.#server;
+    if (!forgetting || row.received_at > forgetting.forgottenAt(personKey(row))) return;
+    const isPending = forgetting.tables.some(({ pendingDeletions }) =>
       pendingDeletions.some(
         ({ workspace, user, version }) => userKey(workspace, user) === personKey(row) && version >= row.received_at,
       ),

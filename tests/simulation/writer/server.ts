@@ -1,5 +1,5 @@
 import type { ClickHouseSettings } from '@clickhouse/client';
-import { pinnedSettings, replicatedSettings } from '@sluice/shared/clickhouse/settings';
+import { pinnedSettings, replicatedSettings, sharedSettings } from '@sluice/shared/clickhouse/settings';
 import { isInRange, type PartitionRange } from '@sluice/shared/servers/partition-range';
 import { nameOf } from '@sluice/storage/protocol/position';
 import type { WriterConfig } from '@sluice/writer/config';
@@ -9,6 +9,7 @@ import type { ConsumerGroup } from '../kafka/consumer-group.ts';
 import type { PartitionLog } from '../kafka/partition-log.ts';
 import type { Commit } from '../kafka/simulated-kafka.ts';
 import { type PlacedReplica, ReplicaSet } from '../replicated/replica-set.ts';
+import { SharedSet } from '../shared/shared-set.ts';
 import type { Random } from '../world/random.ts';
 import { Oracle } from './oracle.ts';
 import type { SentRows } from './sent-rows.ts';
@@ -27,6 +28,8 @@ export interface ServerOptions {
   readonly isBalanced?: boolean;
   /** How many replicas it has. Default: it has its rows alone. */
   readonly replicas?: number;
+  /** How many replicas share its rows behind one address. Default: it is no such service. */
+  readonly sharing?: number;
 }
 
 /** One ClickHouse server, and the writers that store what Kafka has into it, as a consumer group of their own. */
@@ -41,21 +44,27 @@ export class Server {
   readonly #alone: SimulatedClickHouse;
   /** What it consists of, where its rows are on several replicas. */
   readonly replicas: ReplicaSet | undefined;
+  /** What it consists of, where replicas share its rows. */
+  readonly shared: SharedSet | undefined;
   /** What its writers reach it by, where that is not the server itself. */
   readonly balancer: Balancer | undefined;
   readonly writers: readonly WriterPlace[];
   readonly #oracle: Oracle;
 
   constructor(world: World, random: Random, options: ServerOptions) {
-    const { name, writers, healthyMs, range, isBalanced, replicas } = options;
+    const { name, writers, healthyMs, range, isBalanced, replicas, sharing } = options;
     const { config, time, network } = world;
     const { KAFKA_GROUP_ID } = config;
     this.#world = world;
     this.name = name;
     this.range = range;
     this.sent = world.sent.ofRange(range);
-    this.config = name === '' ? config : { ...config, KAFKA_GROUP_ID: `${KAFKA_GROUP_ID}.${name}` };
-    this.#oracle = new Oracle(world, this, () => this.#alone);
+    this.config = {
+      ...config,
+      ...(name !== '' && { KAFKA_GROUP_ID: `${KAFKA_GROUP_ID}.${name}` }),
+      ...(sharing !== undefined && { CLICKHOUSE_REPLICATION: 'shared' }),
+    };
+    this.#oracle = new Oracle(world, this, () => this.shared?.clickhouses[0] ?? this.#alone);
     const common = { healthyMs, time, network, random };
     this.#alone = new SimulatedClickHouse({
       ...{ ...common, name: name === '' ? 'ClickHouse' : `ClickHouse ${name}` },
@@ -63,6 +72,8 @@ export class Server {
       onConflict: (row) => this.#oracle.reportConflict(row),
     });
     this.replicas = replicas === undefined ? undefined : new ReplicaSet(world, this, { ...common, count: replicas });
+    this.shared =
+      sharing === undefined ? undefined : new SharedSet({ ...common, count: sharing, oracle: this.#oracle });
     if (isBalanced) {
       // Nobody reads what it stores.
       const unread = { onEvents: () => undefined, onConflict: () => undefined };
@@ -76,8 +87,14 @@ export class Server {
     );
   }
 
+  /** What knows which deletions were forgotten, where there are several replicas. */
+  get forgetting(): Pick<ReplicaSet, 'forgottenAt' | 'tables'> | undefined {
+    return this.replicas ?? this.shared;
+  }
+
   /** Its replicas, or what stands alone. */
   get all(): readonly Pick<PlacedReplica, 'clickhouse' | 'oracle'>[] {
+    if (this.shared) return this.shared.clickhouses.map((clickhouse) => ({ clickhouse, oracle: this.#oracle }));
     return this.replicas?.listed ?? [{ clickhouse: this.#alone, oracle: this.#oracle }];
   }
 
@@ -92,6 +109,7 @@ export class Server {
 
   /** The settings of everything that its writers send to it. */
   get settings(): ClickHouseSettings {
+    if (this.shared) return { ...pinnedSettings, ...sharedSettings };
     if (!this.replicas) return pinnedSettings;
     return { ...pinnedSettings, ...replicatedSettings(this.all.length, this.config.STATEMENT_TIMEOUT_MS) };
   }

@@ -80,9 +80,9 @@ export class WriterPlace {
     this.#process = process;
     this.#writer = undefined;
     this.#own = undefined;
-    const { clickhouse, balancer, replicas } = this.server;
+    const { clickhouse, balancer, replicas, shared } = this.server;
     if (!replicas) {
-      this.#run(process, balancer ?? clickhouse);
+      this.#run(process, shared ?? balancer ?? clickhouse);
       return;
     }
     // The file of servers, as it is when the process starts.
@@ -120,7 +120,8 @@ export class WriterPlace {
         others: others?.map((one) => this.#clients(one)),
         migrate: async () => undefined,
         useColdPolicy: async () => undefined,
-        server: name === '' ? undefined : { name, partitions: range },
+        // Replicas have no name in common.
+        server: name === '' ? undefined : { name: others ? '' : name, partitions: range },
         storedThrough: async () => await this.#lag?.storedThrough(),
         logger,
         metrics: createWriterMetrics(new Registry()),

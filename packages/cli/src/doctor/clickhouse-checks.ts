@@ -13,6 +13,7 @@ import {
   requireOneServer,
   requireSharedTables,
   UnusableServer,
+  wrongReplication,
 } from '@sluice/shared/clickhouse/one-server';
 import { PINNED_SETTINGS, replicatedSettings } from '@sluice/shared/clickhouse/settings';
 import { type ClickHouseConfig, isReplicated, isShared } from '@sluice/shared/config';
@@ -21,6 +22,7 @@ import { type Account, accountsOf, type Role, rightsOf } from './clickhouse-acco
 import { ask, clientOf, REQUEST_MS_MAX, type Settings, send } from './clickhouse-questions.ts';
 import type { Clocks } from './clocks.ts';
 import type { DoctorConfig, ServiceName } from './config.ts';
+import type { Shards } from './shards.ts';
 
 /** The version of ClickHouse that the tests use. */
 export const CLICKHOUSE_VERSION_TESTED = [26, 7] as const;
@@ -43,6 +45,8 @@ const CLOUD = `${CLUSTER}#clickhouse-cloud`;
 export interface CheckedServer {
   /** Undefined where there is one. */
   readonly name: string | undefined;
+  /** The partitions that it stores: `all`, or a range such as `0-23`. */
+  readonly partitions: string;
   readonly config: DoctorConfig & ClickHouseConfig;
 }
 
@@ -52,11 +56,18 @@ export class ClickHouseChecks {
   readonly #accounts: readonly Account[];
   readonly #services: readonly ServiceName[];
   readonly #clocks: Clocks;
+  readonly #shards: Shards;
 
-  constructor(server: CheckedServer, services: readonly ServiceName[], clocks: Clocks) {
+  /** @param found where checks leave what others compare */
+  constructor(
+    server: CheckedServer,
+    services: readonly ServiceName[],
+    found: { readonly clocks: Clocks; readonly shards: Shards },
+  ) {
     this.#server = server;
     this.#services = services;
-    this.#clocks = clocks;
+    this.#clocks = found.clocks;
+    this.#shards = found.shards;
     this.#accounts = accountsOf(server.config, services);
   }
 
@@ -331,6 +342,8 @@ export class ClickHouseChecks {
         names ?? 'ClickHouse does not say its names',
         `Give each replica the macros shard and replica, and a Keeper: ${CLUSTER}#replicated-tables.`,
       );
+    const { name = '', partitions } = this.#server;
+    this.#shards.add({ server: name, partitions, shard: names.shard, replica: names.replica });
     const [tables] = await ask<{ closed: number; delay: number; queue: number }>(
       this.#main,
       `SELECT toUInt32(countIf(is_readonly OR is_session_expired)) AS closed, toUInt32(max(absolute_delay)) AS delay,
@@ -469,12 +482,17 @@ export class ClickHouseChecks {
         'The writers apply them when they start, or npm run migrations -- apply.',
       );
     if (isShared(this.#main)) return await this.#checkSharedTables(client, unknown.length);
-    const unsynced = await ask<{ name: string }>(
+    const tables = await ask<{ name: string; engine: string; synced: 0 | 1 }>(
       this.#main,
-      `SELECT name FROM system.tables WHERE database = {database:String} AND name IN ('events', 'entities')
-        AND engine_full NOT LIKE '%fsync_after_insert = 1%' ORDER BY name`,
+      `SELECT name, engine, engine_full LIKE '%fsync_after_insert = 1%' AS synced
+      FROM system.tables WHERE database = {database:String} AND name IN ('events', 'entities') ORDER BY name`,
       { params: { database: this.#database } },
     );
+    const wrongTables = tables
+      .map(({ engine }) => wrongReplication(this.#main, engine))
+      .find((one) => one !== undefined);
+    if (wrongTables !== undefined) return wrong(wrongTables, `See ${CLUSTER}#replicated-tables.`);
+    const unsynced = tables.filter(({ synced }) => synced === 0);
     if (unsynced.length > 0)
       return note(
         `inserts into ${unsynced.map(({ name }) => name).join(' and ')} are not synced to disk`,

@@ -1,0 +1,79 @@
+import { refuse } from '../clickhouse/refusal.ts';
+import type { VirtualTime } from '../world/virtual-time.ts';
+
+/** For how long Keeper keeps a session whose connection is lost, in milliseconds: until then it may apply what was sent in it. */
+export const SESSION_MS = 1_000;
+
+/** After how long a replica gives up a request that Keeper does not answer, and its session with it, in milliseconds. */
+export const OPERATION_MS = 250;
+
+/** A session of a replica in Keeper. What is sent in it is applied later, and may be so although the replica has lost the session by then. */
+export class KeeperSession {
+  readonly #time: VirtualTime;
+  readonly beganAtMs: number;
+  #lostAtMs: number | undefined;
+  /** Called when it is lost; those who wait for what was sent in it. */
+  readonly #waiting = new Set<() => void>();
+
+  readonly #onLost: () => void;
+
+  /**
+   * @param onLost called when it is lost
+   * @param ageMs how long it has been there
+   */
+  constructor(time: VirtualTime, onLost: () => void, ageMs = 0) {
+    this.#time = time;
+    this.#onLost = onLost;
+    this.beganAtMs = time.nowMs - ageMs;
+  }
+
+  get isLost(): boolean {
+    return this.#lostAtMs !== undefined;
+  }
+
+  /** The replica has lost its connection. Whoever waits for what was sent never learns what became of it. */
+  lose(): void {
+    if (this.isLost) return;
+    this.#lostAtMs = this.#time.nowMs;
+    for (const tell of this.#waiting) tell();
+    this.#onLost();
+  }
+
+  /**
+   * Sends what is to be committed. It resolves when that is done.
+   *
+   * @param ms for how long the request is under way
+   * @param end called once it is committed, or will never be
+   * @throws {ClickHouseError} when the session is lost before; what was sent may still be committed
+   */
+  async send(ms: number, commit: () => void, end: () => void): Promise<void> {
+    const answered = Promise.withResolvers<void>();
+    const lose = () => answered.reject(unknownEnd());
+    this.#waiting.add(lose);
+    this.#time.after(ms, () => {
+      if (!this.#isOver) commit();
+      end();
+      answered.resolve();
+    });
+    const stopWaiting = this.#time.after(OPERATION_MS, () => this.lose());
+    try {
+      await answered.promise;
+    } finally {
+      stopWaiting();
+      this.#waiting.delete(lose);
+    }
+  }
+
+  /** Whether Keeper has ended it. */
+  get #isOver(): boolean {
+    return this.#lostAtMs !== undefined && this.#time.nowMs - this.#lostAtMs > SESSION_MS;
+  }
+}
+
+function unknownEnd(): unknown {
+  try {
+    return refuse('UNKNOWN_STATUS_OF_INSERT');
+  } catch (error) {
+    return error;
+  }
+}

@@ -1,0 +1,36 @@
+import { Random } from '../world/random.ts';
+import type { Kind } from '../world/run-schedule.ts';
+import { type Plan, scheduleOf } from '../writer/kind.ts';
+import { Load } from '../writer/load.ts';
+import { World } from '../writer/world.ts';
+import { chooseSharedFaults, SHARED_FAULTS } from './faults.ts';
+
+/**
+ * Writers of replicas that share the rows of tables behind one address, as in ClickHouse Cloud: each statement reaches any of them. In the end
+ * everything is there once.
+ */
+export const SHARED: Kind = {
+  name: 'shared',
+  create(seed, note) {
+    const plan = planOf(seed);
+    const world = new World({ ...plan, seed, onNote: note });
+    const random = new Random(seed, 'load');
+    return scheduleOf(world, plan, { faultTable: SHARED_FAULTS, random, load: new Load(world, random) });
+  },
+};
+
+function planOf(seed: number): Plan {
+  const random = new Random(seed, 'plan');
+  const durationMs = 1_500 + random.below(random.isTrue(0.9) ? 4_000 : 20_000);
+  const count = 5 + random.below(30);
+  return {
+    partitions: 1 + random.below(3),
+    nodes: 1,
+    servers: [{ name: '', writers: 1 + random.below(3), sharing: 2 + random.below(2) }],
+    isHasty: random.isTrue(0.8),
+    durationMs,
+    everyMs: 20 + random.below(200),
+    erases: random.isTrue(0.3),
+    faults: chooseSharedFaults(random, count, durationMs),
+  };
+}

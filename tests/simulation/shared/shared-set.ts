@@ -1,0 +1,191 @@
+import { refuse } from '../clickhouse/refusal.ts';
+import type { Runner } from '../clickhouse/replica.ts';
+import type { SimulatedClickHouseOptions } from '../clickhouse/simulated-clickhouse.ts';
+import { type Address, type Request, SimulatedClickHouse } from '../clickhouse/simulated-clickhouse.ts';
+import type { Result } from '../clickhouse/statements.ts';
+import { type Tables, userKey } from '../clickhouse/tables.ts';
+import type { Random } from '../world/random.ts';
+import type { VirtualTime } from '../world/virtual-time.ts';
+import type { Oracle } from '../writer/oracle.ts';
+import { SESSION_MS } from './keeper-session.ts';
+import { SharedReplica } from './shared-replica.ts';
+import { SharedStorage } from './shared-storage.ts';
+
+/** For how long it is waited for a replica that does not answer, in milliseconds. */
+const UNANSWERED_MS = 400;
+
+/** How likely the balancer sends a statement to one that may have left. */
+const LATE_BALANCER = 0.1;
+
+interface SharedSetOptions extends Pick<SimulatedClickHouseOptions, 'time' | 'network' | 'random' | 'healthyMs'> {
+  readonly count: number;
+  /** Of what all of them share. */
+  readonly oracle: Pick<Oracle, 'checkInsert' | 'reportConflict' | 'checkForgotten'>;
+}
+
+/** Replicas that share the rows of tables, behind one address: each statement reaches any of them. */
+export class SharedSet implements Address {
+  readonly name = 'ClickHouse';
+  readonly #time: VirtualTime;
+  readonly #random: Random;
+  readonly #oracle: SharedSetOptions['oracle'];
+  readonly storage: SharedStorage;
+  readonly replicas: readonly SharedReplica[];
+  /** Called with the replica to which the next statement of a name goes. */
+  readonly #next = new Map<string, Set<(replica: SharedReplica) => void>>();
+  /** Up to which version deletions were forgotten, by user or visitor. */
+  readonly #forgotten = new Map<string, number>();
+
+  constructor({ count, oracle, ...common }: SharedSetOptions) {
+    const { time, random } = common;
+    this.#time = time;
+    this.#random = random;
+    this.#oracle = oracle;
+    this.storage = new SharedStorage({
+      onEvents: (rows) => oracle.checkInsert(rows),
+      onForgotten: (before) => this.#forget(before),
+    });
+    this.replicas = Array.from({ length: count }, (_, index) => {
+      const name = `ClickHouse r${index + 1}`;
+      const onConflict: SimulatedClickHouseOptions['onConflict'] = (row) => oracle.reportConflict(row);
+      const everywhere = (request: Request, runner: Runner) => this.#everywhere(request, runner);
+      const shared = new SharedReplica({ name, time, random, storage: this.storage, onConflict, everywhere });
+      const onEvents = () => undefined;
+      shared.clickhouse = new SimulatedClickHouse({ ...common, name, shared, onEvents, onConflict });
+      return shared;
+    });
+  }
+
+  /** Each of them, as a server. What is stored is the same at all. */
+  get clickhouses(): readonly SimulatedClickHouse[] {
+    return this.replicas.flatMap(({ clickhouse }) => clickhouse ?? []);
+  }
+
+  get isUp(): boolean {
+    return true;
+  }
+
+  get tables(): readonly Tables[] {
+    return [this.storage.tables];
+  }
+
+  /** Up to which version the deletion of a user was forgotten, because nothing was left of the user; 0: it was not. */
+  forgottenAt(person: string): number {
+    return this.#forgotten.get(person) ?? 0;
+  }
+
+  #forget(before: Tables['pendingDeletions']): void {
+    const left = new Set(this.storage.tables.pendingDeletions);
+    for (const { workspace, user, version } of before.filter((one) => !left.has(one))) {
+      const person = userKey(workspace, user);
+      this.#forgotten.set(person, Math.max(version, this.#forgotten.get(person) ?? 0));
+    }
+    this.#oracle.checkForgotten();
+  }
+
+  get #listed(): readonly SharedReplica[] {
+    return this.replicas.filter(({ isListed }) => isListed);
+  }
+
+  /** Calls back with the replica to which the next statement of a name goes, before it runs. */
+  onNext(name: string, run: (replica: SharedReplica) => void): void {
+    const waiting = this.#next.get(name) ?? new Set();
+    this.#next.set(name, waiting.add(run));
+  }
+
+  async run(request: Request): Promise<Result> {
+    const isAmiss = this.#random.isTrue(LATE_BALANCER);
+    const replica = this.#random.pick(isAmiss ? this.replicas : this.#listed);
+    const { clickhouse } = replica;
+    if (!clickhouse || !replica.isUp) throw new Error('connect ECONNREFUSED');
+    const waiting = [...(this.#next.get(request.name) ?? [])];
+    this.#next.delete(request.name);
+    for (const run of waiting) run(replica);
+    return await Promise.race([clickhouse.run(request), replica.death]);
+  }
+
+  /** A replica leaves, and all that it does goes on, unless it is the last one. Returns whether it has left. */
+  leave(replica: SharedReplica): boolean {
+    if (this.#listed.length < 2 || !replica.isListed) return false;
+    replica.isListed = false;
+    return true;
+  }
+
+  /** Ends all that is wrong. */
+  mend(): void {
+    this.#next.clear();
+    for (const replica of this.replicas) {
+      replica.isListed = true;
+      replica.answersOthers = true;
+      replica.reachesKeeper = true;
+      replica.connect();
+      replica.lagMs = 0;
+      replica.clockAheadMs = 0;
+      replica.holdsNextMs = undefined;
+      replica.losesWhileHeld = false;
+    }
+  }
+
+  #everywhere({ name, parameters, needsAll }: Request, runner: Runner): Promise<Result> | undefined {
+    const { prefix = '', except = '' } = parameters as Record<string, string>;
+    const isMeant = (queryId: string) => queryId.startsWith(prefix) && (except === '' || !queryId.startsWith(except));
+    switch (name) {
+      case 'end-older-statements': {
+        const { groupPrefix = '', epochPrefix = '' } = parameters as Record<string, string>;
+        return this.#kill((id) => id.startsWith(groupPrefix) && !id.startsWith(epochPrefix), needsAll, runner);
+      }
+      case 'end-statements-everywhere':
+      case 'end-own-statements':
+        return this.#kill(isMeant, needsAll, runner);
+      case 'find-statements-everywhere':
+        return this.#ask(needsAll, runner, ({ name: replica, clickhouse }) => {
+          const running = clickhouse?.running(isMeant).filter((ms) => ms >= Number(parameters['ageMs'])) ?? [];
+          return [{ replica, running: running.length }];
+        });
+      case 'read-sessions':
+        return this.#ask(needsAll, runner, ({ name: replica, session }) =>
+          session.isLost
+            ? []
+            : [{ replica, ageMs: secondsOf(this.#time.nowMs - session.beganAtMs), timeoutMs: SESSION_MS }],
+        );
+      default:
+        return undefined;
+    }
+  }
+
+  /** KILL QUERY ON CLUSTER … SYNC: resolves when the statements have ended at each replica that is listed now. */
+  async #kill(which: (queryId: string) => boolean, needsAll: boolean, runner: Runner): Promise<Result> {
+    await runner.pause();
+    const ended = this.#listed.map(async (replica) => {
+      if (replica.isUp && replica.answersOthers) await replica.clickhouse?.kill(which);
+      else if (needsAll) await this.#unanswered();
+    });
+    await Promise.all(ended);
+    return {};
+  }
+
+  /** What each replica says that is listed now, each at another moment. */
+  async #ask(
+    needsAll: boolean,
+    runner: Runner,
+    answer: (replica: SharedReplica) => readonly object[],
+  ): Promise<Result> {
+    await runner.pause();
+    const answers = this.#listed.map(async (replica) => {
+      await this.#time.wait(this.#random.between(0, 3));
+      if (replica.isUp && replica.answersOthers) return answer(replica);
+      return needsAll ? await this.#unanswered() : [];
+    });
+    return { rows: (await Promise.all(answers)).flat() };
+  }
+
+  async #unanswered(): Promise<never> {
+    await this.#time.wait(UNANSWERED_MS);
+    return refuse('ALL_CONNECTION_TRIES_FAILED');
+  }
+}
+
+/** ClickHouse tells whole seconds. */
+function secondsOf(ms: number): number {
+  return Math.floor(ms / 1_000) * 1_000;
+}
