@@ -94,19 +94,10 @@ export const PLANTED_VALUE_FAULTS: readonly PlantedValueFault[] = [
     'more than kafka.partitions (48)',
   ),
   setting(
-    'backups of replicas',
-    `${REPLICAS},jobs.backup.schedule=0 3 * * *,jobs.backup.to=s3://a/b`,
-    'jobs.backup.schedule: it cannot be used where ClickHouse replicates',
-  ),
-  setting(
-    'a restore of replicas',
-    `${REPLICAS},writer.stopped=true,jobs.restore.from=s3://a/b/c`,
-    'jobs.restore.from: it cannot be used where ClickHouse replicates',
-  ),
-  setting(
-    'more partitions of replicas',
-    `${REPLICAS},ingestApi.stopped=true,writer.stopped=true,jobs.growPartitions.to=96`,
-    'jobs.growPartitions.to: it cannot be used where ClickHouse replicates',
+    'more partitions of several shards',
+    `${REPLICAS},clickhouse.servers[0].partitions=0-23,clickhouse.servers[1].partitions=24-47,` +
+      'ingestApi.stopped=true,writer.stopped=true,jobs.growPartitions.to=96',
+    'jobs.growPartitions: it cannot be done where clickhouse.servers have ranges',
   ),
   setting('several servers that share their rows', `clickhouse.shared=true,${REPLICAS}`, 'clickhouse.shared:'),
   setting(

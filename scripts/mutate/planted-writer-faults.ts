@@ -45,7 +45,7 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   {
     name: 'writer/own-statements-not-ended',
     file: writer('group/batch-loop.ts'),
-    search: 'await this.#keepTrying(() => staged.end(), messages, signal);',
+    search: 'await this.#keepTrying(() => staged.end(signal), messages, signal);',
     replacement: '',
     breaks: 'After an unclear failure the rows are stored again while the first attempt may still be running.',
   },

@@ -1,7 +1,13 @@
 import { createHash } from 'node:crypto';
 import { createLogger } from '@sluice/shared/base/log';
 import { retry } from '@sluice/shared/base/retry';
-import { type Migration, MigrationMismatch, readMigrations, TablesLost } from '@sluice/shared/clickhouse/migrate';
+import {
+  type Migration,
+  MigrationMismatch,
+  migrate,
+  readMigrations,
+  TablesLost,
+} from '@sluice/shared/clickhouse/migrate';
 import { migrateReplicas, ReplicaBehind } from '@sluice/shared/clickhouse/migrate-replicas';
 import { ADMINISTRATOR } from '@sluice/shared/clickhouse/testing/test-accounts';
 import type { ClickHouseConfig } from '@sluice/shared/config';
@@ -52,6 +58,8 @@ test('all replicas get the same tables and records, also one that is added later
   await readClickHouse(r3.url, `CREATE DATABASE ${DATABASE}`);
   await readClickHouse(r3.url, await readClickHouse(r1.url, create));
   await readClickHouse(r3.url, `SYSTEM SYNC REPLICA ${DATABASE}.database_identity`);
+  // What an operator keeps there is none of theirs.
+  await readClickHouse(r1.url, `CREATE TABLE ${DATABASE}.notes (note String) ENGINE = MergeTree ORDER BY note`);
   await Promise.all([untilMigrated(all, wanted), untilMigrated(all, wanted)]);
   const next = wanted.length + 1;
   const newer = [
@@ -66,6 +74,7 @@ test('all replicas get the same tables and records, also one that is added later
   await untilMigrated(all.toReversed(), newer);
   expect(await untilMigrated(all, wanted)).toEqual([]);
 
+  await readClickHouse(r1.url, `DROP TABLE ${DATABASE}.notes`);
   const tables = 'SELECT name, engine, create_table_query FROM system.tables';
   const states = await Promise.all(
     [r1, r2, r3].map(async ({ url }) => ({
@@ -88,6 +97,15 @@ test('all replicas get the same tables and records, also one that is added later
   await expect(migrateReplicas(all, logger, newest)).rejects.toThrow(ReplicaBehind);
   await readClickHouse(r2.url, `SYSTEM START REPLICATION QUEUES ${DATABASE}.events`);
   await untilMigrated(all, newest);
+
+  // One that does not know of the others would not tell them what it does.
+  const alone = { ...configOf(r1), CLICKHOUSE_REPLICATION: 'none' } as const;
+  await expect(migrate(alone, logger, newest)).rejects.toThrow(/are replicated: set CLICKHOUSE_REPLICATION=replicated/);
+  const single = { ...alone, CLICKHOUSE_DATABASE: 'plain' };
+  await migrate(single, logger);
+  await expect(migrateReplicas([{ ...single, CLICKHOUSE_REPLICATION: 'replicated' }], logger)).rejects.toThrow(
+    /are plain ones, which do not become replicated/,
+  );
 
   const changed = newer.map((one) => (one.number === 1 ? { ...one, checksum: 'another' } : one));
   await expect(migrateReplicas(all, logger, changed)).rejects.toThrow(MigrationMismatch);

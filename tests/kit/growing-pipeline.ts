@@ -8,7 +8,7 @@ import { ConfigResourceTypes, type Kafka } from 'kafkajs';
 import { expect } from 'vitest';
 import { readClickHouse } from './clickhouse.ts';
 import { kafkaClient } from './kafka-client.ts';
-import { type Pipeline, startPipeline } from './pipeline.ts';
+import { type Pipeline, type PipelineOptions, startPipeline } from './pipeline.ts';
 import { type Service, type ServiceName, startService } from './service.ts';
 import { startStatementProxy } from './statement-proxy.ts';
 
@@ -32,7 +32,7 @@ export class GrowingPipeline implements AsyncDisposable {
 
   static async start(options: GrowingOptions): Promise<GrowingPipeline> {
     await using started = new AsyncDisposableStack();
-    const running = started.use(await startPipeline({ ...options, env: { KAFKA_PARTITIONS: '2' } }));
+    const running = started.use(await startPipeline({ ...options, env: { ...options.env, KAFKA_PARTITIONS: '2' } }));
     return new GrowingPipeline(running, options, started.move());
   }
 
@@ -133,6 +133,9 @@ export interface GrowingOptions {
   readonly clickhouseUrl: string;
   /** The name of the pipeline. */
   readonly name: string;
+  /** As those of a pipeline. */
+  readonly servers?: NonNullable<PipelineOptions['servers']>;
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 const timestamp = new Date().toISOString();

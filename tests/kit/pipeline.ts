@@ -264,10 +264,12 @@ export async function startPipeline(options: PipelineOptions): Promise<Pipeline>
     },
     async drained() {
       const { kafkaBrokers, name } = options;
-      const groups =
-        current && !areReplicas
-          ? Object.entries(current).map(([server, { partitions = '' }]) => ({ suffix: `.${server}`, partitions }))
-          : [{ suffix: '', partitions: '' }];
+      const groups = Object.entries(current ?? { '': {} }).map(
+        ([server, { partitions = '' }]: [string, Partial<PipelineServer>]) => {
+          const ownName = areReplicas ? partitions : server;
+          return { suffix: ownName === '' ? '' : `.${ownName}`, partitions };
+        },
+      );
       for (const { suffix, partitions } of groups) {
         const groupId = `${env.KAFKA_GROUP_ID}${suffix}`;
         const stored = waitUntilCommitted(kafkaBrokers, name, groupId, parseRange(partitions));

@@ -5,53 +5,11 @@ import { loadServerConfig, loadServersConfig } from '@sluice/shared/servers/serv
 import { configSchema as writerSchema } from '@sluice/writer/config';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { resolveVariables } from '../kit/compose-variables.ts';
+import { readMergedCompose } from '../kit/merged-compose.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
-interface ComposeService {
-  readonly image?: string;
-  readonly build?: object;
-  readonly profiles?: readonly string[];
-  readonly pull_policy?: string;
-  readonly environment: Readonly<Record<string, string>>;
-  readonly volumes?: readonly string[];
-  readonly depends_on?: Readonly<Record<string, object>>;
-  readonly healthcheck?: object;
-}
-
-async function readCompose(name: string): Promise<{
-  readonly services: Readonly<Record<string, ComposeService>>;
-  readonly volumes: object;
-}> {
-  return parse(await readFile(join(ROOT, name), 'utf8'), { merge: true });
-}
-
-const base = await readCompose('docker-compose.yml');
-const added = await readCompose('docker-compose.mirrors.yml');
-
-/** A service of both files together, as Compose merges them: variables by name, volumes by where they are mounted. */
-function service(name: string): ComposeService {
-  const [one, other] = [base.services[name], added.services[name]];
-  const environment = { ...one?.environment, ...other?.environment };
-  const mounts = new Map(
-    [...(one?.volumes ?? []), ...(other?.volumes ?? [])].map((text) => [text.split(':')[1], text]),
-  );
-  return { ...one, ...other, environment, volumes: [...mounts.values()] };
-}
-
-/** The environment of a service on this machine, where its file of servers is the one that is mounted. */
-function environmentOf(name: string): Record<string, string> {
-  const { environment, volumes = [] } = service(name);
-  const path = environment['CLICKHOUSE_SERVERS_FILE'] ?? '';
-  const mount = volumes
-    .map((volume) => volume.split(':'))
-    .find(([, target]) => target && path.startsWith(`${target}/`));
-  const [source = '', target = ''] = mount ?? [];
-  const resolved = Object.entries(environment).map(([key, value]) => [key, resolveVariables(value)]);
-  const file = { CLICKHOUSE_SERVERS_FILE: path.replace(target, join(ROOT, source)) };
-  return { HOST: '0.0.0.0', ...Object.fromEntries(resolved), ...file };
-}
+const { base, added, service, environmentOf } = await readMergedCompose('docker-compose.mirrors.yml');
 
 test('each of two writers has a ClickHouse of its own; the first one is that of an installation without mirrors', () => {
   const found = ['writer', 'writer-2'].map((name) => {

@@ -17,6 +17,8 @@ const LIBS: MavenLibs = {
 /** The longest session is twenty ticks. */
 const TICK_MS = 500;
 const STOP_TIMEOUT_MS = 10_000;
+/** How long one probe waits for an answer, in milliseconds. */
+const PROBE_MS = 2_000;
 
 export interface LocalKeeperOptions {
   /** Created if it is missing; it stays when Keeper stops. */
@@ -84,6 +86,8 @@ export async function startKeeper(options: LocalKeeperOptions): Promise<LocalKee
 
 async function probe(port: number): Promise<void> {
   const socket = connect(port, '127.0.0.1');
+  // One that is asked as it starts may never answer, and is asked again.
+  socket.setTimeout(PROBE_MS, () => socket.destroy(new Error('ZooKeeper does not answer')));
   await once(socket, 'connect');
   socket.end('ruok');
   const answer = await text(socket);

@@ -1,6 +1,6 @@
 import type { Logger } from '@sluice/shared/base/log';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { isReplicated, isShared } from '@sluice/shared/config';
+import { isShared } from '@sluice/shared/config';
 import { allowOrigins } from '@sluice/shared/http/cors';
 import { acceptJsonBodies } from '@sluice/shared/http/json-body';
 import { MemoryBudget } from '@sluice/shared/http/memory-budget';
@@ -104,7 +104,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   });
   const limiter = new RateLimiter({ perSecondDefault: config.RATE_LIMIT_DEFAULT, registry });
   const metrics = new QueryMetrics(registry);
-  const { levelling, propertyReads } = ofSettings(config, deps, open);
+  const { levelling, propertyReads } = ofSettings(deps, open);
   const queryRunner = new QueryRunner(open.stores, config, metrics, logger, propertyReads?.note);
   const slots = new RequestSlots(config, metrics);
   const reads = { config, queryRunner };
@@ -117,9 +117,8 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   const sources = { open: streams.open.bind(streams), inQuery: segments.inQuery };
   const delivering = { ...reads, streams: sources, memory: budget, stores, logger };
   const [ofWebhooks, ofAlerts] = [new WebhookMetrics(registry), new AlertMetrics(registry)];
-  // Deliveries follow streams.
   const webhooks =
-    deps.webhooks && views && !isReplicated(config) && !isShared(config)
+    deps.webhooks && views && !isShared(config)
       ? new Webhooks({
           ...{ ...delivering, client: deps.webhooks, metrics: ofWebhooks },
           numberSources: (find) => numberSources({ ...delivering, views, metrics: ofAlerts, find }),
@@ -181,15 +180,10 @@ interface Running {
   readonly streams: StreamHubs;
 }
 
-/** Returns what runs beside requests for what workspaces set: nothing where that cannot be stored, or ClickHouse brings it to all replicas. */
-function ofSettings(
-  config: QueryConfig,
-  { webhooks: own, connectWebhooks: connect, logger }: QueryDependencies,
-  open: OpenStores,
-) {
-  const levels = own && connect && !isReplicated(config);
+/** Returns what runs beside requests for what workspaces set: nothing where that cannot be stored, or is where all events are. */
+function ofSettings({ webhooks: own, connectWebhooks: connect, logger }: QueryDependencies, open: OpenStores) {
   return {
-    levelling: levels ? new Levelling({ own, places: open.servers, connect, logger }) : undefined,
+    levelling: own && connect ? new Levelling({ own, places: open.servers, connect, logger }) : undefined,
     propertyReads: own && new PropertyReads(own, logger),
   };
 }

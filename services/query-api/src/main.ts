@@ -1,13 +1,15 @@
 import { createLogger } from '@sluice/shared/base/log';
 import { createClickHouse } from '@sluice/shared/clickhouse/client';
 import { loginOf } from '@sluice/shared/clickhouse/connection';
-import { watchForOneServer } from '@sluice/shared/clickhouse/one-server';
+import { requireReplication, UnusableServer, watchForOneServer } from '@sluice/shared/clickhouse/one-server';
 import { pinnedSettings, replicatedSettings } from '@sluice/shared/clickhouse/settings';
 import { type ClickHouseConfig, isReplicated, isShared, orExit } from '@sluice/shared/config';
 import { listening } from '@sluice/shared/http/server';
 import { type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
 import { createKeyRing } from '@sluice/shared/keys/measured-key-ring';
+import { distinctRanges, haveSameRange } from '@sluice/shared/servers/partition-range';
 import { serverDefaults } from '@sluice/shared/servers/server-config';
+import type { Server } from '@sluice/shared/servers/servers-file';
 import { type Component, runService } from '@sluice/shared/service/lifecycle';
 import { withProcessMetrics } from '@sluice/shared/service/process-metrics';
 import { Registry } from 'prom-client';
@@ -80,9 +82,27 @@ function readServers(path: string) {
     path,
     defaults: serverDefaults(process.env),
     login: loginOf(config),
-    connect: ({ url, database }) => connect({ ...config, CLICKHOUSE_URL: url, CLICKHOUSE_DATABASE: database }),
+    connect({ url, database }) {
+      const of = { ...config, CLICKHOUSE_URL: url, CLICKHOUSE_DATABASE: database };
+      watchReplica(of);
+      requireReplication(of).catch((error) => {
+        // Where it does not answer, doctor says so.
+        if (error instanceof UnusableServer) service.fail(error);
+      });
+      return connect(of);
+    },
   };
   return { source, components: [], probe: async () => [] };
+}
+
+/** The addresses of replicas that are watched. */
+const watched = new Set<string>();
+
+/** Other servers of a file have names of their own in their databases, by which it shows that an address leads to another one. */
+function watchReplica(of: QueryConfig): void {
+  if (!isReplicated(of) || watched.has(of.CLICKHOUSE_URL)) return;
+  watched.add(of.CLICKHOUSE_URL);
+  watchForOneServer(of, (error) => service.fail(error));
 }
 
 function readOneServer() {
@@ -105,24 +125,32 @@ function readOneServer() {
   return { source: { reader }, components, probe: createReadiness(clickHouse, config) };
 }
 
-/** Connects for the state of webhooks, and for what is declared. */
-function connectWebhooks(clickHouse: ClickHouseConfig, connectionsMax: number) {
+/**
+ * Connects for the state of webhooks, and for what is declared.
+ *
+ * @param server of which its range decides how many replicas there are. Default: the first one of the file
+ */
+function connectWebhooks(clickHouse: ClickHouseConfig, connectionsMax: number, server = servers?.[0]) {
   const application = 'sluice-query-api-webhooks';
   const settings = isReplicated(config)
-    ? { ...pinnedSettings, ...replicatedSettings(servers?.length ?? 0, WEBHOOKS_TIMEOUT_MS) }
+    ? { ...pinnedSettings, ...replicatedSettings(replicasOf(server).length, WEBHOOKS_TIMEOUT_MS) }
     : pinnedSettings;
   return createClickHouse(clickHouse, {
     ...{ application, requestTimeoutMs: WEBHOOKS_TIMEOUT_MS, connectionsMax, logger, settings },
   });
 }
 
+function replicasOf(server: Server | undefined): readonly Server[] {
+  return servers?.filter((one) => server && haveSameRange(one, server)) ?? [];
+}
+
 /** Undefined where the state of webhooks has no account. */
 const ofWebhooks = webhooksConfigOf(config);
 const webhooks = ofWebhooks && connectWebhooks(ofWebhooks, REQUEST_CONNECTIONS + STATE_CONNECTIONS);
 
-/** Whether events may be on another server than the state of webhooks. */
+/** Whether events may be on another server than the state of webhooks, and ClickHouse copies nothing there. */
 const isApart =
-  !isReplicated(config) &&
+  !(isReplicated(config) && distinctRanges(servers ?? []).length === 1) &&
   (servers !== undefined ||
     config.CLICKHOUSE_WEBHOOKS_URL !== undefined ||
     config.CLICKHOUSE_WEBHOOKS_DATABASE !== undefined);
@@ -149,7 +177,11 @@ const app = buildApp(config, {
   ...{ source, keys, logger, registry, webhooks },
   ...(isApart && {
     connectWebhooks: (place: Place) =>
-      connectWebhooks(webhooksConfigOn(config, place) as ClickHouseConfig, LEVELLING_CONNECTIONS),
+      connectWebhooks(
+        webhooksConfigOn(config, place) as ClickHouseConfig,
+        LEVELLING_CONNECTIONS,
+        servers?.find(({ name }) => name === place.name),
+      ),
   }),
   readiness: async () => [...missingKeys(keys), ...(await probe())],
 });

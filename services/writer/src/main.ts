@@ -86,7 +86,7 @@ const writer = createWriter(config, {
   client,
   others: others?.map((place) => ({ client: connect(place), erasureClient: connectErasure(place) })),
   // What replicas have in common is no server's of its own.
-  server: others ? undefined : server,
+  server: others ? { name: '', partitions: server?.partitions } : server,
   storedThrough: () => lag.storedThrough(),
   migrate: () => (replicas ? migrateReplicas(replicas, logger) : migrate(config, logger)),
   useColdPolicy: () => useColdPolicy(config),
@@ -119,13 +119,15 @@ const service = runService({
   shutdownTimeoutMs: config.SHUTDOWN_TIMEOUT_MS,
   exitOnStdinEnd: config.EXIT_ON_STDIN_END,
 });
-if (!isShared(config)) watchForOneServer(config, (error) => service.fail(error));
+// What is told another replica has to reach that one, too. Where replicas share the rows, any of them may answer.
+if (!isShared(config))
+  for (const place of [config, ...(others ?? [])]) watchForOneServer(place, (error) => service.fail(error));
 
 /** Where a writer stores. */
 interface OwnPlace extends Pick<ServerConfig<typeof configSchema>, 'config' | 'server'> {
   /** The configurations of the other replicas; undefined where the server has its rows alone. */
   readonly others: readonly WriterConfig[] | undefined;
-  /** The configurations of all replicas, in the order of the file. */
+  /** The configurations of all replicas of its range, in the order of the file. */
   readonly replicas: readonly WriterConfig[] | undefined;
   /** The settings of everything that is sent to it. */
   readonly settings: typeof pinnedSettings;

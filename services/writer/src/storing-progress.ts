@@ -16,6 +16,8 @@ export interface StoringProgressOptions {
   readonly storedThrough: () => Promise<StoredThrough | undefined>;
   /** Undefined where a server has its rows alone. */
   readonly replicas?: Pick<Replicas, 'readPositions'> | undefined;
+  /** Called with until when everything is stored, in milliseconds since 1970. Default: nobody else needs it. */
+  readonly onStored?: ((throughMs: number) => void) | undefined;
   readonly logger: Logger;
   /** How often the progress is recorded, in milliseconds. */
   readonly intervalMs: number;
@@ -60,13 +62,14 @@ export class StoringProgress implements Component {
   }
 
   async #record(): Promise<void> {
-    const { client, storedThrough, logger } = this.#options;
+    const { client, storedThrough, onStored, logger } = this.#options;
     try {
       // Before the newest block is read: what is stored by then is in blocks up to that one.
       const stored = await storedThrough();
       if (!stored || !this.#isOwner) return;
       await this.#requirePositions(stored);
       const { throughMs } = stored;
+      onStored?.(throughMs);
       const result = await client.query({ query: STATEMENTS['read-newest-block'].sql, format: 'JSONEachRow' });
       const [row] = await result.json<{ newest: number }>();
       if (!row) throw new Error('ClickHouse has returned no newest block');

@@ -24,8 +24,9 @@ import { Replicas, ReplicaWatch } from '@sluice/storage/clickhouse/replicas';
 import { readRetention, recordRetention } from '@sluice/storage/clickhouse/retention-settings';
 import { SharedReplicas } from '@sluice/storage/clickhouse/shared-replicas';
 import type { StoredThrough } from '@sluice/storage/kafka/lag';
+import type { OwnEpoch } from '@sluice/storage/protocol/epoch';
 import type { Kafka } from 'kafkajs';
-import { StagedStore } from './batch/staged-batch.ts';
+import { type CarriedOptions, StagedStore } from './batch/staged-batch.ts';
 import type { WriterConfig } from './config.ts';
 import { ColdEvents } from './erasure/cold-events.ts';
 import { Erasure } from './erasure/erasure.ts';
@@ -45,6 +46,7 @@ import { PartitionKeeper } from './group/partition-keeper.ts';
 import { Watchdog } from './group/watchdog.ts';
 import type { WriterMetrics } from './metrics.ts';
 import { StoringProgress } from './storing-progress.ts';
+import { StreamOrder } from './stream-order.ts';
 
 /** What a writer reaches a server of ClickHouse by. */
 export interface WriterClients {
@@ -61,7 +63,7 @@ export interface WriterDependencies extends WriterClients {
   readonly migrate: () => Promise<unknown>;
   /** Returns how far the group has stored the log; `undefined` while that is not known. */
   readonly storedThrough: () => Promise<StoredThrough | undefined>;
-  /** Whose database it is; undefined without a file of servers. */
+  /** Whose database it is, replicas without a name; undefined without a file of servers. */
   readonly server?: Pick<Server, 'name' | 'partitions'> | undefined;
   /** Puts the storage policy with a cold volume in force for the events. */
   readonly useColdPolicy: () => Promise<void>;
@@ -94,7 +96,7 @@ const NEEDS_OPERATOR = [
 
 /** Builds the writer: what it consists of, and how its components are connected. */
 export function createWriter(config: WriterConfig, deps: WriterDependencies): Writer {
-  const { kafka, client, erasureClient, server, storedThrough, logger, metrics, writerId, fail } = deps;
+  const { kafka, client, erasureClient, server, logger, metrics, writerId, fail } = deps;
   const others = deps.others?.map((one) => one.client);
   const common = { client, groupId: config.KAFKA_GROUP_ID, statementTimeoutMs: config.STATEMENT_TIMEOUT_MS };
   const { groupId } = common;
@@ -126,7 +128,9 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
       if (raised) logger.error(raised);
     },
   });
-  const carried = shared && { endStatements: (prefix: string) => shared.end({ prefix }) };
+  const carried: CarriedOptions | undefined = shared && {
+    endStatements: (prefix, endedAtMs, signal) => shared.end({ prefix }, signal, endedAtMs),
+  };
   const store = new StagedStore({ ...common, ownership, carried });
   const bytesMax = config.BATCH_BYTES_MAX;
   const pace = new BatchPace({ ageMs: config.BATCH_AGE_MS, bytesMax });
@@ -144,10 +148,8 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     new WaitingEvents(config, { ...ofRounds, kafka }),
     new LinkedVisitors(config, { ...ofRounds, kafka }),
   ];
-  // Which of several servers is read depends on it; where there is one, alerts alone do.
-  const intervalMs = server || others ? PROGRESS_MS_OF_SEVERAL : PROGRESS_MS;
-  const ofProgress = { client, groupId: config.KAFKA_GROUP_ID, replicas, storedThrough, logger, intervalMs };
-  const ofOneWriter = [...rounds, new StoringProgress(ofProgress)];
+  const epoch = () => group.assignment?.epoch;
+  const ofOneWriter = [...rounds, ...recordersOf(config, deps, { ownership, replicas, database, epoch })];
   const silenceMs = SILENT_SESSIONS_MAX * config.KAFKA_SESSION_TIMEOUT_MS;
   const watchdog = new Watchdog(silenceMs, () => {
     fail(new Error(`kafkajs has not fetched, joined or sent a heartbeat for ${silenceMs} ms`));
@@ -204,6 +206,28 @@ function replicasOf(
   };
 }
 
+interface RecorderDependencies {
+  readonly ownership: Ownership;
+  readonly replicas: Replicas | SharedReplicas | undefined;
+  readonly database: OwnDatabase;
+  /** As in {@link StreamOrder}. */
+  readonly epoch: () => OwnEpoch | undefined;
+}
+
+/** Returns what records how far the writers are, for readers. */
+function recordersOf(
+  { KAFKA_GROUP_ID: groupId }: WriterConfig,
+  { client, others, server, storedThrough, logger }: WriterDependencies,
+  { ownership, replicas, database, epoch }: RecorderDependencies,
+): readonly (StoringProgress | StreamOrder)[] {
+  const order = others && new StreamOrder({ client, groupId, ownership, logger, epoch, others: () => database.others });
+  const onStored = order && ((throughMs: number) => order.noteStored(throughMs));
+  // Which of several servers is read depends on it; where there is one, alerts alone do.
+  const intervalMs = server || others ? PROGRESS_MS_OF_SEVERAL : PROGRESS_MS;
+  const progress = new StoringProgress({ client, groupId, replicas, storedThrough, onStored, logger, intervalMs });
+  return order ? [progress, order] : [progress];
+}
+
 interface WriterComponents {
   readonly database: OwnDatabase;
   readonly group: GroupConsumer;
@@ -211,7 +235,7 @@ interface WriterComponents {
   readonly alarm: DeadLetterAlarm;
   readonly lacks: BrokerLacks;
   /** What one writer of the group does in the background: the one that owns the first partition of the events. */
-  readonly ofOneWriter: readonly (Rounds | StoringProgress)[];
+  readonly ofOneWriter: readonly (Rounds | StoringProgress | StreamOrder)[];
   readonly watchdog: Watchdog;
   /** Undefined where a server has its rows alone. */
   readonly replicaWatch: ReplicaWatch | SharedReplicas | undefined;
@@ -309,9 +333,8 @@ export class Writer implements Component {
     // While it is, the writer does not join its group, which a copy needs to have no members.
     await this.#components.database.requireFilled(server);
     await this.#recordRetention();
-    const { others } = this.#deps;
-    for (const one of [this.#deps, ...(others ?? [])])
-      await checkPartitionCount(one.client, this.#config, others !== undefined);
+    const others = this.#deps.others?.map(({ client }) => client);
+    await checkPartitionCount(this.#deps.client, this.#config, others);
     await ensureTopics(this.#deps.kafka, this.#config);
     await this.#components.group.start();
     this.#hint = undefined;

@@ -9,8 +9,16 @@ export interface Entry {
   readonly rows: Tables | undefined;
   /** Removes rows from those of a part. */
   readonly remove: ((rows: Tables) => void) | undefined;
+  /** The block of events that it is, if it is one. */
+  readonly block?: BlockNumber | undefined;
   /** The replicas that have done it. */
   readonly doneBy: Set<Replica>;
+}
+
+/** The number of a block of events, which each partition of the table counts for itself. */
+export interface BlockNumber {
+  readonly partition: number;
+  readonly number: number;
 }
 
 /** What replicas know of one another. */
@@ -19,6 +27,10 @@ export class Keeper {
   readonly #replicas = new Set<Replica>();
   /** The blocks that were inserted: another one that is the same counts as inserted, too. */
   readonly #blocks = new Set<string>();
+  /** The next number of a block, by partition. */
+  readonly #nextBlocks = new Map<number, number>();
+  /** The numbers whose inserts have not committed yet, or ended without. */
+  readonly #begun = new Set<BlockNumber>();
   /** Pairs of replicas, of which the first cannot fetch from the second. */
   readonly cut = new Set<string>();
   /** The numbers of parts that are not fetched for now, each with the replicas that do not. */
@@ -53,11 +65,31 @@ export class Keeper {
   }
 
   /** Adds what a replica has done, which the others are to do. */
-  commit(by: Replica, entry: Pick<Entry, 'table' | 'rows' | 'remove'>): Entry {
+  commit(by: Replica, entry: Pick<Entry, 'table' | 'rows' | 'remove' | 'block'>): Entry {
     const committed = { ...entry, number: this.#entries.length, doneBy: new Set([by]) };
     this.#entries.push(committed);
     for (const replica of this.#replicas) if (replica !== by) replica.learn(committed);
     return committed;
+  }
+
+  /** Gives an insert a number, before it commits. */
+  beginBlock(partition: number): BlockNumber {
+    const number = this.#nextBlocks.get(partition) ?? 0;
+    this.#nextBlocks.set(partition, number + 1);
+    const block = { partition, number };
+    this.#begun.add(block);
+    return block;
+  }
+
+  /** The number does not come any more, or is committed now. */
+  endBlock(block: BlockNumber): void {
+    this.#begun.delete(block);
+  }
+
+  /** Whether no block between two numbers was committed anywhere, or may still be. */
+  isNothingBetween(partition: number, one: number, other: number): boolean {
+    const blocks = [...this.#begun, ...this.#entries.flatMap(({ block }) => block ?? [])];
+    return !blocks.some((block) => block.partition === partition && one < block.number && block.number < other);
   }
 
   /** Whether a block was inserted before; notes that it was. */

@@ -1,6 +1,7 @@
 import type { Random } from '../world/random.ts';
 import type { VirtualTime } from '../world/virtual-time.ts';
-import type { Entry, Keeper } from './keeper.ts';
+import { type Block, BlockOrder } from './block-order.ts';
+import type { BlockNumber, Entry, Keeper } from './keeper.ts';
 import { refuse } from './refusal.ts';
 import { addRows, copyOfRows, INSERTS, isEmpty, REMOVALS, rowsOf, TABLES } from './replicated-rows.ts';
 import { type Call, type Result, STATEMENT_EFFECTS } from './statements.ts';
@@ -49,8 +50,13 @@ export class Replica {
   tables: Tables = createTables();
   /** Its parts by the numbers of their entries. */
   readonly #parts = new Map<number, Tables>();
+  /** The numbers of its parts of events, by those of their entries. */
+  readonly #blocks = new Map<number, BlockNumber>();
   readonly #removals: Entry[] = [];
-  isUp = true;
+  readonly order: BlockOrder;
+  #isUp = true;
+  /** By the server's clock, in milliseconds since 1970. */
+  #startedAtMs = 0;
   /** Whether it has a session of Keeper. */
   hasSession = true;
   /** Whether inserts are refused at once while it has none; otherwise they wait for the next one. */
@@ -64,7 +70,26 @@ export class Replica {
 
   constructor(options: ReplicaOptions) {
     this.#options = options;
+    this.order = new BlockOrder(options.keeper, options.random);
     options.keeper.add(this);
+  }
+
+  get isUp(): boolean {
+    return this.#isUp;
+  }
+
+  set isUp(isUp: boolean) {
+    if (isUp && !this.#isUp) this.#startedAtMs = this.#options.time.dateMs;
+    this.#isUp = isUp;
+  }
+
+  get startedAtMs(): number {
+    return this.#startedAtMs;
+  }
+
+  /** Its parts of events, as they were inserted. */
+  get blocks(): readonly Block[] {
+    return [...this.#blocks].map(([entry, block]) => ({ ...block, rows: this.#parts.get(entry)?.events ?? [] }));
   }
 
   get name(): string {
@@ -85,6 +110,8 @@ export class Replica {
       return { rows: [{ replicas: this.hasSession ? this.#options.keeper.count : 0, now_ms: call.nowMs }] };
     const table = TABLES[name.replace(/^sync-/, '')];
     if (table && name.startsWith('sync-')) return await this.#sync(table, runner);
+    const ofOrder = this.order.run(name, { ...call, tables: this.tables }, this);
+    if (ofOrder) return ofOrder;
     const effect = STATEMENT_EFFECTS[name];
     if (!effect) throw new Error(`the simulated ClickHouse does not know the statement ${name}`);
     const [insert, removal] = [INSERTS[name], REMOVALS[name]];
@@ -112,7 +139,7 @@ export class Replica {
     const { keeper, time } = this.#options;
     await this.#haveSession(runner);
     if (settings.deduplicates && keeper.isRepeated(`${table} ${textOf(rows)}`)) return;
-    const entry = keeper.commit(this, { table, rows, remove: undefined });
+    const entry = await this.#commit(table, rows, runner);
     this.#add(entry, rows);
     this.onNextPart?.(entry);
     this.onNextPart = undefined;
@@ -124,6 +151,24 @@ export class Replica {
     while (entry.doneBy.size < settings.quorum) {
       if (time.nowMs >= untilMs) refuse('UNKNOWN_STATUS_OF_INSERT');
       await runner.wait(LOOK_MS);
+    }
+  }
+
+  /** A block of events has its number before it commits. In another session of Keeper it gets another one. */
+  async #commit(table: keyof Tables, rows: Tables, runner: Runner): Promise<Entry> {
+    const { keeper } = this.#options;
+    const [first] = rows.events;
+    if (table !== 'events' || !first) return keeper.commit(this, { table, rows, remove: undefined });
+    for (;;) {
+      const block = keeper.beginBlock(Number(first.month));
+      try {
+        await runner.pause();
+        if (this.hasSession && !keeper.isDropped(this))
+          return keeper.commit(this, { table, rows, remove: undefined, block });
+      } finally {
+        keeper.endBlock(block);
+      }
+      await this.#haveSession(runner);
     }
   }
 
@@ -183,6 +228,7 @@ export class Replica {
       if (number > entry.number && table === entry.table) remove?.(part);
     }
     this.#parts.set(entry.number, part);
+    if (entry.block) this.#blocks.set(entry.number, entry.block);
     if (part.events.length > 0) this.#options.onEvents(part.events);
     addRows(this.tables, part);
   }

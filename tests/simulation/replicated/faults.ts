@@ -65,6 +65,17 @@ export function chooseErasureFaults(random: Random, count: number, untilMs: numb
   });
 }
 
+/** Chooses the faults of writers whose last insert is under way while another writer, at another replica, takes their partitions over. */
+export function chooseLateFaults(random: Random, count: number, untilMs: number): Fault[] {
+  const late = ['find-repeats', 'store-events', 'store-events', 'store-positions', 'store-positions'];
+  // Some begin before the epoch is recorded, and are running then.
+  const until = ['newest-epoch', 'newest-epoch', 'record-epoch', 'record-epoch', ...late];
+  const own: Readonly<Record<string, OwnTrigger>> = { [LATE]: { moment: 'sent', requests: ['store-events'], until } };
+  const faults = chooseWriterFaults(random, { kinds: [LATE], count, untilMs }, own);
+  // Until the take-over has begun, at least.
+  return faults.map((fault) => ({ ...fault, forMs: 1_000 + 4_000 * fault.manner }));
+}
+
 /** Chooses the faults of a schedule. A replica may die with what only it has, and nothing else is lost. */
 export function chooseReplicatedFaults(random: Random, count: number, untilMs: number): Fault[] {
   const own = Array.from({ length: 1 + random.below(3) }, () =>
@@ -169,9 +180,11 @@ function startWithOldFile(world: World, choice: Choice, request?: Request) {
 
 /** The one that the request which triggers the fault is sent to, if any. */
 function chosenReplica({ servers }: World, { target }: Choice, request: Request | undefined) {
-  const set = servers[0]?.replicas;
+  const sets = servers.flatMap(({ replicas }) => replicas ?? []);
+  const isAsked = ({ clickhouse }: PlacedReplica) => clickhouse.name === request?.server;
+  const set = sets.find(({ listed }) => listed.some(isAsked)) ?? sets[Math.floor(target * 983) % sets.length];
   if (!set) throw new Error('the server has no replicas');
-  const asked = set.listed.find(({ clickhouse }) => clickhouse.name === request?.server);
+  const asked = set.listed.find(isAsked);
   const placed = asked ?? set.listed[Math.floor(target * 991) % set.listed.length];
   if (!placed) throw new Error('no replica is left');
   return { set, placed };

@@ -3,25 +3,38 @@ import type { Kind } from '../world/run-schedule.ts';
 import { type Plan, scheduleOf } from '../writer/kind.ts';
 import { Load } from '../writer/load.ts';
 import { World } from '../writer/world.ts';
-import { chooseErasureFaults, chooseReplicatedFaults, REPLICATED_FAULTS } from './faults.ts';
+import { chooseErasureFaults, chooseLateFaults, chooseReplicatedFaults, REPLICATED_FAULTS } from './faults.ts';
+import { StreamReaders } from './stream-readers.ts';
 
 /**
- * Writers of one group that store at replicas of the same tables, each at one of them. In the end each replica has everything once, but for
- * one that has died.
+ * Writers of one group that store at replicas of the same tables, each at one of them; or two such groups with a range of the partitions each.
+ * In the end each replica has everything of its range once, but for one that has died.
  */
 export const REPLICATED: Kind = {
   name: 'replicated',
   create(seed, note) {
-    const plan = planOf(seed);
+    const plan = inShards(seed, planOf(seed));
     const world = new World({ ...plan, seed, onNote: note });
     const random = new Random(seed, 'load');
-    return scheduleOf(world, plan, { faultTable: REPLICATED_FAULTS, random, load: new Load(world, random) });
+    const sets = world.servers.flatMap(({ replicas }) => replicas ?? []);
+    const readers = sets.map((set, index) => new StreamReaders(world, set, new Random(seed, `streams ${index}`)));
+    for (const one of readers) one.start();
+    return scheduleOf(world, plan, {
+      faultTable: REPLICATED_FAULTS,
+      random,
+      load: new Load(world, random, { merges: world.servers.length === 1 }),
+      operate: async () => {
+        for (const one of readers) await one.untilSent();
+      },
+    });
   },
 };
 
 function planOf(seed: number): Plan {
   const random = new Random(seed, 'plan');
   if (random.isTrue(0.15)) return erasurePlanOf(random);
+  // Drawn apart: the other seeds go on to mean the same schedules.
+  if (new Random(seed, 'late').isTrue(0.1)) return latePlanOf(random);
   const durationMs = 1_500 + random.below(random.isTrue(0.9) ? 4_000 : 20_000);
   const count = 5 + random.below(30);
   return {
@@ -33,6 +46,37 @@ function planOf(seed: number): Plan {
     everyMs: 20 + random.below(200),
     erases: random.isTrue(0.4),
     faults: chooseReplicatedFaults(random, count, durationMs),
+  };
+}
+
+/**
+ * Makes two shards of some plans. What was drawn before goes on to mean the same schedule in the others. Nobody is merged there: the server of
+ * a visitor may not hear in time of a merge that the other shard has (decision 0119).
+ */
+function inShards(seed: number, plan: Plan): Plan {
+  const random = new Random(seed, 'shards');
+  if (!random.isTrue(0.2)) return plan;
+  const partitions = Math.max(2, plan.partitions);
+  const split = 1 + random.below(partitions - 1);
+  const ranges = { a: { first: 0, last: split - 1 }, b: { first: split, last: partitions - 1 } };
+  const servers = Object.entries(ranges).map(([name, range]) => ({
+    ...{ name, range, writers: 1 + random.below(2), replicas: 2 + random.below(2) },
+  }));
+  return { ...plan, partitions, servers };
+}
+
+/** Soon another writer takes over, while what was sent before is under way. */
+function latePlanOf(random: Random): Plan {
+  const durationMs = 3_000 + random.below(5_000);
+  return {
+    partitions: 1 + random.below(2),
+    nodes: 1,
+    servers: [{ name: '', writers: 2 + random.below(2), replicas: 2 + random.below(2) }],
+    isHasty: true,
+    durationMs,
+    everyMs: 20 + random.below(100),
+    erases: false,
+    faults: chooseLateFaults(random, 2 + random.below(4), durationMs),
   };
 }
 

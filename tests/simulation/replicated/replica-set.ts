@@ -46,7 +46,7 @@ export class ReplicaSet {
   constructor(world: World, server: Server, { count, ...common }: ReplicaSetOptions) {
     this.#world = world;
     this.#server = server;
-    this.#placed = Array.from({ length: count }, (_, index) => this.#place(`r${index + 1}`, common));
+    this.#placed = Array.from({ length: count }, (_, index) => this.#place(`${server.name}r${index + 1}`, common));
     this.#listed = this.#placed;
   }
 

@@ -18,13 +18,16 @@ export class Load {
   readonly #world: World;
   readonly #sender: RowSender;
   readonly #random: Random;
+  readonly #merges: boolean;
   readonly #events: EventRow[] = [];
   /** The versions of the last deletions, by {@link userKey}. */
   readonly #deletions = new Map<string, number>();
   #sent = 0;
   #version = 0;
 
-  constructor(world: World, random: Random) {
+  /** @param merges whether anybody says that one user became another one. Default: now and then */
+  constructor(world: World, random: Random, { merges = true } = {}) {
+    this.#merges = merges;
     this.#world = world;
     this.#sender = new RowSender(world);
     this.#random = random;
@@ -76,7 +79,7 @@ export class Load {
       const said = this.#sent % 3 === 0 ? {} : { user_id: `u${this.#sent % USERS}` };
       this.#sendOfVisitor(anonymous_id, { operation: 'say', version: this.#nextVersion(), ...said });
     }
-    if (this.#sent % 11 === 0) this.#merge();
+    if (this.#merges && this.#sent % 11 === 0) this.#merge();
   }
 
   /** Now and then somebody says whom a user became, or that it is itself. Nobody looks for chains and circles. */

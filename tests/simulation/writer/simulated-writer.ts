@@ -120,7 +120,8 @@ export class WriterPlace {
         others: others?.map((one) => this.#clients(one)),
         migrate: async () => undefined,
         useColdPolicy: async () => undefined,
-        server: name === '' ? undefined : { name, partitions: range },
+        // Replicas have no name in common.
+        server: name === '' ? undefined : { name: others ? '' : name, partitions: range },
         storedThrough: async () => await this.#lag?.storedThrough(),
         logger,
         metrics: createWriterMetrics(new Registry()),

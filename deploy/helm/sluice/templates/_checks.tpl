@@ -49,8 +49,8 @@
 {{- end -}}
 {{- $fullname := include "sluice.fullname" $ -}}
 {{- range $index, $server := .servers -}}
-{{- if and $.Values.clickhouse.replicated (or $server.group $server.partitions $server.database) -}}
-{{- $errors = append $errors (printf "clickhouse.servers: %s is a replica, and has no group, partitions and database of its own" $server.name) -}}
+{{- if and $.Values.clickhouse.replicated (or $server.group $server.database) -}}
+{{- $errors = append $errors (printf "clickhouse.servers: %s is a replica, and has no group and database of its own" $server.name) -}}
 {{- end -}}
 {{- if gt (len (printf "%s-writer-%s" $fullname .name)) 63 -}}
 {{- $errors = append $errors (printf "clickhouse.servers: %s-writer-%s is too long for a name in Kubernetes" $fullname .name) -}}
@@ -158,17 +158,6 @@
 {{- end -}}
 {{- if and .restore.from (not $values.writer.stopped) -}}
 {{- $errors = append $errors "jobs.restore: writers must not run; set writer.stopped" -}}
-{{- end -}}
-{{- if $values.clickhouse.replicated -}}
-{{- $instead := "Use BACKUP and RESTORE of ClickHouse: docs/operate/existing-cluster.md#replicated-tables." -}}
-{{- range $name, $isThere := dict "jobs.backup.schedule" .backup.schedule "jobs.restore.from" .restore.from -}}
-{{- if $isThere -}}
-{{- $errors = append $errors (printf "%s: it cannot be used where ClickHouse replicates the tables. %s" $name $instead) -}}
-{{- end -}}
-{{- end -}}
-{{- if .growPartitions.to -}}
-{{- $errors = append $errors "jobs.growPartitions.to: it cannot be used where ClickHouse replicates the tables. Choose kafka.partitions for good." -}}
-{{- end -}}
 {{- end -}}
 {{- if $values.clickhouse.shared -}}
 {{- $instead := "Use the backups of ClickHouse Cloud: docs/operate/existing-cluster.md#clickhouse-cloud." -}}

@@ -7,6 +7,7 @@ import { ArgumentsError, parseArguments, readArguments } from '@sluice/shared/co
 import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames } from '@sluice/shared/kafka/topics';
 import { workspaceName } from '@sluice/shared/keys/keys-file';
+import { describeRange } from '@sluice/shared/servers/partition-range';
 import { areReplicas, type ServerConfig, serverEnv } from '@sluice/shared/servers/server-config';
 import { z } from 'zod';
 import type { Command } from '../command/command.ts';
@@ -42,12 +43,15 @@ export const auditCommand: Command = {
     const parsed = parse(args, nowMs);
     const local = await withLocalSystem(env);
     const servers = loadServersOf(configSchema, local, parsed.server);
-    const replicas: Replicas | undefined = areReplicas(local) ? { before: undefined, results: [] } : undefined;
+    const replicasOf = areReplicas(local) ? new Map<string, Replicas>() : undefined;
     const signal = interruption();
     const print = parsed.json ? () => undefined : console.log;
     const results: { readonly server: string | undefined; readonly result: AuditResult | undefined }[] = [];
     for (const configured of servers) {
       const name = servers.length > 1 ? configured.server?.name : undefined;
+      const range = describeRange(configured.server?.partitions);
+      const replicas = replicasOf?.get(range) ?? (replicasOf && { before: undefined, results: [] });
+      if (replicas) replicasOf?.set(range, replicas);
       if (name !== undefined) print(`server ${name}`);
       try {
         const parent = resolve(cwd, parsed.work || tmpdir());
@@ -75,7 +79,7 @@ export const auditCommand: Command = {
   },
 };
 
-/** What the audits of replicas have in common: each records in the tables of all. */
+/** What the audits of the replicas of a range have in common: each records in the tables of all. */
 interface Replicas {
   /** What was recorded before the first one; undefined before it is read. */
   before: readonly AuditBefore[] | undefined;
@@ -91,7 +95,10 @@ interface ServerOptions extends AuditArguments {
   readonly replicas: Replicas | undefined;
 }
 
-async function auditServer({ config, server }: Server, options: ServerOptions): Promise<AuditResult | undefined> {
+async function auditServer(
+  { config, server, replicas: all = [] }: Server,
+  options: ServerOptions,
+): Promise<AuditResult | undefined> {
   const { parent, print, replicas } = options;
   const { CLICKHOUSE_URL, CLICKHOUSE_DATABASE, KAFKA_GROUP_ID: group } = config;
   const folder = new WorkFolder(parent, [new URL(CLICKHOUSE_URL).host, CLICKHOUSE_DATABASE, group]);
@@ -102,8 +109,9 @@ async function auditServer({ config, server }: Server, options: ServerOptions): 
   try {
     if (folder.read(options.command)) print('An audit did not end; this one goes on where it was.');
     if (replicas) replicas.before ??= await readAuditsBefore(client);
+    const ofReplicas = replicas && { results: replicas.results, isLast: replicas.results.length + 1 >= all.length };
     return await runAudit({
-      ...{ ...options, before: replicas?.before, ofReplicas: replicas?.results ?? [] },
+      ...{ ...options, before: replicas?.before, ofReplicas },
       ...{ client, kafka: createKafka(config, APPLICATION, createLogger(APPLICATION, 'error')) },
       ...{ group, topics: topicNames(config), range: server?.partitions, folder },
       onProgress: (text, done, total) =>

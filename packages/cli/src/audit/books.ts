@@ -114,10 +114,10 @@ export function differencesOf({ missing, invented, duplicates }: Readonly<Counts
   return missing + invented + duplicates;
 }
 
-/** Returns hours without those in which a replica that was looked at before differs, and this one does not: the worst counts. */
+/** Returns hours without those in which a replica that was looked at before differs more: the worst counts. */
 export function withoutBetter(hours: readonly Hour[], before: readonly Hour[]): Hour[] {
   const keyOf = ({ workspace, hour, kind }: Hour) => `${hour}/${kind}/${workspace}`;
-  const differs = ({ counts }: Hour) => differencesOf(counts) > 0;
-  const worse = new Set(before.filter(differs).map(keyOf));
-  return hours.filter((one) => differs(one) || !worse.has(keyOf(one)));
+  const worst = new Map<string, number>();
+  for (const one of before) worst.set(keyOf(one), Math.max(differencesOf(one.counts), worst.get(keyOf(one)) ?? 0));
+  return hours.filter((one) => differencesOf(one.counts) >= (worst.get(keyOf(one)) ?? 0));
 }

@@ -24,12 +24,14 @@ export async function recordStart(database: Database, started: Started): Promise
  * Records the result of an audit; its books, where it is of all rows.
  *
  * @param replicas what the same audit has found at other replicas, which have these tables in common
+ * @param throughMsMax up to when it may say that everything is balanced
  * @throws ClickHouse's errors
  */
 export async function recordResult(
   database: Database,
   result: AuditResult,
   replicas: readonly AuditResult[],
+  throughMsMax: number,
 ): Promise<void> {
   const { id, differences, notes, hours, shares } = result;
   const toSeconds = (micros: number) => Math.floor(micros / 3_600_000_000) * 3_600;
@@ -43,7 +45,7 @@ export async function recordResult(
   if (shares === 1) await recordHours(database, result, replicas);
   const { accepted, missing, invented, duplicates } = sumOf(hours);
   const counts = { accepted, missing, invented, duplicates, notes };
-  const balancedMs = Math.min(...[result, ...replicas].map(({ balancedThroughMs }) => balancedThroughMs));
+  const balancedMs = Math.min(throughMsMax, ...[result, ...replicas].map(({ balancedThroughMs }) => balancedThroughMs));
   await record(database, result, { ...counts, balanced: balancedMs / 1_000, finished: true });
 }
 

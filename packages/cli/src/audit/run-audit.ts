@@ -53,8 +53,15 @@ export interface AuditOptions extends Selection, WantedWindow {
   readonly onRow?: OnRow;
   /** The complete audits before; undefined: what the database has. Replicas also have those of one another, of this very audit. */
   readonly before?: readonly AuditBefore[] | undefined;
-  /** What this audit has found at other replicas. */
-  readonly ofReplicas?: readonly AuditResult[];
+  /** Where the server is one of several replicas. */
+  readonly ofReplicas?: AuditedReplicas | undefined;
+}
+
+/** What an audit has found at replicas before the one that it looks at now. */
+export interface AuditedReplicas {
+  readonly results: readonly AuditResult[];
+  /** Whether this is the last one that was not looked at. */
+  readonly isLast: boolean;
 }
 
 /** Reads the complete audits that a database has. @throws ClickHouse's errors */
@@ -158,9 +165,16 @@ class Audit {
     await this.#countDuplicates(days);
     for (const slices of [rows.events, rows.changes]) slices.close();
     const result = this.#result();
-    await recordResult(this.#database, result, this.#options.ofReplicas ?? []);
+    await recordResult(this.#database, result, this.#options.ofReplicas?.results ?? [], this.#throughMsMax);
     folder.remove();
     return result;
+  }
+
+  /** Up to when the result may say that everything is balanced: what some replicas were not looked at for is looked at again. */
+  get #throughMsMax(): number {
+    const { before = [], ofReplicas } = this.#options;
+    if (ofReplicas?.isLast ?? true) return Number.POSITIVE_INFINITY;
+    return Math.max(this.#state.sinceMs, balancedThrough(before) ?? 0);
   }
 
   get #window() {

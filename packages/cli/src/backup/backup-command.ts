@@ -2,9 +2,9 @@ import { parseArguments, readArguments } from '@sluice/shared/config/command-lin
 import type { Command } from '../command/command.ts';
 import { withLocalSystem } from '../command/local-system.ts';
 import { interruption, megabytes, ProgressLines, percentageOf } from '../command/terminal.ts';
-import { loadChosenServer, refuseReplicas, refuseShared } from '../servers/chosen-server.ts';
+import { loadChosenServer, refuseShared } from '../servers/chosen-server.ts';
 import { parseBackupLocation } from './backup-location.ts';
-import { BACKUPS_OF_CLOUD, BACKUPS_OF_REPLICAS, backupConfig } from './config.ts';
+import { BACKUPS_OF_CLOUD, backupConfig } from './config.ts';
 import { clientOf, reportFailure } from './connect.ts';
 import { runBackup } from './run-backup.ts';
 
@@ -16,9 +16,8 @@ export const backupCommand: Command = {
   async run(args, { env, cwd }) {
     const text = { type: 'string', default: '' } as const;
     const { values } = parseArguments({ args: [...args], options: { to: text, server: text } });
-    refuseReplicas(env, 'backup', BACKUPS_OF_REPLICAS);
     refuseShared(env, 'backup', BACKUPS_OF_CLOUD);
-    const { config } = loadChosenServer(backupConfig, await withLocalSystem(env), values.server);
+    const { config, replicas } = loadChosenServer(backupConfig, await withLocalSystem(env), values.server);
     const { location } = readArguments({ location: () => parseBackupLocation('--to', values.to, config, cwd) });
     const client = clientOf(config, APPLICATION, config.CLICKHOUSE_DATABASE);
     const signal = interruption();
@@ -27,7 +26,7 @@ export const backupCommand: Command = {
     try {
       console.log(`Backing up ${config.CLICKHOUSE_DATABASE} to ${location.name}`);
       const { files, bytes } = await runBackup({
-        ...{ client, groupId: config.KAFKA_GROUP_ID, location, signal },
+        ...{ client, isReplica: replicas !== undefined, groupId: config.KAFKA_GROUP_ID, location, signal },
         onProgress: ({ bytesWritten, bytesExpected }) =>
           lines.show(
             `${megabytes(bytesWritten)} of about ${megabytes(bytesExpected)}, ${percentageOf(bytesWritten, bytesExpected)}`,
@@ -55,7 +54,7 @@ backup, and its configuration must allow the place (docs/operate/backup.md).
   --to ADDRESS     s3://BUCKET/PATH, or the https:// address of a bucket with a path. BACKUP_S3_ACCESS_KEY_ID and
                    BACKUP_S3_SECRET_ACCESS_KEY are the credentials; without them ClickHouse uses its own
   --server NAME    which ClickHouse server, where CLICKHOUSE_SERVERS_FILE names several; default CLICKHOUSE_SERVER. A backup
-                   of one mirror is enough: it can be restored to each of them
+                   of one mirror, or of one replica of each range, is enough: it can be restored to each of them
   --help           this text
 
 What is left of a backup that failed is no backup: remove it, or choose another place for the next one.

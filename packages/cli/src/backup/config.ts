@@ -22,10 +22,6 @@ export const backupConfig = z
     },
   );
 
-/** What to do where tables are replicated. */
-export const BACKUPS_OF_REPLICAS =
-  'Use BACKUP and RESTORE of ClickHouse: docs/operate/existing-cluster.md#replicated-tables.';
-
 /** What to do where replicas share the rows. */
 export const BACKUPS_OF_CLOUD =
   'Use the backups of ClickHouse Cloud: docs/operate/existing-cluster.md#clickhouse-cloud.';

@@ -9,6 +9,7 @@ import type { Kafka } from 'kafkajs';
 import { unreachable } from '../command/unreachable.ts';
 import type { BackupConfig } from './config.ts';
 import { OperationFailed } from './operation.ts';
+import { HalfReplaced } from './replicas.ts';
 
 /** How long a statement may take: it may read or drop all data. */
 const REQUEST_TIMEOUT_MS = 3_600_000;
@@ -53,7 +54,7 @@ export function reportFailure(error: unknown, failed: string, config: BackupConf
   const { message, code, type = '' } = error as NodeJS.ErrnoException & { type?: string };
   const reason = printable(message || code || '');
   if (error instanceof Refused || error instanceof GroupMismatch) console.error(`${failed}: ${reason}`);
-  else if (error instanceof OperationFailed || type !== '') {
+  else if (error instanceof OperationFailed || error instanceof HalfReplaced || type !== '') {
     const advice = ADVICE.find(([name, text]) => name === type && text.test(message))?.[2];
     console.error(`${failed}: ${reason}${advice ? `\n${advice}: docs/operate/backup.md` : ''}`);
   } else {

@@ -121,7 +121,7 @@ export async function restartRetention(restored: ClickHouseClient, present: stri
 }
 
 /** Returns the statement that creates a table unless it is there: a backup may be older than the table. */
-async function creationOf(table: string): Promise<string> {
+export async function creationOf(table: string): Promise<string> {
   const creation = (await readMigrations()).find((migration) => createdTable(migration) === table);
   if (!creation) throw new Error(`there is no migration that creates the table ${table}`);
   return creation.sql;

@@ -45,16 +45,26 @@ export function backupOf(
   return { sql: `BACKUP ${list} TO ${engine} ASYNC`, params: { ...params, path: pathOf(part) } };
 }
 
-/** Restores tables into the database of the connection. `structure`: without their rows. */
+export interface RestoreOptions {
+  /** `structure`: without the rows. Default: `rows`. */
+  readonly what?: 'structure' | 'rows';
+  /** Whether the tables are there, with engines that may be others than those of the backup. Default: RESTORE creates them. */
+  readonly areThere?: boolean;
+}
+
+/** Restores tables into the database of the connection. */
 export function restoreOf(
   part: Part,
   tables: readonly string[],
   { engine, pathOf, params }: BackupLocation,
-  what: 'structure' | 'rows' = 'rows',
+  { what = 'rows', areThere = false }: RestoreOptions = {},
 ): BackupStatement {
   const list = tables.map((table) => `TABLE sluice.${table} AS ${table}`).join(', ');
-  const settings = what === 'structure' ? 'SETTINGS structure_only = true' : '';
+  const settings = [
+    ...(what === 'structure' ? ['structure_only = true'] : []),
+    ...(areThere ? ['allow_different_table_def = true'] : []),
+  ];
   // Without a space between SETTINGS and ASYNC, ClickHouse reads ASYNC as one of the settings.
-  const ending = settings === '' ? 'ASYNC' : `${settings}, async = true`;
+  const ending = settings.length === 0 ? 'ASYNC' : `SETTINGS ${settings.join(', ')}, async = true`;
   return { sql: `RESTORE ${list} FROM ${engine} ${ending}`, params: { ...params, path: pathOf(part) } };
 }

@@ -7,11 +7,12 @@ import { nameOf } from '@sluice/storage/protocol/position';
 import type { Command } from '../command/command.ts';
 import { withLocalSystem } from '../command/local-system.ts';
 import { interruption, megabytes, ProgressLines, percentageOf, processTerminal } from '../command/terminal.ts';
-import { loadAllServers, loadChosenServer, refuseReplicas, refuseShared } from '../servers/chosen-server.ts';
+import { loadAllServers, loadChosenServer, refuseShared } from '../servers/chosen-server.ts';
 import { parseBackupLocation } from './backup-location.ts';
-import { BACKUPS_OF_CLOUD, BACKUPS_OF_REPLICAS, type BackupConfig, backupConfig } from './config.ts';
+import { BACKUPS_OF_CLOUD, type BackupConfig, backupConfig } from './config.ts';
 import { clientOf, kafkaOf, reportFailure } from './connect.ts';
 import type { OtherServer } from './kept-rows.ts';
+import { HalfReplaced, type RestoredReplica, RestoredReplicas } from './replicas.ts';
 import { Restore, type RestorePlan } from './run-restore.ts';
 
 const APPLICATION = 'sluice-restore';
@@ -26,21 +27,26 @@ export const restoreCommand: Command = {
       options: { from: text, server: text, yes: { type: 'boolean', default: false } },
     });
     const local = await withLocalSystem(env, 'sluice');
-    refuseReplicas(local, 'restore', BACKUPS_OF_REPLICAS);
     refuseShared(local, 'restore', BACKUPS_OF_CLOUD);
-    const { config, server: own } = loadChosenServer(backupConfig, local, values.server);
+    const { config, server: own, replicas } = loadChosenServer(backupConfig, local, values.server);
     const { location } = readArguments({ location: () => parseBackupLocation('--from', values.from, config, cwd) });
     await using connections = new AsyncDisposableStack();
     const connect = (of: BackupConfig, database: string) =>
       connections.adopt(clientOf(of, APPLICATION, database), (client) => client.close());
     const server = connect(config, 'default');
-    const others = own && othersOf(own, loadAllServers(backupConfig, local), connect);
+    const all = own ? loadAllServers(backupConfig, local) : [];
+    const others = own && othersOf(own, all, connect);
     const scratchOf = (database: string) => clientOf(config, APPLICATION, database);
     const { KAFKA_GROUP_ID: group } = config;
-    const owner = { group, server: own?.name ?? '', partitions: describeRange(own?.partitions) };
+    // Replicas have no name in common.
+    const owner = { group, server: replicas ? '' : (own?.name ?? ''), partitions: describeRange(own?.partitions) };
+    const restored = replicas && own && replicasOf(own, replicas, all, connect);
     const signal = interruption();
     const kafka = kafkaOf(config, APPLICATION);
-    const restore = new Restore({ config, owner, others, kafka, server, scratchOf, location, signal });
+    const restore = new Restore({
+      ...{ config, owner, others, kafka, server, scratchOf, location, signal },
+      replicas: restored && new RestoredReplicas(restored, config.CLICKHOUSE_DATABASE),
+    });
     const lines = new ProgressLines(console.log);
     try {
       const plan = await restore.plan();
@@ -60,7 +66,11 @@ export const restoreCommand: Command = {
       console.log(describeNext(plan, (others?.length ?? 0) > away.length));
       return 0;
     } catch (error) {
-      const code = reportFailure(error, 'Nothing was restored', config);
+      const failed =
+        error instanceof HalfReplaced
+          ? 'The database was dropped, and is not restored to its end: run the same command again'
+          : 'Nothing was restored';
+      const code = reportFailure(error, failed, config);
       return signal.aborted ? 130 : code;
     }
   },
@@ -75,6 +85,20 @@ function othersOf(
   return servers.flatMap(({ config, server }) => {
     if (!server || server.name === own.name) return [];
     return [{ name: server.name, group: server.group, client: connect(config, config.CLICKHOUSE_DATABASE) }];
+  });
+}
+
+/** Returns the replicas, the chosen one first. */
+function replicasOf(
+  own: Server,
+  replicas: readonly Server[],
+  servers: ReturnType<typeof loadAllServers<typeof backupConfig>>,
+  connect: (config: BackupConfig, database: string) => ClickHouseClient,
+): RestoredReplica[] {
+  const names = new Set([own.name, ...replicas.map(({ name }) => name)]);
+  return [...names].flatMap((name) => {
+    const config = servers.find(({ server }) => server?.name === name)?.config;
+    return config ? [{ name, config, connect: (database: string) => connect(config, database) }] : [];
   });
 }
 
@@ -109,7 +133,7 @@ function describePlan(
     `${location} is a backup of ${startedAt} UTC, made by Sluice ${sluiceVersion} (migration ${migration}).`,
     ...(isOfAnother
       ? [
-          `It is of ${identity?.server || 'a server'} (group ${groupId}), and becomes ${owner.server} (group ${owner.group}).`,
+          `It is of ${identity?.server || 'a server'} (group ${groupId}), and becomes ${owner.server || 'that of the replicas'} (group ${owner.group}).`,
         ]
       : []),
     replaces

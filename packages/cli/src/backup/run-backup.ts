@@ -9,6 +9,7 @@ import type { BackupLocation } from './backup-location.ts';
 import { finishBackup, readNewestBackup, recordBackup } from './manifest.ts';
 import { carryOut } from './operation.ts';
 import { backupOf, PARTS, tablesOf } from './parts.ts';
+import { syncReplica } from './replicas.ts';
 
 /** How far a backup is: all of its parts together. */
 export interface BackupProgress {
@@ -24,6 +25,8 @@ export interface BackupSummary {
 
 export interface RunBackupOptions {
   readonly client: ClickHouseClient;
+  /** Whether it is that of one of several replicas. Default: the server has its rows alone. */
+  readonly isReplica?: boolean;
   readonly groupId: string;
   readonly location: BackupLocation;
   readonly signal: AbortSignal;
@@ -50,7 +53,7 @@ const SIZE = `SELECT sum(bytes_on_disk) AS number FROM system.parts
  * @throws ClickHouse's errors
  */
 export async function runBackup(options: RunBackupOptions): Promise<BackupSummary> {
-  const { client, groupId, location } = options;
+  const { client, groupId, location, isReplica = false } = options;
   await requireCurrentSchema(client);
   await refuseOtherGroups(client, groupId);
   if ((await readIdentity(client))?.state === 'filling') {
@@ -63,6 +66,8 @@ export async function runBackup(options: RunBackupOptions): Promise<BackupSummar
   await recordBackup(client, id, location.name);
   const done = { files: 0, bytes: 0, written: 0 };
   for (const part of PARTS) {
+    // What a part before depends on may have come to other replicas only: rows of tables come in any order.
+    if (isReplica) for (const table of tables.get(part) ?? []) await syncReplica(client, table);
     const state = await carryOut(client, backupOf(part, tables.get(part) ?? [], location), {
       signal: options.signal,
       onState: ({ bytesWritten }) => options.onProgress({ bytesWritten: done.written + bytesWritten, bytesExpected }),

@@ -1,5 +1,6 @@
+import { createLogger } from '@sluice/shared/base/log';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { type Migration, readMigrations } from '@sluice/shared/clickhouse/migrate';
+import { type Migration, migrate, readMigrations } from '@sluice/shared/clickhouse/migrate';
 import { createdTable } from '@sluice/shared/clickhouse/migration-waves';
 import { readNumber } from '@sluice/shared/clickhouse/read-number';
 import { Refused } from '@sluice/shared/config/command-line';
@@ -10,12 +11,13 @@ import { requireStoppedWriters, rewindGroup } from '@sluice/storage/kafka/stoppe
 import type { Kafka } from 'kafkajs';
 import type { BackupLocation } from './backup-location.ts';
 import type { BackupConfig } from './config.ts';
-import { keepDeletions, keepOtherDeletions, type OtherServer, restartRetention } from './kept-rows.ts';
+import { creationOf, keepDeletions, keepOtherDeletions, type OtherServer, restartRetention } from './kept-rows.ts';
 import { checkLogs, type LogCheck } from './log-check.ts';
 import { finishBackup, readNewestBackup, resetPositions } from './manifest.ts';
 import { type BackupOwner, changeOwner, isOfAnotherServer, recordWhatIsMissing } from './new-owner.ts';
 import { carryOut, OperationFailed, type OperationState } from './operation.ts';
-import { PARTS, restoreOf, tablesOf } from './parts.ts';
+import { PARTS, type Part, restoreOf, tablesOf } from './parts.ts';
+import type { RestoredReplicas } from './replicas.ts';
 
 export interface RestoreOptions {
   readonly config: BackupConfig;
@@ -23,6 +25,8 @@ export interface RestoreOptions {
   readonly owner: DatabaseOwner;
   /** The other servers of the file; undefined without one. */
   readonly others: readonly OtherServer[] | undefined;
+  /** All replicas of the database. Default: the server has its rows alone. */
+  readonly replicas?: RestoredReplicas | undefined;
   readonly kafka: Kafka;
   /** Connects to a database of the server that always exists. */
   readonly server: ClickHouseClient;
@@ -111,13 +115,16 @@ export class Restore {
    * @throws kafkajs's and ClickHouse's errors
    */
   async plan(): Promise<RestorePlan> {
-    const { config, kafka, server, owner, others } = this.#options;
+    const { config, kafka, server, owner, others, replicas } = this.#options;
     if ((await readNumber(server, RESTORES)) > 0) throw new Refused('Another restore is running.');
     await requireStoppedWriters(kafka, owner.group);
-    await this.#undoExchange();
+    await replicas?.requireAll();
+    if (!replicas) await this.#undoExchange();
     const { migrations, ...backup } = await this.#inScratch((scratch) => this.#readBackup(scratch));
     const groups = others && [owner.group, ...others.map(({ group }) => group)];
-    const isOfAnother = isOfAnotherServer(backup, owner, groups);
+    // Replicas have no name in common.
+    const isOfNamed = replicas !== undefined && backup.identity?.server !== '';
+    const isOfAnother = isOfAnotherServer(backup, owner, groups) || isOfNamed;
     const logs = await checkLogs(kafka, config, backup.manifest, isOfAnother ? undefined : owner.group);
     return { ...backup, migrations, isOfAnother, logs, replaces: await this.#present() };
   }
@@ -129,14 +136,15 @@ export class Restore {
    * @throws kafkajs's and ClickHouse's errors
    */
   async run(plan: RestorePlan, onProgress: (progress: RestoreProgress) => void): Promise<RestoreSummary> {
-    const { kafka, signal, owner } = this.#options;
+    const { kafka, signal, owner, replicas } = this.#options;
     const startedAt = performance.now();
     let bytes = 0;
     let away: readonly string[] = [];
     await this.#inScratch(async (scratch) => {
+      await this.#createPlain(plan.migrations);
       for (const part of PARTS) {
         const tables = tablesOf(part, plan.migrations);
-        const state = await this.#carryOut(scratch, restoreOf(part, tables, this.#options.location), (at) =>
+        const state = await this.#carryOut(scratch, this.#rowsOf(part, tables), (at) =>
           onProgress({ part, bytesRead: at.bytesRead, bytes: at.bytes }),
         );
         bytes += state.bytes;
@@ -145,8 +153,11 @@ export class Restore {
       away = await this.#adapt(scratch, plan);
       await finishBackup(scratch, plan.manifest.id, bytes);
       signal.throwIfAborted();
-      await requireStoppedWriters(kafka, owner.group);
-      await this.#exchange();
+      const requireStopped = () => requireStoppedWriters(kafka, owner.group);
+      await requireStopped();
+      const restored = { migrations: plan.migrations, group: owner.group };
+      if (replicas) await replicas.replace({ client: scratch }, restored, requireStopped);
+      else await this.#exchange();
     });
     const notRewound = await rewindGroup(kafka, owner.group, plan.logs.starts).then(
       () => undefined,
@@ -176,6 +187,31 @@ export class Restore {
     return await keepOtherDeletions(scratch, this.#scratch, others);
   }
 
+  /**
+   * Creates plain tables in the scratch database, where those of a backup may be replicated ones: their names in Keeper are those of the
+   * present tables. Otherwise RESTORE creates them.
+   */
+  async #createPlain(migrations: readonly Migration[]): Promise<void> {
+    const { config, replicas } = this.#options;
+    if (!replicas) return;
+    const plain = { ...config, CLICKHOUSE_REPLICATION: undefined, CLICKHOUSE_DATABASE: this.#scratch };
+    await migrate(plain, createLogger('sluice-restore', 'error'), migrations);
+  }
+
+  /** The statement that restores the rows of tables. The records of migrations that were applied just now are there. */
+  #rowsOf(part: Part, tables: readonly string[]): Parameters<typeof carryOut>[1] {
+    const { location, replicas } = this.#options;
+    if (!replicas) return restoreOf(part, tables, location);
+    const restored = tables.filter((table) => table !== 'schema_migrations');
+    return restoreOf(part, restored, location, { areThere: true });
+  }
+
+  /** Restores a table that is alone in the scratch database. */
+  async #restoreAlone(scratch: ClickHouseClient, part: Part, table: string): Promise<void> {
+    if (this.#options.replicas) await scratch.command({ query: await creationOf(table) });
+    await this.#carryOut(scratch, this.#rowsOf(part, [table]));
+  }
+
   /** Runs `work` with an empty database beside the present one, and drops it. */
   async #inScratch<Result>(work: (scratch: ClickHouseClient) => Promise<Result>): Promise<Result> {
     const { server, scratchOf } = this.#options;
@@ -195,8 +231,8 @@ export class Restore {
 
   /** @throws {Refused} when it is no backup of Sluice, or of a newer version, or not complete */
   async #readBackup(scratch: ClickHouseClient): Promise<BackupOwner & Pick<RestorePlan, 'migrations'>> {
-    const { location } = this.#options;
-    await this.#carryOut(scratch, restoreOf('state', ['backups'], location));
+    const { location, replicas } = this.#options;
+    await this.#restoreAlone(scratch, 'state', 'backups');
     const manifest = await readNewestBackup(scratch);
     if (!manifest) throw new Refused(`${location.name} has no manifest: it is no backup of Sluice.`);
     const known = await readMigrations();
@@ -209,11 +245,14 @@ export class Restore {
     const migrations = known.filter(({ number }) => number <= manifest.migration);
     await scratch.command({ query: 'DROP TABLE backups SYNC' });
     const hasIdentity = migrations.some((migration) => createdTable(migration) === 'database_identity');
-    if (hasIdentity) await this.#carryOut(scratch, restoreOf('tables', ['database_identity'], location));
+    if (hasIdentity) await this.#restoreAlone(scratch, 'tables', 'database_identity');
+    else if (replicas) throw new Refused(`${location.name} is a backup of a version that had no replicas.`);
     const identity = hasIdentity ? await readIdentity(scratch) : undefined;
     if (hasIdentity) await scratch.command({ query: 'DROP TABLE database_identity SYNC' });
+    await this.#createPlain(migrations);
     for (const part of PARTS) {
-      await this.#carryOut(scratch, restoreOf(part, tablesOf(part, migrations), location, 'structure'));
+      const options = { what: 'structure', areThere: replicas !== undefined } as const;
+      await this.#carryOut(scratch, restoreOf(part, tablesOf(part, migrations), location, options));
     }
     return { manifest, migrations, identity };
   }
@@ -241,8 +280,17 @@ export class Restore {
     }
   }
 
+  /** Of replicas, the one that has the most rows may be another one: all of them are replaced. */
   async #present(): Promise<RestorePlan['replaces']> {
-    const { server } = this.#options;
+    const { server, replicas } = this.#options;
+    const own = await this.#presentAt(server);
+    const others = await Promise.all((replicas?.others ?? []).map((other) => this.#presentAt(other)));
+    const [most] = [own, ...others].filter((one) => one !== undefined).sort((one, other) => other.rows - one.rows);
+    const { hasDeletions = false, hasRetention = false } = own ?? {};
+    return most && { ...most, hasDeletions, hasRetention };
+  }
+
+  async #presentAt(server: ClickHouseClient): Promise<RestorePlan['replaces']> {
     const query_params = { database: this.#database };
     const result = await server.query({ query: TABLES, query_params, format: 'JSONEachRow' });
     const found = await result.json<{ name: string; rows: number }>();

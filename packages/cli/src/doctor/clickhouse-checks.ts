@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { readDatabaseState } from '@sluice/servers/state/database-state';
 import { connectionHint } from '@sluice/shared/base/connection-hints';
@@ -13,14 +12,18 @@ import {
   requireOneServer,
   requireSharedTables,
   UnusableServer,
+  wrongReplication,
 } from '@sluice/shared/clickhouse/one-server';
 import { PINNED_SETTINGS, replicatedSettings } from '@sluice/shared/clickhouse/settings';
 import { type ClickHouseConfig, isReplicated, isShared } from '@sluice/shared/config';
+import { formSender } from '@sluice/storage/clickhouse/form-request';
+import { STATEMENTS } from '@sluice/storage/clickhouse/statements';
 import { type Check, type Finding, note, ok, reasonOf, wrong } from './check.ts';
 import { type Account, accountsOf, type Role, rightsOf } from './clickhouse-accounts.ts';
-import { ask, clientOf, REQUEST_MS_MAX, type Settings, send } from './clickhouse-questions.ts';
+import { ask, clientOf, missingOf, REQUEST_MS_MAX, type Settings, send } from './clickhouse-questions.ts';
 import type { Clocks } from './clocks.ts';
 import type { DoctorConfig, ServiceName } from './config.ts';
+import type { Shards } from './shards.ts';
 
 /** The version of ClickHouse that the tests use. */
 export const CLICKHOUSE_VERSION_TESTED = [26, 7] as const;
@@ -43,6 +46,8 @@ const CLOUD = `${CLUSTER}#clickhouse-cloud`;
 export interface CheckedServer {
   /** Undefined where there is one. */
   readonly name: string | undefined;
+  /** The partitions that it stores: `all`, or a range such as `0-23`. */
+  readonly partitions: string;
   readonly config: DoctorConfig & ClickHouseConfig;
 }
 
@@ -52,11 +57,18 @@ export class ClickHouseChecks {
   readonly #accounts: readonly Account[];
   readonly #services: readonly ServiceName[];
   readonly #clocks: Clocks;
+  readonly #shards: Shards;
 
-  constructor(server: CheckedServer, services: readonly ServiceName[], clocks: Clocks) {
+  /** @param found where checks leave what others compare */
+  constructor(
+    server: CheckedServer,
+    services: readonly ServiceName[],
+    found: { readonly clocks: Clocks; readonly shards: Shards },
+  ) {
     this.#server = server;
     this.#services = services;
-    this.#clocks = clocks;
+    this.#clocks = found.clocks;
+    this.#shards = found.shards;
     this.#accounts = accountsOf(server.config, services);
   }
 
@@ -240,7 +252,8 @@ export class ClickHouseChecks {
     await this.#readClock();
     try {
       const found = await ask<{ replica: string }>(this.#main, SHARED_REPLICAS);
-      const ages = await ask<{ seconds: number }>(this.#main, AGE_OF_SESSIONS);
+      // Older versions do not say it.
+      const ages = await ask(this.#main, STATEMENTS['read-sessions'].sql).catch(() => []);
       const names = listed(found.map(({ replica }) => replica).toSorted());
       if (ages.length > 0) return ok(`${found.length} replicas share the rows: ${names}`);
       return note(
@@ -256,18 +269,12 @@ export class ClickHouseChecks {
   }
 
   async #checkCarriedRows(): Promise<Finding> {
-    const boundary = randomUUID();
-    const form = [
-      `--${boundary}\r\nContent-Disposition: form-data; name="doctor"; filename="doctor"\r\n\r\n`,
-      '{"number":7}\n',
-      `\r\n--${boundary}--\r\n`,
-    ];
-    const settings = { doctor_format: 'JSONEachRow', doctor_structure: 'number UInt8' };
-    await using client = clientOf(this.#main, 'default', { ...PINNED_SETTINGS, ...settings });
-    const { stream } = await client.exec({
+    await using client = clientOf(this.#main, 'default', PINNED_SETTINGS);
+    const rows = Buffer.from('{"number":7}\n');
+    const { stream } = await formSender(client)({
       query: 'SELECT number FROM doctor FORMAT TSV',
-      values: Readable.from(form, { objectMode: false }),
-      http_headers: { 'Content-Type': `multipart/form-data; boundary=${boundary}` },
+      ...{ query_id: `sluice-doctor-${randomUUID()}`, query_params: {}, clickhouse_settings: {} },
+      tables: [{ name: 'doctor', format: 'JSONEachRow', columns: { number: 'UInt8' }, chunks: [rows] }],
     });
     if ((await text(stream)).trim() === '7') return ok('a statement reads rows that were sent with it');
     return wrong(
@@ -304,20 +311,22 @@ export class ClickHouseChecks {
       () => 'by itself',
       (error) => reasonOf(error),
     );
+    // At several replicas it has a row for each, whether it has found something there or not.
+    const saysWhatItFound = !isShared(this.#main);
     let isFound = false;
     while (!isFound && !signal.aborted) {
-      const where = isShared(this.#main) ? 'ON CLUSTER default WHERE' : 'WHERE';
-      const kill = `KILL QUERY ${where} query_id = {queryId:String} SYNC`;
-      isFound = (await ask(this.#main, kill, { params: { queryId } })).length > 0;
+      const rows = await ask(this.#main, kill, { params: { queryId } });
+      isFound = saysWhatItFound && rows.length > 0;
       if (!isFound && (await Promise.race([ended, Promise.resolve(undefined)])) !== undefined) break;
     }
-    if (isFound) {
-      await ended;
+    const how = await ended;
+    if (isFound || (!saysWhatItFound && how !== 'by itself'))
       return ok('a statement was ended from another connection');
-    }
     return wrong(
-      `KILL QUERY did not find a statement that ran (it ended: ${await ended})`,
-      'Give the services the address of one server: a proxy in front leads KILL QUERY elsewhere, or changes the user.',
+      `KILL QUERY did not find a statement that ran (it ended: ${how})`,
+      saysWhatItFound
+        ? 'Give the services the address of one server: a proxy in front leads KILL QUERY elsewhere, or changes the user.'
+        : `See whether the cluster default has all replicas, and run deploy/clickhouse/shared.sql: ${CLOUD}.`,
     );
   }
 
@@ -331,6 +340,8 @@ export class ClickHouseChecks {
         names ?? 'ClickHouse does not say its names',
         `Give each replica the macros shard and replica, and a Keeper: ${CLUSTER}#replicated-tables.`,
       );
+    const { name = '', partitions } = this.#server;
+    this.#shards.add({ server: name, partitions, shard: names.shard, replica: names.replica });
     const [tables] = await ask<{ closed: number; delay: number; queue: number }>(
       this.#main,
       `SELECT toUInt32(countIf(is_readonly OR is_session_expired)) AS closed, toUInt32(max(absolute_delay)) AS delay,
@@ -469,12 +480,17 @@ export class ClickHouseChecks {
         'The writers apply them when they start, or npm run migrations -- apply.',
       );
     if (isShared(this.#main)) return await this.#checkSharedTables(client, unknown.length);
-    const unsynced = await ask<{ name: string }>(
+    const tables = await ask<{ name: string; engine: string; synced: 0 | 1 }>(
       this.#main,
-      `SELECT name FROM system.tables WHERE database = {database:String} AND name IN ('events', 'entities')
-        AND engine_full NOT LIKE '%fsync_after_insert = 1%' ORDER BY name`,
+      `SELECT name, engine, engine_full LIKE '%fsync_after_insert = 1%' AS synced
+      FROM system.tables WHERE database = {database:String} AND name IN ('events', 'entities') ORDER BY name`,
       { params: { database: this.#database } },
     );
+    const wrongTables = tables
+      .map(({ engine }) => wrongReplication(this.#main, engine))
+      .find((one) => one !== undefined);
+    if (wrongTables !== undefined) return wrong(wrongTables, `See ${CLUSTER}#replicated-tables.`);
+    const unsynced = tables.filter(({ synced }) => synced === 0);
     if (unsynced.length > 0)
       return note(
         `inserts into ${unsynced.map(({ name }) => name).join(' and ')} are not synced to disk`,
@@ -500,12 +516,9 @@ function ofNewerVersion(migrations: number): Finding {
   return note(`${migrations} migrations are of a newer version`, 'Upgrade the others too.');
 }
 
-/** The replicas behind one address, and how old the sessions of Keeper are that they have. */
+/** The replicas behind one address. */
 const SHARED_REPLICAS =
   "SELECT DISTINCT concat(hostName(), ':', toString(tcpPort())) AS replica FROM clusterAllReplicas(default, system.one)";
-const AGE_OF_SESSIONS = `
-  SELECT toUInt32(min(session_uptime_elapsed_seconds)) AS seconds, any(session_timeout_ms) AS timeout
-  FROM clusterAllReplicas(default, system.zookeeper_connection) HAVING count() > 0`;
 
 /** A small table of what the tables of Sluice are made of. */
 const SCRATCH_TABLE = `CREATE TABLE events (
@@ -592,16 +605,6 @@ export function versionFinding(version: string): Finding {
     );
   if (version.startsWith(`${tested}.`)) return ok(version);
   return note(`${version}; tests use ${tested}`, `It is expected to work. Prefer ${tested} where you can choose.`);
-}
-
-/** Returns which of these rights an account lacks: none in one question, which is what there mostly is. */
-async function missingOf(config: ClickHouseConfig, rights: readonly string[]): Promise<readonly string[]> {
-  const has = async (some: readonly string[]) =>
-    (await ask<{ result: number }>(config, `CHECK GRANT ${some.join(', ')}`))[0]?.result === 1;
-  if (rights.length === 0 || (await has(rights))) return [];
-  const missing: string[] = [];
-  for (const right of rights) if (!(await has([right]))) missing.push(right);
-  return missing;
 }
 
 /** Returns the first of many names, and how many more there are. */

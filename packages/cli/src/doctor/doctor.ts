@@ -2,7 +2,8 @@ import { join } from 'node:path';
 import { atMost } from '@sluice/shared/base/retry';
 import { type ClickHouseConfig, ConfigError, type KafkaConfig } from '@sluice/shared/config';
 import { ArgumentsError, parseArguments } from '@sluice/shared/config/command-line';
-import type { ServerConfig } from '@sluice/shared/servers/server-config';
+import { describeRange } from '@sluice/shared/servers/partition-range';
+import { areReplicas, type ServerConfig } from '@sluice/shared/servers/server-config';
 import type { Command, Environment } from '../command/command.ts';
 import { dataFolder, readSecret, withLocalSystem } from '../command/local-system.ts';
 import { interruption } from '../command/terminal.ts';
@@ -13,6 +14,7 @@ import { Clocks } from './clocks.ts';
 import { type DoctorConfig, doctorConfig, SERVICES, type ServiceName, secretsOf } from './config.ts';
 import { KafkaChecks } from './kafka-checks.ts';
 import { serviceChecks } from './service-checks.ts';
+import { Shards } from './shards.ts';
 
 /** How long the connections to Kafka may take to close, in milliseconds. */
 const CLOSE_MS_MAX = 2_000;
@@ -98,9 +100,12 @@ export async function runDoctor(
   const { config } = first;
   requireAddresses(config, services);
   const clocks = new Clocks();
+  const shards = new Shards();
   const kafka = usesKafka(config, services) ? new KafkaChecks(config, services, clocks) : undefined;
   const checks: Check[] = [...(kafka?.checks ?? [])];
-  if (usesClickHouse(services)) checks.push(...servers.flatMap((server) => ofServer(server, services, clocks)));
+  if (usesClickHouse(services))
+    checks.push(...servers.flatMap((server) => ofServer(server, services, { clocks, shards })));
+  if (services.includes('writer') && areReplicas(env)) checks.push(shards.check);
   if (services.length > 0) checks.push(clocks.check(config.CLOCK_SKEW_MS_MAX));
   checks.push(...serviceChecks(config));
   try {
@@ -131,10 +136,11 @@ function requireAddresses(config: DoctorConfig, services: readonly ServiceName[]
 function ofServer(
   { config, server }: ServerConfig<typeof doctorConfig>,
   services: readonly ServiceName[],
-  clocks: Clocks,
+  found: { readonly clocks: Clocks; readonly shards: Shards },
 ): readonly Check[] {
-  const checked = { name: server?.name, config: config as DoctorConfig & ClickHouseConfig };
-  return new ClickHouseChecks(checked, services, clocks).checks;
+  const partitions = describeRange(server?.partitions);
+  const checked = { name: server?.name, partitions, config: config as DoctorConfig & ClickHouseConfig };
+  return new ClickHouseChecks(checked, services, found).checks;
 }
 
 /** Returns a result as one line; one that needs attention with why and what to do. */

@@ -14,6 +14,7 @@ import {
 } from '@sluice/shared/clickhouse/migrate';
 import { migrateReplicas } from '@sluice/shared/clickhouse/migrate-replicas';
 import { type ClickHouseConfig, clickHouseEnv } from '@sluice/shared/config';
+import { haveSameRange } from '@sluice/shared/servers/partition-range';
 import { areReplicas, serverEnv } from '@sluice/shared/servers/server-config';
 import { printable } from '@sluice/shared/text/printable';
 import { z } from 'zod';
@@ -43,11 +44,13 @@ export const migrationsCommand: Command = {
     const schema = z.object({ ...clickHouseEnv, ...serverEnv });
     const local = await withLocalSystem(env);
     const servers = loadServersOf(schema, local, texts.server);
-    const all = areReplicas(local) ? loadAllServers(schema, local).map(({ config }) => config) : undefined;
+    const all = areReplicas(local) ? loadAllServers(schema, local) : undefined;
     let code = 0;
     for (const { config, server } of servers) {
       if (servers.length > 1) console.log(`server ${server?.name}`);
-      code = Math.max(code, await runOn(config, command, { wait: flags.wait, replicas: all }));
+      const replicas = all?.filter((one) => one.server && server && haveSameRange(one.server, server));
+      const configs = replicas?.map((one) => one.config);
+      code = Math.max(code, await runOn(config, command, { wait: flags.wait, replicas: configs }));
     }
     return code;
   },

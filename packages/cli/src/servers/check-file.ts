@@ -1,6 +1,6 @@
 import { type ConfiguredServer, connectTo, ownerOf, serversConfig } from '@sluice/servers/state/connected-server';
 import { type DatabaseState, readDatabaseState } from '@sluice/servers/state/database-state';
-import { type KnownServer, ownerErrors, sharedDatabases } from '@sluice/servers/state/problems';
+import { type KnownServer, ownerErrors, replicaProblems, sharedDatabases } from '@sluice/servers/state/problems';
 import { isReplicated, loadConfig } from '@sluice/shared/config';
 import { endErrors } from '@sluice/shared/servers/partition-range';
 import { readServersFile, withServer } from '@sluice/shared/servers/server-config';
@@ -59,8 +59,7 @@ function errorsOf(checked: readonly Checked[]): string[] {
   const serving = checked.map(({ server }) => server).filter(({ serves }) => serves);
   return [
     ...known.flatMap(({ server, state }) => ownerErrors(ownerOf(server), state.identity)),
-    // Replicas are copies of one database.
-    ...(checked.some(({ config }) => isReplicated(config)) ? [] : sharedDatabases(known)),
+    ...(checked.some(({ config }) => isReplicated(config)) ? replicaProblems(known) : sharedDatabases(known)),
     ...readingErrors(checked.map(({ server }) => server)),
     ...endErrors(serving, Math.max(...counts)),
   ];

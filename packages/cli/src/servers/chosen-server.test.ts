@@ -39,9 +39,9 @@ test('of replicas any will do, and some commands are refused', async () => {
     const replicated = { ...env, CLICKHOUSE_REPLICATION: 'replicated' };
     expect(loadChosenServer(schema, replicated, '').server?.name).toBe('r1');
     expect(loadChosenServer(schema, replicated, 'r2').config.KAFKA_GROUP_ID).toBe('sluice-writer');
-    const message = 'backup cannot be used where ClickHouse replicates the tables. Use BACKUP.';
-    expect(() => refuseReplicas(replicated, 'backup', 'Use BACKUP.')).toThrow(new ArgumentsError(message));
-    expect(() => refuseReplicas(env, 'backup', 'Use BACKUP.')).not.toThrow();
+    const message = 'servers copy cannot be used where ClickHouse replicates the tables. Wait.';
+    expect(() => refuseReplicas(replicated, 'servers copy', 'Wait.')).toThrow(new ArgumentsError(message));
+    expect(() => refuseReplicas(env, 'servers copy', 'Wait.')).not.toThrow();
   });
 });
 

@@ -1,5 +1,6 @@
 import type { ConfiguredServer } from '@sluice/servers/state/connected-server';
 import { ArgumentsError } from '@sluice/shared/config/command-line';
+import { distinctRanges } from '@sluice/shared/servers/partition-range';
 import {
   areReplicas,
   loadServerConfig,
@@ -15,7 +16,7 @@ export const SERVER_HELP =
 
 /**
  * Returns the configuration of the ClickHouse server that a command works on: the one that `--server` names, else
- * CLICKHOUSE_SERVER, else the only one, or the first one of replicas.
+ * CLICKHOUSE_SERVER, else the only one, or the first one of replicas that all have everything.
  *
  * @param name the value of `--server`; empty where it is not given
  * @throws {ArgumentsError} when there is no server of that name, or several and none is named
@@ -32,7 +33,8 @@ export function loadChosenServer<Schema extends z.ZodObject>(
     return loadServerConfig(schema, env);
   }
   const names = servers.map((server) => server.name);
-  const chosen = name || env['CLICKHOUSE_SERVER'] || (names.length === 1 || areReplicas(env) ? names[0] : undefined);
+  const isAny = names.length === 1 || (areReplicas(env) && distinctRanges(servers).length === 1);
+  const chosen = name || env['CLICKHOUSE_SERVER'] || (isAny ? names[0] : undefined);
   if (chosen === undefined) throw new ArgumentsError(`--server is needed: one of ${names.join(', ')}.`);
   if (!names.includes(chosen)) {
     throw new ArgumentsError(`There is no server ${chosen} in CLICKHOUSE_SERVERS_FILE, which has ${names.join(', ')}.`);

@@ -1,6 +1,6 @@
 import { type ConfiguredServer, connectTo, ownerOf } from '@sluice/servers/state/connected-server';
 import { type DatabaseState, readDatabaseState } from '@sluice/servers/state/database-state';
-import { differentSettings, ownerErrors, sharedDatabases } from '@sluice/servers/state/problems';
+import { differentSettings, ownerErrors, replicaProblems, sharedDatabases } from '@sluice/servers/state/problems';
 import { createLogger } from '@sluice/shared/base/log';
 import { isReplicated } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
@@ -74,11 +74,10 @@ function stateName({ identity, version, missing }: DatabaseState): string {
 
 function problemsOf(statuses: readonly ServerStatus[]): string[] {
   const known = statuses.flatMap(({ configured: { server }, state }) =>
-    state instanceof Error ? [] : [{ name: server.name, state }],
+    state instanceof Error ? [] : [{ name: server.name, server, state }],
   );
-  // Replicas are copies of one database.
   const areReplicas = statuses.some(({ configured: { config } }) => isReplicated(config));
-  const shared = areReplicas ? [] : sharedDatabases(known);
+  const shared = areReplicas ? replicaProblems(known) : sharedDatabases(known);
   return [...statuses.flatMap(problemsOfServer), ...shared, ...differentSettings(known)];
 }
 

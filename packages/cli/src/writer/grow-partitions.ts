@@ -12,8 +12,8 @@ export const GROW_PARTITIONS_HELP = `  ${GROW_PARTITIONS} N [--yes]
                                 spreads rows over N partitions instead of fewer: adds partitions to the topics and
                                 records N. It first checks that all ingest-apis and writers have stopped and everything
                                 is stored, and lists what is not so. Kafka cannot remove partitions again. If it is
-                                interrupted, run it again. Of several ClickHouse servers, all have to answer, and all must have
-                                all partitions`;
+                                interrupted, run it again. Of several ClickHouse servers or replicas, all have to answer, and all
+                                must have all partitions`;
 
 /**
  * Runs `grow-partitions N`, and returns the exit code.

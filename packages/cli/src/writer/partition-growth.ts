@@ -128,7 +128,8 @@ export class PartitionGrowth {
   }
 
   async #runningWriters(admin: Admin): Promise<string[]> {
-    const { groups } = await admin.describeGroups(this.#databases.map(({ groupId }) => groupId));
+    // One group feeds all replicas.
+    const { groups } = await admin.describeGroups([...new Set(this.#databases.map(({ groupId }) => groupId))]);
     return groups.flatMap(({ groupId, members }) =>
       members.length === 0
         ? []

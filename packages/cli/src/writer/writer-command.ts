@@ -16,13 +16,7 @@ import { withLocalSystem } from '../command/local-system.ts';
 import { parseCommand } from '../command/parse-command.ts';
 import { inColumns, processTerminal, type Terminal } from '../command/terminal.ts';
 import { unreachable } from '../command/unreachable.ts';
-import {
-  loadAllServers,
-  loadChosenServer,
-  loadServersOf,
-  refuseReplicas,
-  refuseShared,
-} from '../servers/chosen-server.ts';
+import { loadAllServers, loadChosenServer, loadServersOf, refuseShared } from '../servers/chosen-server.ts';
 import { GROW_PARTITIONS, GROW_PARTITIONS_HELP, growPartitions, parseGrowth } from './grow-partitions.ts';
 import { PartitionGrowth } from './partition-growth.ts';
 import { messagesGivenUp, type PartitionStatus, Partitions, whatIsGivenUp } from './partitions.ts';
@@ -65,7 +59,6 @@ export const writerCommand: Command = {
 
 async function runGrowPartitions(args: readonly string[], env: Environment): Promise<number> {
   const parsed = parseGrowth(args);
-  refuseReplicas(env, 'writer grow-partitions', 'Choose KAFKA_PARTITIONS for good.');
   refuseShared(env, 'writer grow-partitions', 'Choose KAFKA_PARTITIONS for good.');
   const servers = loadAllServers(configSchema, env);
   const [first] = servers;

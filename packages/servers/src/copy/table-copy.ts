@@ -11,7 +11,7 @@ import { type Share, shareCondition, shareParameters } from './share.ts';
 /** What a server says of itself, or counts for itself, and what query-api stores, which is on one server. */
 export const NOT_COPIED: readonly string[] = [
   ...['schema_migrations', 'backups', 'copies', 'server_comparisons', 'audits', 'audited_hours', 'audit_differences'],
-  ...['database_identity', 'storing_progress'],
+  ...['database_identity', 'storing_progress', 'stream_order'],
   ...['writer_groups', 'writer_epochs', 'writer_positions', 'writer_halts', 'ended_batches', 'writer_replicas'],
   ...['webhooks', 'webhook_states', 'webhook_leases', 'webhook_positions', 'webhook_deliveries', 'console_documents'],
   'console_property_reads',

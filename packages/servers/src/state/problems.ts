@@ -1,3 +1,4 @@
+import { describeRange, distinctRanges, type Ranged } from '@sluice/shared/servers/partition-range';
 import type { Server } from '@sluice/shared/servers/servers-file';
 import type { Identity } from '@sluice/storage/clickhouse/identity';
 import type { DatabaseOwner } from '@sluice/storage/clickhouse/own-database';
@@ -62,6 +63,20 @@ export function sharedDatabases(servers: readonly KnownServer[]): string[] {
   return [...Map.groupBy(known, ({ id }) => id).values()]
     .filter((same) => same.length > 1)
     .map((same) => `${same.map(({ name }) => name).join(' and ')} are one database: check the addresses.`);
+}
+
+/**
+ * Returns what is wrong with the databases of servers of which those with the same range are replicas: these are one database, and those of
+ * several ranges are apart.
+ */
+export function replicaProblems(servers: readonly (KnownServer & { readonly server: Ranged })[]): string[] {
+  const apart = [...Map.groupBy(servers, ({ server }) => describeRange(server.partitions)).values()].flatMap((same) => {
+    const known = same.filter(({ state }) => state.identity !== undefined);
+    if (new Set(known.map(({ state }) => state.identity?.id)).size <= 1) return [];
+    return [`${known.map(({ name }) => name).join(' and ')} are no replicas of each other: check the macro shard.`];
+  });
+  const ofRanges = distinctRanges(servers.map(({ server, ...one }) => ({ ...one, partitions: server.partitions })));
+  return [...sharedDatabases(ofRanges), ...apart];
 }
 
 /** Returns a sentence for each setting that is not the same on all servers. */

@@ -15,7 +15,7 @@ import {
   rejectWrong,
 } from './migrate.ts';
 import { requireUsableServer } from './one-server.ts';
-import { placeOf, replicatedSql } from './replicated-tables.ts';
+import { LOCAL_TABLES, placeOf, replicatedSql } from './replicated-tables.ts';
 
 /** A replica that has not carried out yet what was changed at another one. */
 export class ReplicaBehind extends Error {
@@ -98,11 +98,14 @@ async function level(
   );
 }
 
+/** What replicas have in common, and what each has for itself. An operator may have put other tables into the database of one of them. */
+const OWN_TABLES = `database = currentDatabase() AND (startsWith(engine, 'Replicated') OR name IN {local:Array(String)})`;
+
 /** Returns the tables of a database, with the statements that create them as they are now. */
 async function readTables(client: ClickHouseClient): Promise<readonly { name: string; statement: string }[]> {
   const result = await client.query({
-    query: `SELECT name, create_table_query AS statement FROM system.tables
-      WHERE database = currentDatabase() AND NOT is_temporary ORDER BY name`,
+    query: `SELECT name, create_table_query AS statement FROM system.tables WHERE ${OWN_TABLES} ORDER BY name`,
+    query_params: { local: LOCAL_TABLES },
     format: 'JSONEachRow',
   });
   return await result.json();
@@ -111,7 +114,12 @@ async function readTables(client: ClickHouseClient): Promise<readonly { name: st
 async function readColumns(client: ClickHouseClient): Promise<string> {
   const result = await client.query({
     query: `SELECT toString(groupArray((table, name, type))) AS columns
-      FROM (SELECT table, name, type FROM system.columns WHERE database = currentDatabase() ORDER BY table, name)`,
+      FROM (
+        SELECT table, name, type FROM system.columns
+        WHERE database = currentDatabase() AND table IN (SELECT name FROM system.tables WHERE ${OWN_TABLES})
+        ORDER BY table, name
+      )`,
+    query_params: { local: LOCAL_TABLES },
     format: 'JSONEachRow',
   });
   const [row] = await result.json<{ columns: string }>();

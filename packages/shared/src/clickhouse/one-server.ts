@@ -1,6 +1,6 @@
 import { subscribe } from 'node:diagnostics_channel';
 import type { ClientRequest, IncomingMessage } from 'node:http';
-import { type ClickHouseConfig, isShared } from '../config/config.ts';
+import { type ClickHouseConfig, isReplicated, isShared } from '../config/config.ts';
 import { type ClickHouseClient, createClickHouse } from './client.ts';
 
 /** Sluice cannot work with what answers at the address of ClickHouse. */
@@ -45,7 +45,9 @@ export async function requireOneServer(config: ClickHouseConfig): Promise<string
 }
 
 /**
- * {@link requireOneServer}, of a version that the migrations run on. Where replicas share the rows, any of them may answer.
+ * {@link requireOneServer}, of a version that the migrations run on, whose tables are as CLICKHOUSE_REPLICATION says: a writer that does not know
+ * of replicas would not tell them that it takes over. Where replicas share the rows,
+ * any of them may answer.
  *
  * @throws {UnusableServer}
  */
@@ -59,6 +61,36 @@ export async function requireUsableServer(config: ClickHouseConfig): Promise<voi
   }
   // All replicas have the same rows there.
   if (!isShared(config)) onlyOneOf(answers);
+  const wrong = wrongReplication(config, answers[0]?.tableEngine ?? '');
+  if (wrong !== undefined) throw new UnusableServer(wrong);
+}
+
+/**
+ * Looks whether the tables of a server are as CLICKHOUSE_REPLICATION says.
+ *
+ * @throws {UnusableServer} when they are not
+ * @throws ClickHouse's errors
+ */
+export async function requireReplication(config: ClickHouseConfig): Promise<void> {
+  const [answer] = await askServers(config);
+  const wrong = wrongReplication(config, answer?.tableEngine ?? '');
+  if (wrong !== undefined) throw new UnusableServer(wrong);
+}
+
+/**
+ * Returns what is wrong where tables are replicated and CLICKHOUSE_REPLICATION is not set, or the other way round; undefined: nothing.
+ *
+ * @param engine of a table; empty where there is none yet
+ */
+export function wrongReplication(
+  config: Pick<ClickHouseConfig, 'CLICKHOUSE_REPLICATION'>,
+  engine: string,
+): string | undefined {
+  if (isShared(config) && engine !== '' && !engine.startsWith('Shared')) return notShared('events', engine);
+  if (engine === '' || isShared(config) || engine.startsWith('Replicated') === isReplicated(config)) return undefined;
+  return isReplicated(config)
+    ? `the tables of the database are plain ones, which do not become replicated: begin with an empty database on each replica (${CLUSTER}#replicated-tables)`
+    : `the tables of the database are replicated: set CLICKHOUSE_REPLICATION=replicated for writers, query-api and commands (${CLUSTER}#replicated-tables)`;
 }
 
 /**
@@ -76,9 +108,13 @@ export async function requireSharedTables(client: ClickHouseClient): Promise<voi
   const tables = await result.json<{ name: string; engine: string }>();
   const other = tables.find(({ engine }) => !engine.startsWith('Shared'));
   if (!other) return;
-  throw new UnusableServer(
-    `with CLICKHOUSE_REPLICATION=shared replicas have to share the rows of tables, as in ClickHouse Cloud, and ${other.name} has the engine ` +
-      `${other.engine}, whose rows are each server's own (${CLUSTER})`,
+  throw new UnusableServer(notShared(other.name, other.engine));
+}
+
+function notShared(table: string, engine: string): string {
+  return (
+    `with CLICKHOUSE_REPLICATION=shared replicas have to share the rows of tables, as in ClickHouse Cloud, and ${table} has the engine ` +
+    `${engine}, whose rows are each server's own (${CLUSTER})`
   );
 }
 
@@ -97,7 +133,8 @@ async function askServers(config: ClickHouseConfig): Promise<readonly ServerAnsw
     { application: 'sluice-one-server', requestTimeoutMs: 10_000, connectionsMax: CONNECTIONS },
   );
   const query = `SELECT toString(serverUUID()) AS server, hostName() AS host, concat(host, ':', toString(tcpPort())) AS address,
-    version() AS version, (SELECT any(engine) FROM system.databases WHERE name = {database:String}) AS engine`;
+    version() AS version, (SELECT any(engine) FROM system.databases WHERE name = {database:String}) AS engine,
+    (SELECT any(engine) FROM system.tables WHERE database = {database:String} AND name = 'events') AS tableEngine`;
   const query_params = { database: config.CLICKHOUSE_DATABASE };
   try {
     const answers = Array.from({ length: CONNECTIONS }, async () => {
@@ -116,6 +153,7 @@ interface ServerAnswer {
   readonly address: string;
   readonly version: string;
   readonly engine: string | null;
+  readonly tableEngine: string | null;
 }
 
 function onlyOneOf(found: readonly ServerAnswer[]): string {

@@ -94,8 +94,8 @@ const MEANINGS: Readonly<Record<ProblemCode, Meaning>> = {
     detail: 'SQL is not available where servers have ranges of partitions.',
   },
   stream_not_available: {
-    summary: 'Replicas have no order in which events become visible, which a stream follows',
-    detail: 'There is no stream of events where ClickHouse replicates its tables. Read them from GET /events.',
+    summary: 'This ClickHouse has no order in which events become visible, which a stream follows',
+    detail: 'There is no stream of events with this ClickHouse. Read them from GET /events.',
   },
   webhooks_not_available: {
     summary: 'Webhooks are off',

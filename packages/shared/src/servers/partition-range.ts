@@ -64,6 +64,11 @@ function lastOf({ partitions }: Ranged): number {
   return partitions?.last ?? Number.POSITIVE_INFINITY;
 }
 
+/** Whether two servers have the same range. */
+export function haveSameRange(one: Pick<Ranged, 'partitions'>, other: Pick<Ranged, 'partitions'>): boolean {
+  return describeRange(one.partitions) === describeRange(other.partitions);
+}
+
 /** Returns the first server of each range, in the order of their partitions. */
 export function distinctRanges<Server extends Ranged>(servers: readonly Server[]): Server[] {
   const byRange = new Map<string, Server>();

@@ -74,7 +74,7 @@ test('what replicas cannot have is refused', async () => {
   ]);
   const r1 = { name: 'r1', url: 'http://r1:8123', group: 'g', partitions: '0-47', database: 'd' };
   expect(errorsOf({ ...env, CLICKHOUSE_SERVERS_FILE: await write(r1) })).toEqual(
-    ['group', 'partitions', 'database'].map((member) =>
+    ['group', 'database'].map((member) =>
       expect.stringContaining(`servers.0.${member}: replicas have no ${member} of their own (CLICKHOUSE_REPLICATION)`),
     ),
   );
@@ -84,6 +84,41 @@ test('what replicas cannot have is refused', async () => {
   expect(errorsOf({ CLICKHOUSE_REPLICATION: 'shared' })).toEqual(['CLICKHOUSE_URL: is required']);
   expect(errorsOf({ CLICKHOUSE_REPLICATION: 'yes', CLICKHOUSE_URL: 'http://one:8123' })).toEqual([
     'CLICKHOUSE_REPLICATION: must be none, replicated or shared',
+  ]);
+});
+
+test('replicas of one range are those of a shard, with a group of their own', async () => {
+  const placed = (name: string, partitions: string, more = {}) => ({
+    ...{ name, url: `http://${name}:8123`, partitions },
+    ...more,
+  });
+  const shards = [placed('a1', '0-2'), placed('a2', '0-2'), placed('b1', '3-5'), placed('b2', '3-5')];
+  const env = { CLICKHOUSE_REPLICATION: 'replicated', CLICKHOUSE_SERVERS_FILE: await write(...shards) };
+  const { config, server, replicas } = loadServerConfig(schema, {
+    ...env,
+    KAFKA_PARTITIONS: '6',
+    CLICKHOUSE_SERVER: 'b2',
+  });
+  expect(config).toMatchObject({ CLICKHOUSE_URL: 'http://b2:8123', KAFKA_GROUP_ID: 'sluice-writer.3-5' });
+  expect([server?.name, replicas?.map(({ name }) => name)]).toEqual(['b2', ['b1', 'b2']]);
+  // Which partitions a writer stores is not left to chance.
+  expect(errorsOf(env)).toEqual([expect.stringContaining('CLICKHOUSE_SERVER: is required')]);
+});
+
+test('everything that is wrong with the ranges of replicas is named at once', async () => {
+  const entries = [
+    { name: 'a1', url: 'http://a1:8123', partitions: '0-2' },
+    { name: 'a2', url: 'http://a2:8123', group: 'g' },
+    { name: 'b1', url: 'http://b1:8123', partitions: '4-5' },
+    { name: 'b2', url: 'http://b2:8123', partitions: '4-6', serves: false, database: 'd' },
+  ];
+  const env = { CLICKHOUSE_REPLICATION: 'replicated', CLICKHOUSE_SERVERS_FILE: await write(...entries) };
+  expect(errorsOf({ ...env, CLICKHOUSE_SERVER: 'a1' })).toEqual([
+    expect.stringContaining('a1 (0-2) and a2 (all) share partitions'),
+    expect.stringContaining('a2 (all) and b1 (4-5) share partitions'),
+    expect.stringContaining('a2 (all) and b2 (4-6) share partitions'),
+    expect.stringContaining('servers.1.group: replicas have no group of their own'),
+    expect.stringContaining('servers.3.database: replicas have no database of their own'),
   ]);
 });
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { ConfigError, loadConfig } from '../config/config.ts';
 import { shownPath } from '../text/printable.ts';
-import { isInRange } from './partition-range.ts';
+import { distinctRanges, haveSameRange, isInRange } from './partition-range.ts';
 import { parseServersFile, type Server, type ServerDefaults, ServersFileError } from './servers-file.ts';
 
 /** The file of ClickHouse servers. */
@@ -19,13 +19,13 @@ export interface ServerConfig<Schema extends z.ZodObject> {
   readonly config: z.output<Schema>;
   /** Undefined without a file of servers. */
   readonly server: Server | undefined;
-  /** All servers of the file, where they are replicas; else undefined. */
+  /** All servers of the file with the same range, where these are replicas; else undefined. */
   readonly replicas: readonly Server[] | undefined;
 }
 
 /**
  * As {@link loadConfig}, for a process that works on one ClickHouse server: with a file of servers, CLICKHOUSE_SERVER names one
- * of them, and the file has the address, the database and the consumer group. Of replicas, any will do.
+ * of them, and the file has the address, the database and the consumer group. Of replicas without ranges, any will do.
  *
  * @throws {ConfigError} naming every variable that is wrong, and everything that is wrong with the file
  */
@@ -35,7 +35,8 @@ export function loadServerConfig<Schema extends z.ZodObject>(schema: Schema, env
   if (!env['CLICKHOUSE_SERVERS_FILE'] && name) {
     errors.push('CLICKHOUSE_SERVERS_FILE: is required with CLICKHOUSE_SERVER');
   }
-  const server = name || !areReplicas(env) ? servers?.find((one) => one.name === name) : anyOf(servers ?? []);
+  const isAny = !name && areReplicas(env) && distinctRanges(servers ?? []).length === 1;
+  const server = isAny ? anyOf(servers ?? []) : servers?.find((one) => one.name === name);
   if (servers && !server) {
     const names = servers.map((one) => one.name).join(', ');
     errors.push(`CLICKHOUSE_SERVER: ${name ? 'is not in the file of servers' : 'is required'}, which has ${names}`);
@@ -43,7 +44,8 @@ export function loadServerConfig<Schema extends z.ZodObject>(schema: Schema, env
   const config = loadWithErrors(schema, env, server, errors, (loaded) =>
     server ? partitionErrors(server, loaded['KAFKA_PARTITIONS'] as number | undefined) : [],
   );
-  return { config, server, replicas: areReplicas(env) ? servers : undefined };
+  const replicas = server && areReplicas(env) ? servers?.filter((one) => haveSameRange(one, server)) : undefined;
+  return { config, server, replicas };
 }
 
 /** The configuration of a process that reads all ClickHouse servers. */
@@ -111,7 +113,7 @@ function anyOf(servers: readonly Server[]): Server | undefined {
   return servers[Math.floor(Math.random() * servers.length)];
 }
 
-/** Whether the servers of the file are replicas. */
+/** Whether the servers of the file with equal ranges are replicas. */
 export function areReplicas(env: Environment): boolean {
   return env['CLICKHOUSE_REPLICATION'] === 'replicated';
 }

@@ -1,6 +1,13 @@
 import { z } from 'zod';
 import { clickHouseAddress, clickHouseDatabase } from '../config/config.ts';
-import { distinctRanges, type PartitionRange, parseRange, type Ranged, rangeErrors } from './partition-range.ts';
+import {
+  describeRange,
+  distinctRanges,
+  type PartitionRange,
+  parseRange,
+  type Ranged,
+  rangeErrors,
+} from './partition-range.ts';
 
 /** The usual ports of ClickHouse's native protocol. */
 const NATIVE_PORT = 9_000;
@@ -39,7 +46,7 @@ const serversFile = z.strictObject({ servers: z.array(serverEntry).min(1, 'must 
 /** The same, whatever the entries have. */
 const looseFile = z.looseObject({ servers: z.array(z.record(z.string(), z.unknown())) });
 
-/** A ClickHouse server that is fed by a consumer group of its own, or one of several replicas that one group feeds. */
+/** A ClickHouse server that is fed by a consumer group of its own, or one of several replicas that a group feeds together. */
 export interface Server {
   readonly name: string;
   /** The address of its HTTP interface. */
@@ -51,7 +58,7 @@ export interface Server {
   readonly database: string;
   /** The consumer group of its writers. */
   readonly group: string;
-  /** The partitions of each topic that it stores; `undefined`: all. Servers with equal ranges are mirrors. */
+  /** The partitions of each topic that it stores; `undefined`: all. Servers with equal ranges are mirrors, or replicas of each other. */
   readonly partitions: PartitionRange | undefined;
   /** Whether queries may read it. One that is being filled is fed, and not read. */
   readonly serves: boolean;
@@ -60,9 +67,9 @@ export interface Server {
 /** What an entry of the file need not say. */
 export interface ServerDefaults {
   readonly database: string;
-  /** The group of a server is this, a dot and its name; that of replicas is this. */
+  /** The group of a server is this, a dot and its name; that of replicas is this, with a dot and their range if they have one. */
   readonly group: string;
-  /** Whether the servers are replicas: one group feeds them, and they have everything. Default false. */
+  /** Whether servers with equal ranges are replicas: one group feeds them. Default false. */
   readonly areReplicas?: boolean;
 }
 
@@ -103,11 +110,12 @@ function errorsBetween(content: unknown, defaults: ServerDefaults): string[] {
   const entries = looseFile.safeParse(content).data?.servers ?? [];
   if (entries.length === 0) return [];
   const valid = entries.map((entry) => validMembers(entry, defaults));
-  const serving = valid.flatMap((server, index) =>
-    server.serves === true ? [{ name: server.name ?? `servers.${index}`, partitions: server.partitions }] : [],
-  );
+  const all = valid.map(({ name, partitions }, index) => ({ name: name ?? `servers.${index}`, partitions }));
+  const serving = all.filter((_, index) => valid[index]?.serves === true);
   const areKnown = valid.every(({ serves, partitions }) => serves !== undefined && partitions !== 'wrong');
-  return [...repetitions(valid, defaults), ...(areKnown ? rangeErrors(serving as Ranged[]) : [])];
+  // Of replicas, those that are not read are looked at as well: nobody fills one of another range by hand.
+  const looked = areKnown ? [serving, ...(defaults.areReplicas ? [all] : [])] : [];
+  return [...repetitions(valid, defaults), ...new Set(looked.flatMap((some) => rangeErrors(some as Ranged[])))];
 }
 
 /** The members of an entry that are valid, or have a default. */
@@ -125,18 +133,22 @@ function validMembers(entry: Readonly<Record<string, unknown>>, defaults: Server
     name: ownName,
     url: url.safeParse(entry['url']).data,
     database: ownDatabase.success ? (ownDatabase.data ?? defaults.database) : undefined,
-    group: ownGroup.success ? (ownGroup.data ?? (ownName && groupOf(ownName, defaults))) : undefined,
+    group: ownGroup.success
+      ? (ownGroup.data ?? (ownName && groupOf({ name: ownName, partitions: range.data }, defaults)))
+      : undefined,
     serves: serves.safeParse(entry['serves']).data,
     partitions: range.success ? range.data : 'wrong',
   };
 }
 
-function groupOf(name: string, defaults: ServerDefaults): string {
-  return defaults.areReplicas ? defaults.group : `${defaults.group}.${name}`;
+function groupOf({ name, partitions }: Ranged, { group, areReplicas = false }: ServerDefaults): string {
+  if (!areReplicas) return `${group}.${name}`;
+  return partitions ? `${group}.${describeRange(partitions)}` : group;
 }
 
 function serverOf(entry: z.output<typeof serverEntry>, defaults: ServerDefaults): Server {
-  const { name, url, database = defaults.database, group = groupOf(name, defaults), partitions, serves } = entry;
+  const { name, url, database = defaults.database, partitions, serves } = entry;
+  const { group = groupOf({ name, partitions }, defaults) } = entry;
   const { protocol, hostname } = new URL(url);
   const { nativeTls = protocol === 'https:' } = entry;
   const { native = `${hostname}:${nativeTls ? NATIVE_TLS_PORT : NATIVE_PORT}` } = entry;
@@ -160,7 +172,7 @@ export function readingErrors(servers: readonly Server[]): string[] {
 /** Replicas are copies of one another: what would make them differ is refused. */
 function replicaErrors(content: unknown): string[] {
   const entries = looseFile.safeParse(content).data?.servers ?? [];
-  const own = ['group', 'partitions', 'database'] as const;
+  const own = ['group', 'database'] as const;
   return entries.flatMap((entry, index) =>
     own
       .filter((member) => entry[member] !== undefined)

@@ -56,7 +56,9 @@ interface CarriedRows {
 }
 
 /** Parameters of the HTTP interface are sent like settings. */
-const AS_BLOCKS = { wait_end_of_query: 0, default_format: 'Native' } as unknown as ClickHouseSettings;
+const AS_BLOCKS = { default_format: 'Native' } as unknown as ClickHouseSettings;
+/** ClickHouse would write all of a response to its disk before it sends any. Rows that are read from the request alone fail before the first. */
+const AT_ONCE = { wait_end_of_query: 0 } as unknown as ClickHouseSettings;
 const AS_JSON = { default_format: 'JSONEachRow' } as unknown as ClickHouseSettings;
 
 /**
@@ -133,7 +135,8 @@ export class CarriedTables implements TemporaryTables {
     switch (step?.does) {
       case 'load': {
         const sent = [jsonRows(step.rows, chunks)];
-        return this.#add(step.table, await this.#readBlocks(name, step.select, sent, parameters, step.settings));
+        const settings = { ...AT_ONCE, ...step.settings };
+        return this.#add(step.table, await this.#readBlocks(name, step.select, sent, parameters, settings));
       }
       case 'store':
         return await this.#store({ name, sql: step.sql }, [jsonRows(step.rows, chunks)], parameters);

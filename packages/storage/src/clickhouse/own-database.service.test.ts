@@ -85,12 +85,13 @@ test('a database that is being filled is refused until that is done', async () =
   await expect(database.requireFilled(randomUUID())).rejects.toThrow('another server answers');
 });
 
-test('of replicas, each is claimed: a group that is recorded at another one keeps the writer out', async () => {
+test('of replicas, each is claimed: what is recorded at another one keeps the writer out, and two addresses of one server do', async () => {
   const other = await createTestClients(inject('clickhouseUrl'));
   try {
     const database = new OwnDatabase(db.writerClient, UNNAMED, [other.writerClient]);
-    const server = await database.claim();
-    expect(database.others).toEqual([{ client: other.writerClient, server }]);
+    // Both databases are on one server.
+    await expect(database.claim()).rejects.toThrow(/lead to the same server .*give each replica its own/);
+    expect(database.others).toEqual([{ client: other.writerClient, server: expect.any(String) }]);
     for (const { read } of [db, other]) {
       const [identity] = await read<{ id: string }>('SELECT toString(id) AS id FROM database_identity');
       expect(database.isOwn(identity?.id ?? '')).toBe(true);

@@ -66,7 +66,7 @@ export class OwnDatabase {
    *
    * @returns the name of the ClickHouse server that has the database; empty where any may answer
    * @throws {GroupMismatch}
-   * @throws {DatabaseMismatch} when it is that of another server, or has other partitions
+   * @throws {DatabaseMismatch} when it is that of another server, or has other partitions; or two addresses lead to one replica
    * @throws ClickHouse's errors
    */
   async claim(): Promise<string> {
@@ -80,6 +80,7 @@ export class OwnDatabase {
     }
     this.#ids = [...ids];
     this.#others = others;
+    requireDistinct([own.server, ...others.map(({ server }) => server)]);
     return own.server;
   }
 
@@ -123,7 +124,7 @@ export class OwnDatabase {
     if (!newest || (answering !== '' && newest.answering !== answering)) throw new Error('another server answers');
     if (newest.state !== 'filling') return;
     throw new DatabaseFilling(
-      'the database is being filled by "sluice servers copy": run that to its end; the writer waits for it',
+      'the database is being filled by "sluice servers copy" or "sluice restore": run that to its end; the writer waits for it',
     );
   }
 
@@ -151,6 +152,15 @@ async function run(
   parameters: Readonly<Record<string, string>>,
 ): Promise<void> {
   await client.command({ query: STATEMENTS[name].sql, query_params: { ...parameters } });
+}
+
+/** What was told one replica twice, another one would not know. @throws {DatabaseMismatch} when two addresses lead to one server */
+function requireDistinct(names: readonly string[]): void {
+  const same = names.find((name, place) => names.indexOf(name) < place);
+  if (same === undefined) return;
+  throw new DatabaseMismatch(
+    `two addresses in CLICKHOUSE_SERVERS_FILE lead to the same server (${same}): give each replica its own, and name each once`,
+  );
 }
 
 /** Without a file of servers, a writer does not know the name of its server. @throws {DatabaseMismatch} */

@@ -11,27 +11,38 @@ export class PartitionCountMismatch extends Error {
 
 /**
  * Compares KAFKA_PARTITIONS with the number of partitions under which the rows in ClickHouse were stored. The first
- * writer records it.
+ * writer records it, at each replica if there are several.
  *
- * @param looksFirst whether nothing is to be sent to record it where it is recorded: a replica may be read-only. Default: no
+ * @param others of the other replicas of the database. Default: there are none
  * @throws {PartitionCountMismatch} when they differ
  * @throws ClickHouse's errors
  */
 export async function checkPartitionCount(
   client: ClickHouseClient,
   config: KafkaConfig,
-  looksFirst = false,
+  others?: readonly ClickHouseClient[],
 ): Promise<void> {
   const topics = Object.values(topicNames(config));
   const { KAFKA_PARTITIONS: partitions } = config;
-  const isRecorded = looksFirst && (await readPartitionCounts(client, topics)).length >= topics.length;
-  if (!isRecorded) {
-    await client.command({
-      query: STATEMENTS['record-topic-partitions'].sql,
-      query_params: { topics, partitions },
-    });
+  const all = [client, ...(others ?? [])];
+  // A replica may not have yet what another one has: before any records a number, all are asked for another one.
+  const counts = others === undefined ? [[]] : await Promise.all(all.map((one) => readPartitionCounts(one, topics)));
+  requireCount(counts.flat(), partitions);
+  for (const [index, one] of all.entries()) {
+    // Nothing is sent where it is recorded: a replica may be read-only.
+    if ((counts[index]?.length ?? 0) < topics.length) {
+      await one.command({
+        query: STATEMENTS['record-topic-partitions'].sql,
+        query_params: { topics, partitions },
+      });
+    }
+    requireCount(await readPartitionCounts(one, topics), partitions);
   }
-  for (const recorded of await readPartitionCounts(client, topics)) {
+}
+
+/** @throws {PartitionCountMismatch} when a number is recorded that is another one */
+function requireCount(counts: readonly PartitionCount[], partitions: number): void {
+  for (const recorded of counts) {
     if (recorded.partitions === partitions) continue;
     throw new PartitionCountMismatch(
       `the stored rows of ${recorded.topic} were spread over ${recorded.partitions} partitions, and KAFKA_PARTITIONS is ` +

@@ -19,13 +19,16 @@ const READ_BY_BATCHES = [
 /** What says that users are deleted, as inserts look at it. */
 const DELETIONS = ['user_deletions', 'identity_deletions'] as const;
 
+/** What decides which visitors are deleted with a user. */
+const READ_BY_VISITORS = ['identity_links', 'pending_deletions', ...DELETIONS] as const;
+
 /** What an erasure reads of deleted users, to decide what may go, and to store what stands in for it. */
 const READ_BY_ERASURE = ['identity_links', 'events', 'entities', 'user_sightings', ...DELETIONS] as const;
 
 /** Tables that ClickHouse copies from one replica to another. */
-type Table = (typeof READ_BY_BATCHES)[number] | (typeof READ_BY_ERASURE)[number];
+type Table = (typeof READ_BY_BATCHES)[number] | (typeof READ_BY_VISITORS)[number] | (typeof READ_BY_ERASURE)[number];
 
-const TABLES: readonly Table[] = [...new Set([...READ_BY_BATCHES, ...READ_BY_ERASURE])];
+const TABLES: readonly Table[] = [...new Set([...READ_BY_BATCHES, ...READ_BY_VISITORS, ...READ_BY_ERASURE])];
 
 /** Brings a replica level, by table: it returns when the replica has each part of the table that any replica had committed before. */
 const SYNC = Object.fromEntries(
@@ -99,7 +102,7 @@ export class Replicas {
 
   /** Makes sure that the own replica has all that was stored of visitors and deletions. @throws ClickHouse's errors */
   async readLinks(): Promise<void> {
-    await this.#sync(this.#options.own, ['identity_links', ...DELETIONS]);
+    await this.#sync(this.#options.own, READ_BY_VISITORS);
   }
 
   /** Makes sure that the own replica has all that was stored of deleted users. @throws ClickHouse's errors */

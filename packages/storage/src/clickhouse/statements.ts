@@ -51,6 +51,7 @@ export const STATEMENTS = {
     'read-newest-block',
     'record-progress',
   ]),
+  ...readStatements(fileOf('stream-order'), ['look-at-blocks', 'read-reached', 'read-records', 'record-order']),
   ...readStatements(fileOf('retention'), ['record-retention', 'read-retention']),
   ...readStatements(fileOf('removals'), ['find-removals', 'end-failed-removals']),
 } as const;

@@ -47,6 +47,11 @@
  * records the epoch and ends older statements at each replica, and then brings the own one level. What a look-up finds may be at the own
  * replica alone: then a second one is brought level before the position is stored. replicas.ts does that.
  *
+ * Where one address leads to any of several servers with one storage, no statement may need the one before: the rows of a batch travel with each
+ * (carried-tables.ts), and nothing closes a session. What was sent may begin at any later time, at any server. So each statement that stores
+ * something looks at the newest epoch, and whether its batch has ended; a batch that has failed is recorded as ended before its
+ * statements are, everywhere.
+ *
  * `tests/simulation` checks all of this: whole writers run in a simulated world, under thousands of faults.
  */
 

@@ -110,6 +110,11 @@ export interface Tables {
   readonly newestBlocks: string;
   /** What writers have recorded of their progress on each server: `shard`, `recorded_at`, `through` and `newest_block`. */
   readonly storingProgress: string;
+  /**
+   * The numbers that took the place of those of blocks where ClickHouse replicates the events, as `record`: writers give them to blocks in the
+   * order in which these are on two replicas. Undefined where numbers of blocks are the order.
+   */
+  readonly orderRecords: string | undefined;
   /** Returns the same tables, restricted to the workspace in another parameter. */
   ofWorkspaceIn(parameter: string): Tables;
   /**
@@ -311,6 +316,8 @@ function mergesKnown(
 
 interface TableOptions {
   readonly params: Sql['params'];
+  /** Whether ClickHouse replicates the tables. Default: false. */
+  readonly areReplicated?: boolean;
   /** The parameter of the workspace. Default: `workspace`. */
   readonly workspace?: string;
   /** By which keyword the workspace of a row is compared. Default: `WHERE`. */
@@ -380,9 +387,7 @@ function createTables(source: Source, options: TableOptions): Tables {
     identitySettingsOf: (parameter) => source(ofWorkspaceNamed('console_identity_settings', parameter)),
     pendingDeletionsOfAllWorkspaces: 'pending_deletions',
     retentionOfAllWorkspaces: 'retention FINAL',
-    eventsOfAllWorkspaces: source(selectEventsWithBlocks),
-    newestBlocks: source(selectNewestBlocks),
-    storingProgress: source(selectProgress),
+    ...orderTables(source, options.areReplicated ?? false),
     ofWorkspaceIn: (parameter) => changed({ workspace: parameter, fast: [] }),
     comparingWorkspaceFirst: () => changed({ where: 'PREWHERE' }),
     keptFrom: (ms) => changed({ params: { ...params, [KEPT_FROM]: ms } }),
@@ -475,5 +480,67 @@ const selectProgress: Select = (database) => `
   FROM ${database}storing_progress
 `;
 
+/**
+ * The row in which a writer says what a replica has reached. One from before the replica was started does not count: parts that were not on its disk
+ * yet may be gone.
+ */
+const REACHED = 'record = 0 AND recorded_at > now64(3) - toIntervalSecond(uptime())';
+
+const SELECT_NUMBERED_RANGES = `
+  SELECT groupArray((record, partition, first, last))
+  FROM (
+    SELECT record, partition, first, last
+    FROM stream_order ARRAY JOIN partitions AS partition, firsts AS first, lasts AS last
+    WHERE record BETWEEN {from_blocks:Array(UInt64)}[1] AND {to_blocks:Array(UInt64)}[1]
+  )`;
+
+/** In place of its block, an event has the number that its block got. The list has those of a page, and `blocks_up_to` leaves out all other parts. */
+const SELECT_NUMBERED_EVENTS = `
+  SELECT
+    *,
+    arrayFirst(
+      numbered -> numbered.2 = toUInt32OrZero(_partition_id) AND _block_number BETWEEN numbered.3 AND numbered.4,
+      (${SELECT_NUMBERED_RANGES})
+    ).1 AS block,
+    arrayMax(
+      numbered -> if(
+        numbered.2 = toUInt32OrZero(_partition_id)
+          AND toUInt64OrZero(splitByChar('_', _part)[2]) <= numbered.4
+          AND numbered.3 <= toUInt64OrZero(splitByChar('_', _part)[3]),
+        numbered.1,
+        0
+      ),
+      (${SELECT_NUMBERED_RANGES})
+    ) AS blocks_up_to,
+    toUInt32(0) AS shard
+  FROM events
+`;
+
+/** Returns the tables that streams follow. Replicas are read one at a time, as one server is. */
+function orderTables(
+  source: Source,
+  areReplicated: boolean,
+): Pick<Tables, 'eventsOfAllWorkspaces' | 'newestBlocks' | 'storingProgress' | 'orderRecords'> {
+  if (!areReplicated)
+    return {
+      eventsOfAllWorkspaces: source(selectEventsWithBlocks),
+      newestBlocks: source(selectNewestBlocks),
+      storingProgress: source(selectProgress),
+      orderRecords: undefined,
+    };
+  return {
+    eventsOfAllWorkspaces: `(${SELECT_NUMBERED_EVENTS})`,
+    newestBlocks: `(SELECT toUInt32(0) AS shard, max(number) AS newest FROM stream_order WHERE ${REACHED} HAVING newest > 0)`,
+    storingProgress: `(
+      SELECT toUInt32(0) AS shard, recorded_at, through, number AS newest_block
+      FROM stream_order WHERE ${REACHED} AND through > 0
+    )`,
+    orderRecords: '(SELECT record FROM stream_order WHERE record > 0)',
+  };
+}
+
 /** The tables of one server. */
 export const LOCAL_TABLES = createTables(onThisServer, { params: {} });
+
+/** The tables of one of several replicas. */
+export const REPLICATED_TABLES = createTables(onThisServer, { params: {}, areReplicated: true });

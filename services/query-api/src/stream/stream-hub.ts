@@ -1,5 +1,6 @@
 import type { Logger } from '@sluice/shared/base/log';
 import { backoff, sleep } from '@sluice/shared/base/retry';
+import { isReplicated } from '@sluice/shared/config';
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryConfig } from '../config.ts';
 import type { StreamMetrics } from '../metrics.ts';
@@ -24,7 +25,7 @@ export const NO_START =
   'The server that sent the position cannot be read now, and the one that is read cannot tell what was sent. Read what you may have missed from GET /events, and listen again without the position.';
 
 export interface StreamHubOptions {
-  readonly config: Pick<QueryConfig, 'STREAM_INTERVAL_MS'>;
+  readonly config: Pick<QueryConfig, 'STREAM_INTERVAL_MS' | 'CLICKHOUSE_REPLICATION'>;
   readonly queryRunner: QueryRunner;
   readonly stores: StreamStores;
   /** The one of them that it reads. */
@@ -60,6 +61,7 @@ export class StreamHub {
   readonly #reader: StreamReader;
   /** Undefined without a file of servers. */
   readonly #server: StreamServer | undefined;
+  readonly #isReplica: boolean;
   readonly #stopping = new AbortController();
   readonly #listeners = new Set<StreamListener>();
   /** The listeners that were behind, and the number of the last turn that each had. */
@@ -86,11 +88,14 @@ export class StreamHub {
     const stores = new PinnedStore(options.stores, store);
     this.#store = stores;
     const { name, databaseId } = store;
-    if (databaseId !== undefined) this.#server = new StreamServer({ name, databaseId, queryRunner, stores, signal });
+    this.#isReplica = isReplicated(options.config);
+    const isReplica = this.#isReplica;
+    if (databaseId !== undefined)
+      this.#server = new StreamServer({ name, databaseId, queryRunner, stores, signal, isReplica });
     this.#reader = new StreamReader({
       ...{ queryRunner, stores, signal },
       onSent: (events) => metrics.sentEvents.inc(events),
-      onProgress: this.#server && ((progress) => this.#server?.note(progress)),
+      onProgress: this.#server && !isReplica ? (progress) => this.#server?.note(progress) : undefined,
     });
   }
 
@@ -135,13 +140,22 @@ export class StreamHub {
    * @throws {Problem} `position_lost`, or when nothing can be read
    */
   async beginning(id: StreamId | undefined, end: StreamPosition): Promise<Beginning> {
-    if (!id) return { position: end, throughMs: (await this.#server?.lookUpThrough(end, 0)) ?? 0 };
+    if (!id) return { position: end, throughMs: await this.#lookUpThrough(end, 0) };
     const { position, origin } = id;
-    const isOwn = origin ? this.#server?.isOf(origin) : this.#options.stores.unnamed === this.#store.name;
+    // Without a name it is from before there was a file of servers, when tables were not replicated.
+    const isUnnamed = !this.#isReplica && this.#options.stores.unnamed === this.#store.name;
+    const isOwn = origin ? this.#server?.isOf(origin) : isUnnamed;
+    // Another replica may be further than this one, which gets there.
+    if (isOwn && this.#isReplica) return { position, throughMs: 0 };
     const start = isOwn ? undefined : await this.#startFrom(origin?.throughMs ?? 0);
     await this.#requireKnown(start?.position ?? position, end);
     if (start) return start;
-    return { position, throughMs: (await this.#server?.lookUpThrough(position, origin?.throughMs ?? 0)) ?? 0 };
+    return { position, throughMs: await this.#lookUpThrough(position, origin?.throughMs ?? 0) };
+  }
+
+  /** Replicas need none: see {@link StreamServer.isOf}. */
+  async #lookUpThrough(position: StreamPosition, knownMs: number): Promise<number> {
+    return this.#isReplica ? 0 : ((await this.#server?.lookUpThrough(position, knownMs)) ?? 0);
   }
 
   /** Returns where streams of other servers go on here: as {@link StreamServer.startsFrom}. @throws {Problem} */
@@ -239,7 +253,7 @@ export class StreamHub {
       listener.refresh();
     }
     const from = this.#cursor ?? (await this.#look());
-    const to = this.#endAfter(from, await this.#reader.newest());
+    const to = await this.#reader.pageEnd(from, this.#endAfter(from, await this.#reader.newest()));
     const current = this.#open().filter(
       (listener) =>
         isAtLeast(listener.position, from) && !this.#served.has(listener) && !this.#reader.isApart(listener),
@@ -268,11 +282,11 @@ export class StreamHub {
 
   /** Returns whether a listener that is behind got further, and could be sent more at once. */
   async #takeTurn(): Promise<boolean> {
-    const to = this.#cursor;
-    const isBehind = (listener: StreamListener) => to !== undefined && !isAtLeast(listener.position, to);
+    const end = this.#cursor;
+    const isBehind = (listener: StreamListener) => end !== undefined && !isAtLeast(listener.position, end);
     const behind = this.#open().filter((listener) => isBehind(listener) && !this.#reader.isResting(listener));
     const next = this.#nextOf(behind);
-    if (to === undefined || !next) return false;
+    if (end === undefined || !next) return false;
     this.#round += 1;
     this.#turns.set(next, this.#round);
     this.#workspaceTurns.set(next.request.selection.workspace, this.#round);
@@ -281,6 +295,7 @@ export class StreamHub {
     const isFurther = (listener: StreamListener) => mayJoin(listener) && isAtLeast(listener.position, position);
     const served = this.#reader.isApart(next) ? [] : behind.filter(isFurther);
     this.#served = new Set([next, ...served]);
+    const to = await this.#reader.pageEnd(position, end);
     await this.#reader.deliver([next, ...served], { from: position, to }, true);
     if (this.#reader.isResting(next)) {
       const { workspace } = next.request.selection;
@@ -298,9 +313,11 @@ export class StreamHub {
 
   /**
    * Returns up to where to read. The newest number falls when the newest parts lose all of their rows: the next insert
-   * has a number above it all the same. When it grows again and is still below what was read, ClickHouse counts anew.
+   * has a number above it all the same. When it grows again and is still below what was read, ClickHouse counts anew; but for replicas, whose
+   * writers give the numbers.
    */
   #endAfter(cursor: StreamPosition, newest: StreamPosition): StreamPosition {
+    if (this.#isReplica) return laterOf(cursor, newest);
     const below = [...newest].filter(([shard, place]) => !isPlaceAtLeast(place, cursor.get(shard)));
     const isNew = below.some(([shard, place]) => {
       const fallen = this.#fallen?.get(shard);

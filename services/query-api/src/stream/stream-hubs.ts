@@ -16,8 +16,8 @@ import { type ListenRequest, type Moved, STREAM_ENDS, StreamListener } from './s
 import { isAtLeast, type StreamId, type StreamPosition } from './stream-position.ts';
 import type { Start } from './stream-server.ts';
 
-/** Numbers of blocks are given before their inserts are committed, and a replica fetches parts in any order. */
-const NO_ORDER = 'There is no stream of events where ClickHouse replicates its tables. Read them from GET /events.';
+/** Nobody knows which numbers of blocks may still come where replicas share the rows. */
+const NO_ORDER = 'There is no stream of events where replicas share the rows of tables. Read them from GET /events.';
 
 /** How often it is looked whether streams have to go on at another server, in milliseconds. */
 const LOOK_MS = 500;
@@ -76,8 +76,7 @@ export class StreamHubs {
    * @throws {Problem} `stream_not_available`, `too_many_listeners`, `position_lost`, `store_unavailable`, `overloaded`
    */
   async open(request: ListenRequest, after?: StreamId): Promise<StreamListener> {
-    const { config } = this.#options;
-    if (isReplicated(config) || isShared(config)) throw new Problem('stream_not_available', NO_ORDER);
+    if (isShared(this.#options.config)) throw new Problem('stream_not_available', NO_ORDER);
     const { isInternal = false, selection } = request;
     const free = isInternal ? () => undefined : this.#places.take(selection.workspace);
     try {
@@ -198,19 +197,32 @@ export class StreamHubs {
     if (!store || hub.store.isSameAs(store)) return;
     const next = this.#hubOf(store);
     const end = await next.end();
-    const startFrom = await next.startsFrom([...hub.listeners].map((listener) => hub.throughOf(listener)));
+    // Replicas have the same order: nothing comes again.
+    const startFrom = isReplicated(this.#options.config)
+      ? undefined
+      : await next.startsFrom([...hub.listeners].map((listener) => hub.throughOf(listener)));
     // It may have become one that is not read any more itself.
     if (this.#hubs.has(next) && !this.#moving.has(next)) this.#exchange(hub, next, end, startFrom);
   }
 
-  #exchange(hub: StreamHub, next: StreamHub, end: StreamPosition, startFrom: (throughMs: number) => Start | undefined) {
+  /** @param startFrom undefined: the position of each holds there as well */
+  #exchange(
+    hub: StreamHub,
+    next: StreamHub,
+    end: StreamPosition,
+    startFrom: ((throughMs: number) => Start | undefined) | undefined,
+  ) {
     const { metrics, logger } = this.#options;
     const [from, to] = [hub.store.name, next.store.name];
     const listeners = hub.leave();
     this.#hubs.delete(hub);
     for (const listener of listeners) {
-      const start = startFrom(hub.throughOf(listener));
-      if (start && isAtLeast(end, start.position)) {
+      const start = startFrom?.(hub.throughOf(listener));
+      if (!startFrom) {
+        listener.stayAt({ source: next, position: listener.position, throughMs: listener.throughMs });
+        next.add(listener, end);
+        metrics.movedStreams.inc();
+      } else if (start && isAtLeast(end, start.position)) {
         listener.move({ ...start, source: next }, movedOf(from, to, start.repeatsFromMs));
         next.add(listener, end);
         metrics.movedStreams.inc();

@@ -194,6 +194,11 @@ export class StreamListener {
     this.tell(moved);
   }
 
+  /** Goes on at a replica, where it is sent nothing again. */
+  stayAt(place: ListenerPlace): void {
+    this.#place = place;
+  }
+
   /** Says that it is at another server than its client was before. */
   tell(moved: Moved): void {
     if (!this.isEnded) this.#write(`event: moved\n${this.#idLine()}data: ${JSON.stringify(moved)}\n\n`);

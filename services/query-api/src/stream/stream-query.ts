@@ -77,6 +77,24 @@ export function newestPosition(rows: readonly Row[]): StreamPosition {
   return new Map(rows.map(([shard, block]) => [shard as number, endOfBlock(block as number)]));
 }
 
+/**
+ * Returns the query for how many records of an order come after a number and up to another one, at most so many, and which is the last of these.
+ *
+ * @param records as {@link Tables.orderRecords}
+ */
+export function recordsQuery(records: string, after: number, upTo: number, limit: number): Sql {
+  return {
+    sql: `SELECT count(), max(record)
+FROM (
+  SELECT DISTINCT record FROM ${records}
+  WHERE record > {after:UInt64} AND record <= {up_to:UInt64}
+  ORDER BY record
+  LIMIT {limit:UInt32}
+)`,
+    params: { after, up_to: upTo, limit },
+  };
+}
+
 /** A row of {@link pageQuery}. */
 export interface StreamRow {
   readonly event: EventRow;

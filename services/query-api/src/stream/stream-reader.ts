@@ -22,6 +22,7 @@ import {
   newestQuery,
   newestWithProgressQuery,
   pageQuery,
+  recordsQuery,
   type Shown,
   type StreamRow,
   type StreamSelection,
@@ -51,6 +52,15 @@ const SHOWN_MS = 250;
 /** How long a listener rests at first and at most that nothing could be read for in time, in milliseconds. */
 const REST_MS = 1_000;
 const REST_MS_MAX = 60_000;
+
+/** How many records of the order of replicas one page has at most, and how many milliseconds there are between two of them at least. */
+const RECORDS_MAX = 100;
+const RECORD_MS = 400;
+
+/** Why nothing can be sent from a replica yet. */
+const NOT_REACHED = 'It is not known yet up to where the replica has everything; try again.';
+
+const RETRY_AFTER_SECONDS = 2;
 
 /** Into how many pieces a range of blocks is cut that is too expensive as a whole. */
 const PIECES = 16;
@@ -101,7 +111,28 @@ export class StreamReader {
       ...({ kind: 'stream_newest', urgent: true, workspace: '', store, signal } as const),
     });
     if (onProgress && rows[0]) onProgress(asNewestProgress(rows[0][2]));
-    return newestPosition(rows);
+    if (rows.length > 0) return newestPosition(rows);
+    throw new Problem('store_unavailable', NOT_REACHED, { retryAfter: RETRY_AFTER_SECONDS });
+  }
+
+  /**
+   * Returns up to where a page is read whose events come after a position, at most up to another one: a page of replicas has a limited number of
+   * records. @throws {Problem}
+   */
+  async pageEnd(from: StreamPosition, to: StreamPosition): Promise<StreamPosition> {
+    const { queryRunner, stores, signal } = this.#options;
+    const [[shard, end] = []] = to;
+    const begin = shard === undefined ? undefined : from.get(shard)?.block;
+    if (shard === undefined || !end || begin === undefined || end.block - begin <= RECORD_MS * RECORDS_MAX) return to;
+    const store = new RequestStore(stores);
+    const { orderRecords } = (await store.current()).tables;
+    if (orderRecords === undefined) return to;
+    const [row] = await queryRunner.all({
+      statement: () => recordsQuery(orderRecords, begin, end.block, RECORDS_MAX),
+      ...({ kind: 'stream_newest', urgent: true, workspace: '', store, signal } as const),
+    });
+    const [count, last] = (row ?? []) as readonly number[];
+    return count === RECORDS_MAX && last !== undefined ? new Map([[shard, endOfBlock(last)]]) : to;
   }
 
   /** Whether a listener has to be read alone: a query for it and others, or for it alone, took too long. */

@@ -54,6 +54,8 @@ export interface StreamServerOptions {
   /** Have this server only. */
   readonly stores: Stores;
   readonly signal: AbortSignal;
+  /** Whether it is a replica: a position at one of them holds at all. */
+  readonly isReplica: boolean;
 }
 
 /**
@@ -81,7 +83,7 @@ export class StreamServer {
 
   /** Whether the position of an id counts the blocks of this database. */
   isOf({ server, database }: StreamOrigin): boolean {
-    return server === this.#origin.server && database === this.#origin.database;
+    return (this.#options.isReplica || server === this.#origin.server) && database === this.#origin.database;
   }
 
   /** Returns until when everything is sent to a listener, in milliseconds since 1970, if it was so until `knownMs` before. */

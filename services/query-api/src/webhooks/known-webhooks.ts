@@ -7,9 +7,15 @@ const newestPart = (table: string) => `(
     FROM (SELECT _part, count() FROM ${table} GROUP BY _part)
   )`;
 
-const MARK = `
+/** On replicas a part with a lower number may come later. What tells sets of parts apart also changes when parts are merged. */
+const setOfParts = (table: string) => `(
+    SELECT toUInt32(groupBitXor(cityHash64(_part)) % 4294967296)
+    FROM (SELECT _part, count() FROM ${table} GROUP BY _part)
+  )`;
+
+const markOf = (parts: (table: string) => string) => `
 SELECT
-  [${newestPart('webhooks')}, ${newestPart('webhook_states')}] AS parts,
+  [${parts('webhooks')}, ${parts('webhook_states')}] AS parts,
   toUnixTimestamp64Milli(now64(3)) AS now_ms`;
 
 /** The webhooks that were changed since a time, deleted ones among them. The row of a deletion is dated a century later. */
@@ -58,14 +64,17 @@ interface ChangedRow {
  */
 export class KnownWebhooks {
   readonly #client: ClickHouseClient;
+  readonly #readMark: string;
   readonly #active = new Map<string, string>();
   readonly #paused = new Map<string, PauseReason>();
   #mark: Mark | undefined;
   /** On the clock of `performance`. */
   #lookedAtMs = 0;
 
-  constructor(client: ClickHouseClient) {
+  /** @param areReplicated whether ClickHouse replicates the tables. Default: false */
+  constructor(client: ClickHouseClient, areReplicated = false) {
     this.#client = client;
+    this.#readMark = markOf(areReplicated ? setOfParts : newestPart);
   }
 
   /** The workspaces of those that are delivered, by their ids. */
@@ -82,7 +91,7 @@ export class KnownWebhooks {
   async look(): Promise<readonly string[]> {
     const before = this.#mark;
     this.#mark = undefined;
-    const [mark] = await this.#rows<Mark>(MARK, {});
+    const [mark] = await this.#rows<Mark>(this.#readMark, {});
     if (!mark) throw new Error('ClickHouse returned no row');
     const isSame = before?.parts.every((part, index) => part === mark.parts[index]) ?? false;
     // A clock that is set back dates changes before the last look.

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from '@sluice/shared/base/log';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { isReplicated } from '@sluice/shared/config';
 import type { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import type { Component } from '@sluice/shared/service/lifecycle';
 import type { QueryConfig } from '../config.ts';
@@ -71,7 +72,7 @@ export class Webhooks implements Component {
     const events = eventSources({ streams, memory, shown, segmentsMsMax: SEGMENTS_MS_MAX });
     const sources = { events, ...numberSources((workspace, id) => register.find(workspace, id)) };
     this.#deliveries = new WebhookDeliveries({
-      ...{ known: new KnownWebhooks(client), register, leases, leaseMs, metrics, logger },
+      ...{ known: new KnownWebhooks(client, isReplicated(config)), register, leases, leaseMs, metrics, logger },
       deliverer: {
         open: (webhook, position) => sources[webhook.kind](webhook, position),
         ...{ places, sender, positions, log },

@@ -31,6 +31,8 @@ function openRecorded(batch: RowBatch, groupId: string): { batch: StagedBatch; s
     ownership: { queryIdPrefix: () => `test/${randomUUID()}` },
     carried: {
       async endStatements(prefix) {
+        // What begins from now on must be refused: it may miss the KILL.
+        expect(await db.read(`SELECT 1 FROM ended_batches WHERE id = '${prefix.split('/').at(-2)}'`)).toHaveLength(1);
         await db.writerClient.command({
           query: STATEMENTS['end-own-statements'].sql,
           query_params: { prefix },
@@ -119,6 +121,27 @@ test('an attempt that has ended begins nothing more, and its rows are stored by 
   await expect(batch.store()).rejects.toThrow('the attempt has ended');
   await db.store(rows);
   expect(await db.read("SELECT count() AS events FROM events WHERE workspace_id = 'ended'")).toEqual([{ events: 1 }]);
+});
+
+test('an end that is repeated counts from when it was recorded, and can be given up', async () => {
+  const calls: { endedAtMs: number; signal: AbortSignal | undefined }[] = [];
+  const store = new StagedStore({
+    ...{ client: db.writerClient, groupId: 'repeated', statementTimeoutMs: 60_000 },
+    ownership: { queryIdPrefix: () => 'test' },
+    carried: {
+      async endStatements(_prefix, endedAtMs, signal) {
+        calls.push({ endedAtMs, signal });
+        if (calls.length === 1) throw new Error('a server does not answer');
+      },
+    },
+  });
+  const batch = store.open(batchOf([]), EPOCH, () => undefined);
+  const { signal } = new AbortController();
+  const began = performance.now();
+  await expect(batch.end(signal)).rejects.toThrow('a server does not answer');
+  await batch.end(signal);
+  expect(calls).toEqual([calls[1], { endedAtMs: expect.any(Number), signal }]);
+  expect(calls[0]?.endedAtMs).toBeGreaterThan(began);
 });
 
 test('a statement that is running when its attempt ends stores nothing', async () => {

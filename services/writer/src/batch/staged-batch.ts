@@ -48,8 +48,11 @@ export interface CarriedOptions {
   /**
    * Ends the statements whose query ids begin so, at every server, and resolves when none of them is running any more. Those that begin later
    * find that their batch has ended.
+   *
+   * @param endedAtMs by when that was recorded, on the clock of `performance`; the same when the call is repeated
+   * @param signal aborts when nobody waits for it any more
    */
-  readonly endStatements: (queryIdPrefix: string) => Promise<void>;
+  readonly endStatements: (queryIdPrefix: string, endedAtMs: number, signal?: AbortSignal) => Promise<void>;
   /** Default: sends a form with the client of the batch. */
   readonly send?: SendForm;
 }
@@ -84,6 +87,7 @@ export class StagedBatch {
   #staged: StagedRows | undefined;
   readonly #loaded = { events: 0, changes: 0 };
   #hasFound = false;
+  #endedAtMs: number | undefined;
 
   constructor(batch: RowBatch, options: StagedBatchOptions) {
     this.#options = options;
@@ -113,19 +117,27 @@ export class StagedBatch {
    *
    * Where the rows travel with each statement, there is no session to be closed: the batch is recorded as ended before that.
    *
+   * @param signal ends the wait for statements at other servers, where there may be such
    * @throws {Fenced} when another server answers than the one that the batch is stored at
    * @throws ClickHouse's errors; then a statement may still be running, and the call may be repeated
    */
-  async end(): Promise<void> {
-    const { client, queryIdPrefix, carried, attempt } = this.#options;
+  async end(signal?: AbortSignal): Promise<void> {
+    const { client, queryIdPrefix, carried } = this.#options;
     const prefix = `${queryIdPrefix}/`;
     if (carried) {
-      await client.command({ query: STATEMENTS['record-ended-batch'].sql, query_params: { attempt } });
-      await carried.endStatements(prefix);
+      this.#endedAtMs ??= await this.#recordEnd();
+      await carried.endStatements(prefix, this.#endedAtMs, signal);
     } else await client.command({ query: STATEMENTS['end-own-statements'].sql, query_params: { prefix } });
     await this.#closeSession().catch((error) => {
       throw asFenced(error);
     });
+  }
+
+  /** Returns when it was recorded, on the clock of `performance`. */
+  async #recordEnd(): Promise<number> {
+    const { client, attempt } = this.#options;
+    await client.command({ query: STATEMENTS['record-ended-batch'].sql, query_params: { attempt } });
+    return performance.now();
   }
 
   /** The server that it is stored at. */

@@ -68,14 +68,26 @@ export class LinkedVisitors extends Rounds {
       let after: UserDeletion | undefined;
       const waiting = new Set<string>();
       while (this.mayGoOn) {
-        const deletions = await this.#readUnsettled(session, after);
-        // What was said of visitors up to these deletions is stored, maybe at another replica.
-        if (deletions.length > 0) await this.#deps.replicas?.readLinks();
+        const deletions = await this.#readWhole(session, after);
         for (const pass of passesOf(deletions)) await this.#settle(session, pass, waiting);
         after = deletions.at(-1);
         if (!after) return;
       }
     });
+  }
+
+  /**
+   * Returns the oldest unsettled deletions after a cursor. What was accepted up to them is stored, maybe at another replica: first the own one is
+   * brought level, and then they are read again, as an earlier deletion may have come, which decides whom these find.
+   */
+  async #readWhole(session: TemporaryTables, after: UserDeletion | undefined): Promise<UserDeletion[]> {
+    const { replicas } = this.#deps;
+    const deletions = await this.#readUnsettled(session, after);
+    const last = deletions.at(-1);
+    if (!replicas || !last) return deletions;
+    await replicas.readLinks();
+    // Of later ones, some of what was accepted up to them may have been stored since.
+    return (await this.#readUnsettled(session, after)).filter((deletion) => !isLater(deletion, last));
   }
 
   async #readUnsettled(session: TemporaryTables, after: UserDeletion | undefined): Promise<UserDeletion[]> {
@@ -137,6 +149,10 @@ function parametersOf(deletions: readonly UserDeletion[]) {
     users: deletions.map(({ user_id }) => user_id),
     versions: deletions.map(({ version }) => version),
   };
+}
+
+function isLater(one: UserDeletion, other: UserDeletion): boolean {
+  return one.version > other.version;
 }
 
 function nameOf(deletion: VisitorDeletion): string {

@@ -107,7 +107,7 @@ export class BatchLoop {
     } catch (error) {
       if (error instanceof Fenced) {
         // Where this fails, the session expires by itself.
-        staged.end().catch(() => undefined);
+        staged.end(signal).catch(() => undefined);
         throw error;
       }
       this.#unended.add(staged);
@@ -130,7 +130,7 @@ export class BatchLoop {
   async #endFailed({ server }: OwnEpoch, messages: number, signal: AbortSignal): Promise<void> {
     for (const staged of this.#unended) {
       if (staged.server !== server) continue;
-      await this.#keepTrying(() => staged.end(), messages, signal);
+      await this.#keepTrying(() => staged.end(signal), messages, signal);
       this.#unended.delete(staged);
     }
   }

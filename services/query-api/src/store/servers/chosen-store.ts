@@ -4,7 +4,7 @@ import { canBeNamed } from '../deletions/hidden-events.ts';
 import { FreshPoll } from '../fresh-poll.ts';
 import { DeletionsUnknown } from '../read-failures.ts';
 import type { Store } from '../stores.ts';
-import { type Deletion, LOCAL_TABLES, type Tables, tablesOfServers } from '../tables.ts';
+import { type Deletion, LOCAL_TABLES, REPLICATED_TABLES, type Tables, tablesOfServers } from '../tables.ts';
 import type { PolledServer } from './polled-server.ts';
 import type { RecentDeletions } from './recent-deletions.ts';
 
@@ -36,6 +36,8 @@ export interface ChosenStoreOptions {
   readonly login: Login;
   /** Aborts when any of the servers is given up. */
   readonly givenUp: AbortSignal;
+  /** Whether the servers are replicas. Default: false. */
+  readonly areReplicas?: boolean | undefined;
 }
 
 /**
@@ -61,11 +63,12 @@ export function storeOf(servers: readonly PolledServer[], options: ChosenStoreOp
       states.some(({ deleting }) => deleting === undefined || deleting.has(workspace))
     );
   };
+  const ofOne = options.areReplicas ? REPLICATED_TABLES : LOCAL_TABLES;
   const store: Store = {
     name: names.join(SEPARATOR),
     databaseId: servers.map(({ lastState }) => lastState?.identity?.id ?? '').join(SEPARATOR),
     reader: first.reader,
-    tables: servers.length === 1 ? LOCAL_TABLES : tablesOf(first, servers, options.login),
+    tables: servers.length > 1 ? tablesOf(first, servers, options.login) : ofOne,
     givenUp: options.givenUp,
     visibility: {
       ...(options.fastSets && { fastSets: options.fastSets }),

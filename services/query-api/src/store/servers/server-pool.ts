@@ -287,10 +287,10 @@ export class ServerPool implements StreamStores, Component {
   }
 
   #storeOf(chosen: readonly PolledServer[]): Store {
-    const { login, fastSets, identities, readDeletedWithUsers } = this.#options;
+    const { login, fastSets, identities, areReplicas, readDeletedWithUsers } = this.#options;
     const keptFrom = (workspace: string) => keptFromOf([...this.#servers, ...this.#retired.servers], workspace);
     const givenUp = this.#givenUp.of(chosen.map((server) => server.givenUp));
-    const known = { fastSets, identities, readDeletedWithUsers };
+    const known = { fastSets, identities, areReplicas, readDeletedWithUsers };
     return storeOf(chosen, { recentDeletions: this.#recent, keptFrom, ...known, login, givenUp });
   }
 

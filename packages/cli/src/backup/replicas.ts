@@ -1,0 +1,198 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { createLogger } from '@sluice/shared/base/log';
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import type { Migration } from '@sluice/shared/clickhouse/migrate';
+import { migrateReplicas, ReplicaBehind } from '@sluice/shared/clickhouse/migrate-replicas';
+import { createdTable } from '@sluice/shared/clickhouse/migration-waves';
+import { readNumber } from '@sluice/shared/clickhouse/read-number';
+import { isLocalTable } from '@sluice/shared/clickhouse/replicated-tables';
+import { Refused } from '@sluice/shared/config/command-line';
+import { readIdentity, recordState } from '@sluice/storage/clickhouse/identity';
+import { recordFence } from '@sluice/storage/clickhouse/ownership';
+import type { BackupConfig } from './config.ts';
+
+/** How long a replica may need for what was changed at another one, in milliseconds. */
+const BEHIND_MS_MAX = 60_000;
+
+/** How long ClickHouse waits for the parts of a table, in seconds. */
+const SYNC_SECONDS_MAX = 3_500;
+
+/** What is moved first, in this order: while a database says that it is being filled, no writer stores, and no deletion is to be lost. */
+const MOVED_FIRST = ['database_identity', 'user_deletions', 'pending_deletions', 'identity_deletions'];
+
+const KNOWN_REPLICAS = `SELECT max(total_replicas) AS number FROM system.replicas WHERE database = {database:String}`;
+
+const ROWS = `SELECT sum(total_rows) AS number FROM system.tables
+  WHERE database = {database:String} AND name IN (SELECT table FROM system.replicas WHERE database = {database:String})`;
+
+const ANY_SIZE = { max_table_size_to_drop: '0', max_partition_size_to_drop: '0' } as const;
+
+/**
+ * Waits until a replica has all parts of a table that any replica had committed before. A table that each replica has for itself has them.
+ *
+ * @throws ClickHouse's errors
+ */
+export async function syncReplica(client: ClickHouseClient, table: string): Promise<void> {
+  if (isLocalTable(table)) return;
+  await client.command({
+    query: `SYSTEM SYNC REPLICA ${table} LIGHTWEIGHT`,
+    clickhouse_settings: { receive_timeout: SYNC_SECONDS_MAX },
+  });
+}
+
+/** One of the replicas of a database. */
+export interface RestoredReplica {
+  readonly name: string;
+  readonly config: BackupConfig;
+  /** Connects to a database of it that exists. */
+  readonly connect: (database: string) => ClickHouseClient;
+}
+
+/** The database that a backup was restored to, beside the present one. */
+interface Scratch {
+  readonly client: ClickHouseClient;
+}
+
+interface Restored {
+  /** Those of the backup. */
+  readonly migrations: readonly Migration[];
+  /** The consumer group of the writers. */
+  readonly group: string;
+}
+
+/** A replaced database is gone, and the one in its place does not have everything yet. */
+export class HalfReplaced extends Error {
+  override readonly name = 'HalfReplaced';
+}
+
+/** Whether a replica has not carried out yet what was changed at another one. */
+function isBehind(error: unknown): boolean {
+  return error instanceof ReplicaBehind || (error as { readonly type?: string }).type === 'CANNOT_ASSIGN_ALTER';
+}
+
+/** Replicas whose database a restore replaces. The first one gets the rows, and ClickHouse copies them to the others. */
+export class RestoredReplicas {
+  readonly #replicas: readonly RestoredReplica[];
+  readonly #database: string;
+
+  constructor(replicas: readonly RestoredReplica[], database: string) {
+    this.#replicas = replicas;
+    this.#database = database;
+  }
+
+  /** Connections to all but the first one, to a database that always exists. */
+  get others(): readonly ClickHouseClient[] {
+    return this.#replicas.slice(1).map(({ connect }) => connect('default'));
+  }
+
+  /**
+   * Makes sure that all replicas answer, and that there is no other one.
+   *
+   * @throws {Refused}
+   */
+  async requireAll(): Promise<void> {
+    const reasons = await Promise.all(
+      this.#replicas.map(async ({ name, connect }) => {
+        const known = readNumber(connect('default'), KNOWN_REPLICAS, { database: this.#database });
+        return await known.then(
+          (count) => (count <= this.#replicas.length ? [] : [this.#unknown(name, count)]),
+          ({ message, code }: NodeJS.ErrnoException) => [`${name} does not answer: ${message || code}.`],
+        );
+      }),
+    );
+    if (reasons.flat().length > 0) throw new Refused(reasons.flat().join(' '));
+  }
+
+  #unknown(name: string, count: number): string {
+    return (
+      `${name}: Keeper knows ${count} replicas, and CLICKHOUSE_SERVERS_FILE names ${this.#replicas.length}. Name all of them, or drop those ` +
+      'that are lost: SYSTEM DROP REPLICA.'
+    );
+  }
+
+  /**
+   * Replaces the database at each replica by one of the same tables, and moves the rows of a database of the first one there.
+   *
+   * @param scratch has these migrations, and plain tables
+   * @param requireStopped makes sure that no writer runs
+   * @throws {Refused} when a writer runs; then nothing is changed
+   * @throws {HalfReplaced} when something fails after that; the call may be repeated
+   */
+  async replace(scratch: Scratch, { migrations, group }: Restored, requireStopped: () => Promise<void>): Promise<void> {
+    await this.requireAll();
+    await requireStopped();
+    try {
+      // At once: a writer that starts meanwhile fills one that is empty from another one that is not.
+      await Promise.all(
+        this.#replicas.map(({ connect }) =>
+          connect('default').command({
+            query: 'DROP DATABASE IF EXISTS {database:Identifier} SYNC',
+            query_params: { database: this.#database },
+            clickhouse_settings: ANY_SIZE,
+          }),
+        ),
+      );
+      await this.#create(migrations);
+      await this.#fill(scratch, { migrations, group }, requireStopped);
+    } catch (error) {
+      const { message, code } = error as NodeJS.ErrnoException;
+      throw new HalfReplaced(message || code || '', { cause: error });
+    }
+  }
+
+  async #create(migrations: readonly Migration[]): Promise<void> {
+    const configs = this.#replicas.map(({ config }) => config);
+    const endsAt = performance.now() + BEHIND_MS_MAX;
+    for (;;) {
+      try {
+        await migrateReplicas(configs, createLogger('sluice-restore', 'error'), migrations);
+        break;
+      } catch (error) {
+        if (!isBehind(error) || performance.now() > endsAt) throw error;
+        await delay(500);
+      }
+    }
+    await this.requireAll();
+    for (const { name, connect } of this.#replicas) {
+      if ((await readNumber(connect('default'), ROWS, { database: this.#database })) === 0) continue;
+      throw new Error(
+        `${name} has got rows of before: stop the writers, and drop replicas that are lost with SYSTEM DROP REPLICA`,
+      );
+    }
+  }
+
+  async #fill(scratch: Scratch, { migrations, group }: Restored, requireStopped: () => Promise<void>): Promise<void> {
+    const [own, ...others] = this.#replicas.map(({ connect }) => connect(this.#database));
+    if (!own) throw new Error('there is no replica');
+    const identity = await readIdentity(scratch.client);
+    if (!identity) throw new Error('the backup does not say whose it is');
+    await recordState(scratch.client, 'filling', 'sluice restore');
+    const tables = migrations.map(createdTable).filter((table) => table !== undefined && !isLocalTable(table));
+    for (const table of [...MOVED_FIRST, ...tables.filter((one) => !MOVED_FIRST.includes(one as string))]) {
+      if (!tables.includes(table)) continue;
+      await this.#move(scratch, table as string);
+      for (const client of others) await syncReplica(client, table as string);
+      if (table !== MOVED_FIRST[0]) continue;
+      // A writer that took over before it could see this is fenced, or is still a member of its group.
+      for (const client of [own, ...others]) await recordFence(client, group);
+      await requireStopped();
+    }
+    await recordState(own, identity.state, identity.detail);
+    for (const client of others) await syncReplica(client, 'database_identity');
+  }
+
+  /** Moves the rows of a table, each time with the same result. */
+  async #move({ client }: Scratch, table: string): Promise<void> {
+    const result = await client.query({
+      query: `SELECT DISTINCT partition_id AS id FROM system.parts
+        WHERE database = currentDatabase() AND table = {table:String} AND active ORDER BY id`,
+      query_params: { table },
+      format: 'JSONEachRow',
+    });
+    for (const { id } of await result.json<{ id: string }>())
+      await client.command({
+        query: `ALTER TABLE {to:Identifier}.{table:Identifier} REPLACE PARTITION ID {id:String} FROM ${table}`,
+        query_params: { to: this.#database, table, id },
+      });
+  }
+}

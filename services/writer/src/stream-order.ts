@@ -1,0 +1,400 @@
+import { randomUUID } from 'node:crypto';
+import type { Logger } from '@sluice/shared/base/log';
+import { sleep } from '@sluice/shared/base/retry';
+import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import type { Component } from '@sluice/shared/service/lifecycle';
+import type { Ownership } from '@sluice/storage/clickhouse/ownership';
+import type { Place } from '@sluice/storage/clickhouse/replicas';
+import { STATEMENTS } from '@sluice/storage/clickhouse/statements';
+import {
+  type BlockRange,
+  type BlockRanges,
+  blocksOf,
+  inAtLeast,
+  NO_BLOCKS,
+  rangesOf,
+  union,
+  without,
+} from '@sluice/storage/protocol/block-ranges';
+import type { OwnEpoch } from '@sluice/storage/protocol/epoch';
+
+/** How often it is looked for new blocks, in milliseconds. */
+const LOOK_MS = 500;
+
+/** How long a replica may take to say what it has, or to take a record, in milliseconds: others do not wait for it. */
+const ANSWER_MS_MAX = 3_000;
+
+/** How many records are copied at once to a replica that lacks them. */
+const COPIED_MAX = 200;
+
+/** On how many replicas blocks and records have to be before they count. */
+const QUORUM = 2;
+
+export interface StreamOrderOptions {
+  readonly client: ClickHouseClient;
+  /** The other replicas. */
+  readonly others: () => readonly Place[];
+  /** The epoch in which this writer owns its partitions; undefined while it does not. */
+  readonly epoch: () => OwnEpoch | undefined;
+  readonly groupId: string;
+  readonly ownership: Pick<Ownership, 'queryIdPrefix'>;
+  readonly logger: Logger;
+}
+
+/** Some blocks that got a number together. */
+interface OrderRecord {
+  readonly number: number;
+  readonly ranges: readonly BlockRange[];
+}
+
+/** What a replica has said of itself. */
+interface Look {
+  readonly blocks: BlockRanges;
+  /** What it has reached since it was started; 0: nothing is known. */
+  readonly reached: number;
+  /** The last record that it has; 0: it lacks the one that it had. */
+  readonly newest: number;
+}
+
+/** What is known of a replica. */
+interface KnownReplica extends Place {
+  /** The last record that it has. */
+  newest: number;
+  /** The recorded blocks that it may lack. */
+  missing: BlockRanges | 'any';
+  /** What was told it last that it has reached. */
+  told: number;
+  /** Until when everything is there, as it was told last. */
+  toldThroughMs: number;
+}
+
+/** What has been recorded, as far as its owner knows. */
+interface Order {
+  readonly epoch: OwnEpoch;
+  readonly replicas: readonly KnownReplica[];
+  /** The last number that any block got. */
+  number: number;
+  /** The number of the last record, and of the one before it; 0: there is none. */
+  newest: number;
+  before: number;
+  /** The last record, where this owner has made it: it may not be stored yet. */
+  last: OrderRecord | undefined;
+  /** All blocks that got any number. */
+  recorded: BlockRanges;
+}
+
+/**
+ * Gives the blocks of replicated events the order in which streams send them: each gets a number once it is on two replicas, and those that come
+ * later get a higher one. Then each replica is told which number it has reached, once it has all blocks up to that. One writer of the
+ * group does it: the one that owns the first partition of the events.
+ *
+ * What is on two replicas stays, and what a part of one replica covers never comes as a part of its own any more: ClickHouse would remove it.
+ */
+export class StreamOrder implements Component {
+  readonly name = 'order of streams';
+  readonly #options: StreamOrderOptions;
+  readonly #stopping = new AbortController();
+  #isOwner = false;
+  #order: Order | undefined;
+  #throughMs = 0;
+  #isFailing = false;
+  #running: Promise<void> | undefined;
+
+  constructor(options: StreamOrderOptions) {
+    this.#options = options;
+  }
+
+  async start(): Promise<void> {
+    this.#running ??= this.#run();
+  }
+
+  setOwner(isOwner: boolean): void {
+    this.#isOwner = isOwner;
+  }
+
+  /** Notes until when everything is stored that Kafka had appended before, in milliseconds since 1970. */
+  noteStored(throughMs: number): void {
+    this.#throughMs = throughMs;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      await sleep(LOOK_MS, signal);
+      if (!signal.aborted) await this.#takeTurn();
+    }
+  }
+
+  async #takeTurn(): Promise<void> {
+    const epoch = this.#isOwner ? this.#options.epoch() : undefined;
+    if (!epoch) {
+      this.#order = undefined;
+      return;
+    }
+    try {
+      // Whoever owned the partition before may have recorded something.
+      if (this.#order?.epoch !== epoch) this.#order = await this.#begin(epoch);
+      await this.#goOn(this.#order);
+      this.#isFailing = false;
+    } catch (error) {
+      if (!this.#isFailing)
+        this.#options.logger.warn(
+          { reason: (error as Error).message },
+          'recording the order of streams failed; retrying',
+        );
+      this.#isFailing = true;
+    }
+  }
+
+  /**
+   * Finds out what is recorded. The epoch is recorded at each replica, so nothing is added by older owners. All have to answer: one alone may
+   * have the last record.
+   */
+  async #begin(epoch: OwnEpoch): Promise<Order> {
+    const { client, others } = this.#options;
+    const replicas = [{ client, server: epoch.server }, ...others()].map(
+      (place): KnownReplica => ({ ...place, newest: 0, missing: 'any', told: 0, toldThroughMs: 0 }),
+    );
+    const looks = await Promise.all(replicas.map((replica) => this.#look(replica, NO_BLOCKS)));
+    for (const [index, replica] of replicas.entries()) replica.newest = looks[index]?.newest ?? 0;
+    const reached = await Promise.all(replicas.map((replica) => this.#readReached(replica)));
+    const start = reached.reduce<OrderRecord | undefined>(
+      (most, one) => (one && one.number > (most?.number ?? 0) ? one : most),
+      undefined,
+    );
+    const most = replicas.reduce((one, other) => (other.newest > one.newest ? other : one));
+    const { newest } = most;
+    const number = start?.number ?? 0;
+    const order: Order = { epoch, replicas, number, newest, before: 0, last: undefined, recorded: NO_BLOCKS };
+    if (!start && newest === 0) {
+      // Streams begin after what is there by now.
+      order.number = Date.now();
+      order.recorded = union(...looks.map(({ blocks }) => blocks));
+      const beginning = [{ number: order.number, ranges: rangesOf(order.recorded) }];
+      await Promise.all(replicas.map((replica) => this.#insert(replica, epoch, beginning, 0)));
+      return order;
+    }
+    const later: BlockRange[] = [];
+    for (let after = order.number; ; ) {
+      const records = await this.#readRecords(most, after);
+      later.push(...records.flatMap(({ ranges }) => ranges));
+      order.number = records.at(-1)?.number ?? order.number;
+      if (records.length < COPIED_MAX) break;
+      after = order.number;
+    }
+    order.recorded = union(blocksOf(start?.ranges ?? []), blocksOf(later));
+    return order;
+  }
+
+  async #goOn(order: Order): Promise<void> {
+    const { replicas } = order;
+    // Before it is looked what is there: all that was appended by then is.
+    const throughMs = this.#throughMs;
+    const known = knownEverywhere(order);
+    const answers = await Promise.allSettled(replicas.map((replica) => this.#look(replica, known)));
+    const answered = replicas.flatMap((replica, index) => {
+      const answer = answers[index];
+      return answer?.status === 'fulfilled' ? [{ replica, look: answer.value }] : [];
+    });
+    const toTell = answered.filter(({ replica, look }) => noteLook(replica, look));
+    const quorum = Math.min(QUORUM, replicas.length);
+    if (answered.length < quorum) throw new Error(`${answered.length} of ${replicas.length} replicas answer`);
+    const blocks = answered.map(({ look }) => look.blocks);
+    const responding = answered.map(({ replica }) => replica);
+    const level = await this.#record(order, responding, without(inAtLeast(quorum, blocks), order.recorded));
+    const behind = responding.filter(({ newest }) => newest < order.newest);
+    await Promise.all(behind.map((replica) => this.#copy(level, replica, order.epoch).catch(noted)));
+    // A record that is at one replica alone may be lost with it.
+    if (responding.filter(({ newest }) => newest >= order.newest).length < quorum) return;
+    // Where so few do not answer, one that does has each block that was recorded; what none of these has is gone.
+    const isWhole = replicas.length - answered.length < quorum;
+    const all = isWhole ? { everywhere: union(...blocks), throughMs } : undefined;
+    await Promise.all(toTell.map(({ replica, look }) => this.#tell(order, replica, look, all).catch(noted)));
+  }
+
+  /** Gives blocks the next number, if there are any. Returns a replica that has all records. */
+  async #record(order: Order, replicas: readonly KnownReplica[], blocks: BlockRanges): Promise<KnownReplica> {
+    const level = await this.#storeLast(order, replicas);
+    const ranges = rangesOf(blocks);
+    if (ranges.length === 0) return level;
+    order.before = order.newest;
+    // It may be stored also when that fails: then it stays what it is.
+    order.last = { number: Math.max(order.number + 1, Date.now()), ranges };
+    order.number = order.last.number;
+    order.newest = order.number;
+    order.recorded = union(order.recorded, blocks);
+    for (const replica of order.replicas)
+      if (replica.missing !== 'any') replica.missing = union(replica.missing, blocks);
+    return await this.#storeLast(order, [level]);
+  }
+
+  /** Makes sure that the last record is stored at a replica, and returns that. @throws {Error} when no replica has those before */
+  async #storeLast(order: Order, replicas: readonly KnownReplica[]): Promise<KnownReplica> {
+    const { newest, before, last, epoch } = order;
+    const level = replicas.find((replica) => replica.newest >= newest);
+    if (level) return level;
+    const next = replicas.find((replica) => replica.newest >= before);
+    if (!next || !last) throw new Error('no replica that answers has the last record');
+    await this.#insert(next, epoch, [last]);
+    next.newest = newest;
+    return next;
+  }
+
+  /** Tells a replica that it has reached the last number, once it has all blocks. @param all undefined: what is missing may be elsewhere */
+  async #tell(
+    order: Order,
+    replica: KnownReplica,
+    look: Look,
+    all: { readonly everywhere: BlockRanges; readonly throughMs: number } | undefined,
+  ): Promise<void> {
+    const recorded = replica.missing === 'any' ? order.recorded : replica.missing;
+    const wanted = all ? inAtLeast(2, [recorded, all.everywhere]) : recorded;
+    replica.missing = without(wanted, look.blocks);
+    if (replica.missing.size > 0 || replica.newest < order.newest) return;
+    const hasAll = all !== undefined && without(all.everywhere, look.blocks).size === 0;
+    const throughMs = Math.max(replica.toldThroughMs, hasAll ? all.throughMs : 0);
+    if (replica.told >= order.number && replica.toldThroughMs >= throughMs) return;
+    await this.#insert(replica, order.epoch, [{ number: order.number, ranges: rangesOf(order.recorded) }], throughMs);
+    replica.told = order.number;
+    replica.toldThroughMs = throughMs;
+  }
+
+  /** Adds to a replica all records that it lacks, in their order. */
+  async #copy(from: KnownReplica, to: KnownReplica, epoch: OwnEpoch): Promise<void> {
+    for (;;) {
+      const records = await this.#readRecords(from, to.newest);
+      if (records.length > 0) await this.#insert(to, epoch, records);
+      to.newest = records.at(-1)?.number ?? to.newest;
+      if (records.length < COPIED_MAX) return;
+    }
+  }
+
+  async #look({ client, server, newest }: KnownReplica, known: BlockRanges): Promise<Look> {
+    const query_params = { ...columnsOf(rangesOf(known)), after: newest, server };
+    const [row] = await this.#read<{ parts: BlockRange[]; reached: number; newest: number }>(
+      client,
+      'look-at-blocks',
+      query_params,
+    );
+    if (!row) throw new Error('ClickHouse has returned no row of its blocks');
+    return { blocks: blocksOf(row.parts), reached: row.reached, newest: row.newest };
+  }
+
+  async #readReached({ client }: Place): Promise<OrderRecord | undefined> {
+    const [row] = await this.#read<StoredRecord>(client, 'read-reached', {});
+    return row && recordOf(row);
+  }
+
+  async #readRecords({ client }: Place, after: number): Promise<readonly OrderRecord[]> {
+    const rows = await this.#read<StoredRecord>(client, 'read-records', { after, limit: COPIED_MAX });
+    return rows.map(recordOf);
+  }
+
+  /** @param throughMs given where it is what a replica has reached */
+  async #insert(
+    { client, server }: Place,
+    epoch: OwnEpoch,
+    records: readonly OrderRecord[],
+    throughMs?: number,
+  ): Promise<void> {
+    const { groupId, ownership } = this.#options;
+    const { name, sql } = STATEMENTS['record-order'];
+    const columns = records.map(({ ranges }) => columnsOf(ranges));
+    const query_params = {
+      ...{ group: groupId, ...epoch, server },
+      numbers: records.map(({ number }) => number),
+      records: records.map(({ number }) => (throughMs === undefined ? number : 0)),
+      throughs: records.map(() => throughMs ?? 0),
+      partitions: columns.map(({ partitions }) => partitions),
+      firsts: columns.map(({ firsts }) => firsts),
+      lasts: columns.map(({ lasts }) => lasts),
+    };
+    const query_id = `${ownership.queryIdPrefix(epoch)}-order/${name}/${randomUUID()}`;
+    const clickhouse_settings = { max_execution_time: ANSWER_MS_MAX / 1_000 };
+    await inTime((abort_signal) =>
+      client.command({ query: sql, query_id, query_params, clickhouse_settings, abort_signal }),
+    );
+  }
+
+  async #read<Row>(
+    client: ClickHouseClient,
+    name: 'look-at-blocks' | 'read-reached' | 'read-records',
+    query_params: Record<string, unknown>,
+  ): Promise<readonly Row[]> {
+    return await inTime(async (abort_signal) => {
+      const query = STATEMENTS[name].sql;
+      const result = await client.query({ query, query_params, format: 'JSONEachRow', abort_signal });
+      return await result.json<Row>();
+    });
+  }
+}
+
+interface StoredRecord {
+  readonly number: number;
+  readonly partitions: readonly number[];
+  readonly firsts: readonly number[];
+  readonly lasts: readonly number[];
+}
+
+function recordOf({ number, partitions, firsts, lasts }: StoredRecord): OrderRecord {
+  return {
+    number,
+    ranges: partitions.map((partition, index): BlockRange => [partition, firsts[index] ?? 0, lasts[index] ?? 0]),
+  };
+}
+
+function columnsOf(ranges: readonly BlockRange[]) {
+  return {
+    partitions: ranges.map(([partition]) => partition),
+    firsts: ranges.map(([, first]) => first),
+    lasts: ranges.map(([, , last]) => last),
+  };
+}
+
+/** Returns the blocks that no replica need be asked about. */
+function knownEverywhere({ recorded, replicas }: Order): BlockRanges {
+  const missing: BlockRanges[] = [];
+  for (const replica of replicas) {
+    if (replica.missing === 'any') return NO_BLOCKS;
+    missing.push(replica.missing);
+  }
+  return without(recorded, union(...missing));
+}
+
+/**
+ * Returns whether the look shows all that is to be known. A replica that was started again may lack what it had, and is not read before it is told
+ * again what it has reached: the next look is at all of its blocks.
+ */
+function noteLook(replica: KnownReplica, { newest, reached }: Look): boolean {
+  replica.newest = newest;
+  if (reached >= replica.told) return true;
+  replica.told = 0;
+  replica.toldThroughMs = 0;
+  replica.missing = 'any';
+  return false;
+}
+
+/** Another replica that does not take something is tried again in the next turn. */
+function noted(): undefined {
+  return undefined;
+}
+
+/** @throws {Error} when it takes too long */
+async function inTime<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+  const [ended, late] = [new AbortController(), new AbortController()];
+  const tooLate = sleep(ANSWER_MS_MAX, ended.signal).then(() => {
+    late.abort();
+    throw new Error('ClickHouse has not answered in time');
+  });
+  try {
+    return await Promise.race([work(late.signal), tooLate]);
+  } finally {
+    tooLate.catch(() => undefined);
+    ended.abort();
+  }
+}
