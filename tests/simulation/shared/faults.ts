@@ -128,9 +128,8 @@ function holdCommit(world: World, { manner, target }: Choice, request?: Request)
   onNextOf(set, request, target, (replica) => {
     // It has looked long before what was committed.
     if (target < 0.4) replica.stallNext(800 + manner * 1_100);
-    replica.holdsNextMs = ms;
     // Its connection breaks while the commit is under way.
-    if (target < 0.8) replica.losesWhileHeld = true;
+    replica.heldCommit = { statement: request?.what ?? 'store-events', ms, losesSession: target < 0.8 };
   });
   return { name: `the commit of ${request?.what ?? 'nothing'} is under way for ${Math.floor(ms)} ms` };
 }

@@ -32,6 +32,14 @@ const CHANGES = new Set([
   ...['choose-position', 'keep-gap', 'resume-partition'],
 ]);
 
+/** A commit that is long under way. */
+interface HeldCommit {
+  readonly statement: string;
+  readonly ms: number;
+  /** Whether the replica loses its session meanwhile. */
+  readonly losesSession: boolean;
+}
+
 interface SharedReplicaOptions {
   readonly name: string;
   readonly time: VirtualTime;
@@ -70,10 +78,8 @@ export class SharedReplica {
   clockAheadMs = 0;
   /** By how much what it knows is behind at most, in milliseconds. */
   lagMs = 0;
-  /** For how long its next commit is under way, in milliseconds. */
-  holdsNextMs: number | undefined;
-  /** Whether it loses its session while that is under way. */
-  losesWhileHeld = false;
+  /** What becomes of its next commit by a statement. */
+  heldCommit: HeldCommit | undefined;
   /** Rejects when its connections break. */
   #broken = Promise.withResolvers<never>();
   clickhouse: SimulatedClickHouse | undefined;
@@ -259,10 +265,10 @@ export class SharedReplica {
           await runner.pause();
           continue;
         }
-        const ms = this.holdsNextMs ?? random.between(0.1, 3);
-        if (this.losesWhileHeld) time.after(random.between(0, ms), () => session.lose());
-        this.holdsNextMs = undefined;
-        this.losesWhileHeld = false;
+        const held = this.heldCommit?.statement === request.name ? this.heldCommit : undefined;
+        const ms = held?.ms ?? random.between(0.1, 3);
+        if (held?.losesSession) time.after(random.between(0, ms), () => session.lose());
+        if (held) this.heldCommit = undefined;
         underWay += 1;
         await session.send(ms, commit, endOne).catch((error) => {
           if (isLastTry) throw error;

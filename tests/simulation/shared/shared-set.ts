@@ -142,8 +142,7 @@ export class SharedSet implements Address {
       replica.connect();
       replica.lagMs = 0;
       replica.clockAheadMs = 0;
-      replica.holdsNextMs = undefined;
-      replica.losesWhileHeld = false;
+      replica.heldCommit = undefined;
     }
   }
 
