@@ -83,6 +83,8 @@ function leave(world: World, { manner, target }: Choice, request?: Request) {
   const left = new Set<SharedReplica>();
   const begin = (replica: SharedReplica) => {
     if (target < 0.6) replica.stallNext(200 + manner * 1_800);
+    // Nobody learns what becomes of it, also once the replica is back.
+    if (target < 0.3 && request) replica.heldCommit = { statement: request.what, ms: 900, losesSession: true };
     world.time.after(manner * 5, () => {
       if (world.network.isMended) return;
       // One that is cut off from the others is still expected to answer.
