@@ -313,6 +313,8 @@ export class ClickHouseChecks {
     );
     // At several replicas it has a row for each, whether it has found something there or not.
     const saysWhatItFound = !isShared(this.#main);
+    const where = saysWhatItFound ? 'WHERE' : 'ON CLUSTER default WHERE';
+    const kill = `KILL QUERY ${where} query_id = {queryId:String} SYNC`;
     let isFound = false;
     while (!isFound && !signal.aborted) {
       const rows = await ask(this.#main, kill, { params: { queryId } });
