@@ -173,33 +173,4 @@ export const PLANTED_REPLICATED_FAULTS: readonly PlantedFault[] = [
     replacement: '',
     breaks: 'Events that were found at one replica alone are committed while no other one can be brought level.',
   },
-  {
-    name: 'replicated/links-not-synced',
-    file: writer('erasure/linked-visitors.ts'),
-    search: 'await replicas.readLinks();',
-    replacement: '',
-    breaks: 'A visitor of a deleted user is not deleted, since its link is at another replica.',
-  },
-  {
-    name: 'replicated/earlier-deletions-not-awaited',
-    file: writer('erasure/linked-visitors.ts'),
-    search: 'return (await this.#readUnsettled(session, after)).filter((deletion) => !isLater(deletion, last));',
-    replacement: 'return deletions;',
-    breaks:
-      'An earlier deletion that another replica has stored comes later, and whose visitors are deleted is decided without it.',
-  },
-  {
-    name: 'replicated/later-deletions-too-early',
-    file: writer('erasure/linked-visitors.ts'),
-    search: 'return (await this.#readUnsettled(session, after)).filter((deletion) => !isLater(deletion, last));',
-    replacement: 'return await this.#readUnsettled(session, after);',
-    breaks: 'A deletion is looked at of which another replica has stored facts that this one lacks.',
-  },
-  {
-    name: 'replicated/links-synced-too-late',
-    file: REPLICAS,
-    search: "const READ_BY_VISITORS = ['identity_links', 'pending_deletions', ...DELETIONS] as const;",
-    replacement: "const READ_BY_VISITORS = ['pending_deletions', ...DELETIONS] as const;",
-    breaks: 'A visitor of a deleted user is not deleted, since its link is at another replica.',
-  },
 ];
