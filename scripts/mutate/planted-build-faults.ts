@@ -1028,4 +1028,14 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     breaks: 'A deletion that comes meanwhile is looked at before what links its visitors is there.',
     tests: OF_REPLICAS,
   },
+  {
+    name: 'replicas/links-hidden-too-early',
+    file: writer('batch/entities.sql'),
+    search:
+      '      FROM identity_deletions\n      WHERE (workspace_id, user_id) IN (SELECT workspace_id, arrayJoin([user_id, merged]) FROM facts)',
+    replacement:
+      '      FROM (SELECT workspace_id, user_id, version, settled_at FROM identity_deletions UNION ALL SELECT workspace_id, user_id, version, now64(3) FROM user_deletions)\n      WHERE (workspace_id, user_id) IN (SELECT workspace_id, arrayJoin([user_id, merged]) FROM facts)',
+    breaks: 'What says whose a visitor is gets lost while the deletion of its user comes in two parts.',
+    tests: [writer('erasure/linked-visitors.service.test.ts')],
+  },
 ];

@@ -2,8 +2,6 @@ import type { PlantedFault } from './planted-fault.ts';
 
 const writer = (name: string) => `services/writer/src/${name}`;
 const storage = (name: string) => `packages/storage/src/${name}`;
-/** What a statement does is written down twice: in SQL, and for the simulated ClickHouse. */
-const simulated = (name: string) => `tests/simulation/clickhouse/${name}`;
 
 const REPLICAS = storage('clickhouse/replicas.ts');
 const OWNERSHIP = storage('clickhouse/ownership.ts');
@@ -143,14 +141,6 @@ export const PLANTED_REPLICATED_FAULTS: readonly PlantedFault[] = [
     search: 'for (const table of tables) {',
     replacement: 'for (const table of tables.slice(1)) {',
     breaks: 'A replica counts as level that lacks events.',
-  },
-  {
-    name: 'replicated/links-hidden-too-early',
-    file: simulated('statements.ts'),
-    search: 'return ofUser.length === 0 || ofUser.some(({ settledAtMs }) => settledAtMs === 0);',
-    replacement:
-      'return version > (tables.deletions.get(userKey(workspace, user)) ?? 0) || ofUser.some(({ settledAtMs }) => settledAtMs === 0);',
-    breaks: 'What says whose a visitor is gets lost while the deletion of its user comes in two parts.',
   },
   {
     name: 'replicated/goes-on-at-a-stuck-replica',

@@ -24,9 +24,6 @@ export class Keeper {
   /** The numbers of parts that are not fetched for now, each with the replicas that do not. */
   readonly held = new Map<number, readonly Replica[]>();
 
-  /** Tables of which a replica fetches nothing for now. */
-  readonly heldTables = new Map<Replica, keyof Tables>();
-
   add(replica: Replica): void {
     this.#replicas.add(replica);
   }
@@ -73,7 +70,7 @@ export class Keeper {
   /** Whether a replica can get what an entry needs now. */
   isThere(entry: Entry, replica: Replica): boolean {
     if (!entry.rows) return true;
-    if (this.held.get(entry.number)?.includes(replica) || this.heldTables.get(replica) === entry.table) return false;
+    if (this.held.get(entry.number)?.includes(replica)) return false;
     return [...entry.doneBy].some(
       (other) => other.isUp && !this.isDropped(other) && !this.cut.has(linkOf(replica, other)),
     );

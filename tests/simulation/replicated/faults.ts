@@ -9,7 +9,6 @@ import type { PlacedReplica, ReplicaSet } from './replica-set.ts';
 const UNKNOWN = 'unknown end of an insert';
 const HELD_PART = 'part that is not fetched';
 const LONG_HELD_PART = 'part that is not fetched for long';
-const HELD_TABLE = 'table that is not fetched';
 const NO_LEADER = 'no leader';
 const DEATH = 'death of a replica';
 const NO_KEEPER = 'replica without Keeper';
@@ -23,7 +22,6 @@ export const REPLICATED_FAULTS: FaultTable<World> = {
   [UNKNOWN]: { weight: 10, begin: loseEndOfInsert },
   [HELD_PART]: { weight: 10, begin: holdPart },
   [LONG_HELD_PART]: { weight: 4, begin: holdPartForLong },
-  [HELD_TABLE]: { weight: 2, begin: holdTable },
   [DEATH]: { weight: 4, begin: killReplica },
   [NO_KEEPER]: { weight: 10, begin: loseKeeper },
   [LONG]: { weight: 3, begin: loseKeeperForLong },
@@ -45,9 +43,6 @@ const OF_DELETIONS = [
   ...Array<string>(5).fill('store-links'),
 ];
 
-/** The tables that decide which visitors are deleted with a user. */
-const OF_LINKS = ['links', 'identityDeletions', 'identityDeletions', 'pendingDeletions'] as const;
-
 const OWN_TRIGGERS: Readonly<Record<string, OwnTrigger>> = {
   [UNKNOWN]: { moment: 'arrived', requests: INSERTS },
   [HELD_PART]: { moment: 'arrived', requests: INSERTS },
@@ -63,23 +58,11 @@ export function chooseErasureFaults(random: Random, count: number, untilMs: numb
   const others = ['freeze writer', 'break connection to ClickHouse', STALLING, NO_KEEPER, CUT, 'rebalance', LAG];
   const kinds = [LONG_HELD_PART, LONG_HELD_PART, NO_LEADER, NO_LEADER, random.pick(others)];
   const faults = chooseWriterFaults(random, { kinds, count, untilMs }, OWN_TRIGGERS);
-  return lasting(faults);
-}
-
-/** Returns faults of which those of leaders last for seconds. */
-function lasting(faults: readonly Fault[]): Fault[] {
   return faults.map((fault) => {
     if (fault.kind !== NO_LEADER) return fault;
-    const { trigger: _trigger, until: _until, ...rest } = fault;
-    return { ...rest, forMs: 3_000 + 6_000 * fault.manner };
+    const { trigger: _trigger, until: _until, ...lasting } = fault;
+    return { ...lasting, forMs: 3_000 + 6_000 * fault.manner };
   });
-}
-
-/** Chooses what keeps one replica from knowing whose visitors are, or who is deleted, until there are no more faults. */
-export function chooseLinkFaults(random: Random, untilMs: number): Fault[] {
-  const held = chooseWriterFaults(random, { kinds: [HELD_TABLE], count: 1, untilMs: untilMs / 4 });
-  const late = { kinds: [NO_LEADER], count: 1 + random.below(4), untilMs: untilMs / 2 };
-  return [...held, ...lasting(chooseWriterFaults(random, late))];
 }
 
 /** Chooses the faults of writers whose last insert is under way while another writer, at another replica, takes their partitions over. */
@@ -130,14 +113,6 @@ function holdPartForLong(world: World, { target }: Choice, request?: Request) {
   const { set, placed } = chosenReplica(world, { target, manner: 0 }, request);
   hold(set, placed, { target, manner: 0.5 + target / 2 });
   return { name: `one replica does not fetch the next part of ${placed.clickhouse.name} for long` };
-}
-
-/** Until there are no more faults. */
-function holdTable(world: World, choice: Choice, request?: Request) {
-  const { set, placed } = chosenReplica(world, choice, request);
-  const table = OF_LINKS[Math.floor(choice.manner * OF_LINKS.length)] ?? 'links';
-  set.keeper.heldTables.set(placed.replica, table);
-  return { name: `${placed.clickhouse.name} fetches nothing of ${table} for long` };
 }
 
 /** All others do not fetch it, or one of them does not. */

@@ -3,13 +3,7 @@ import type { Kind } from '../world/run-schedule.ts';
 import { type Plan, scheduleOf } from '../writer/kind.ts';
 import { Load } from '../writer/load.ts';
 import { World } from '../writer/world.ts';
-import {
-  chooseErasureFaults,
-  chooseLateFaults,
-  chooseLinkFaults,
-  chooseReplicatedFaults,
-  REPLICATED_FAULTS,
-} from './faults.ts';
+import { chooseErasureFaults, chooseLateFaults, chooseReplicatedFaults, REPLICATED_FAULTS } from './faults.ts';
 
 /**
  * Writers of one group that store at replicas of the same tables, each at one of them. In the end each replica has everything once, but for
@@ -27,10 +21,7 @@ export const REPLICATED: Kind = {
 
 function planOf(seed: number): Plan {
   const random = new Random(seed, 'plan');
-  if (random.isTrue(0.15)) {
-    const plan = erasurePlanOf(random);
-    return new Random(seed, 'links').isTrue(0.5) ? linkPlanOf(random, plan) : plan;
-  }
+  if (random.isTrue(0.15)) return erasurePlanOf(random);
   // Drawn apart: the other seeds go on to mean the same schedules.
   if (new Random(seed, 'late').isTrue(0.1)) return latePlanOf(random);
   const durationMs = 1_500 + random.below(random.isTrue(0.9) ? 4_000 : 20_000);
@@ -60,11 +51,6 @@ function latePlanOf(random: Random): Plan {
     erases: false,
     faults: chooseLateFaults(random, 2 + random.below(4), durationMs),
   };
-}
-
-/** Much is said of visitors, and users are deleted, while replicas lack it. */
-function linkPlanOf(random: Random, plan: Plan): Plan {
-  return { ...plan, everyMs: 40 + random.below(100), faults: chooseLinkFaults(random, plan.durationMs) };
 }
 
 /** Long enough for users to be erased while something is wrong. */

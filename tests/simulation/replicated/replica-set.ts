@@ -143,7 +143,6 @@ export class ReplicaSet {
   mend(): void {
     this.keeper.cut.clear();
     this.keeper.held.clear();
-    this.keeper.heldTables.clear();
     for (const { replica } of this.#placed) {
       if (!this.#stuck.has(replica)) replica.setSession(true);
       replica.lagMs = 0;
