@@ -5,10 +5,11 @@ import { visitorOf } from '@sluice/shared/rows/deleted-person';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { CarriedTables, fenced } from '@sluice/storage/clickhouse/carried-tables';
 import { type FormRequest, formSender } from '@sluice/storage/clickhouse/form-request';
+import { NOT_RECORDED } from '@sluice/storage/clickhouse/ownership';
 import type { Statement } from '@sluice/storage/clickhouse/statements';
 import { Fenced } from '@sluice/storage/protocol/epoch';
 import type { RowBatch } from '@sluice/storage/protocol/row-batch';
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { batchOf, changeRow, createTestStore, eventRow, messages, NOON, type TestStore } from '../testing/store.ts';
 import { type StagedBatch, StagedStore } from './staged-batch.ts';
 import { STATEMENTS } from './statements.ts';
@@ -86,13 +87,27 @@ const STORING_STEPS = [
   ...['store-seen-in-changes-since-deletions', 'store-seen-in-events-since-deletions', 'store-events'],
 ];
 
-describe.each(['the attempt has ended', 'a newer epoch owns the partitions'])('when %s', (why) => {
+/** Records the replica at which everything runs as gone, or as there again. */
+async function recordReplica(isGone: boolean): Promise<void> {
+  const newest = 'greatest(now64(6), max(writer_replicas.changed_at) + toIntervalMicrosecond(1))';
+  await db.client.command({
+    query: `INSERT INTO writer_replicas (replica, is_gone, changed_at)
+      SELECT replica, ${isGone}, ${newest} FROM writer_replicas GROUP BY replica`,
+  });
+}
+
+const REASONS = ['the attempt has ended', 'a newer epoch owns the partitions', NOT_RECORDED] as const;
+
+describe.each(REASONS)('when %s', (why) => {
   test('whatever was sent before and arrives later stores nothing, also without rows', async () => {
     const groupId = `late ${why}`;
     const { batch, sent } = openRecorded(rowsOfEachKind(why), groupId);
     await batch.store();
     if (why === 'the attempt has ended') await batch.end();
-    else {
+    else if (why === NOT_RECORDED) {
+      await recordReplica(true);
+      onTestFinished(() => recordReplica(false));
+    } else {
       const values = [{ group_id: groupId, incarnation: 1, generation: 8, leader_id: '' }];
       await db.client.insert({ table: 'writer_epochs', values, format: 'JSONEachRow' });
     }

@@ -92,6 +92,25 @@ describe.each(STAGINGS)('staging: %s', (staging) => {
     expect(deadLetters.map((one) => one.row.toString())).toEqual([...colours, cutOff]);
   });
 
+  test.each([
+    ['an event', 'events', { ...eventRow(), workspace_id: '' }, eventRow()],
+    ['an event of another time', 'events', eventRow({ timestamp: Date.UTC(2500, 0, 1) }), eventRow()],
+    [
+      'a change',
+      'changes',
+      changeRow({ id: 'u', operation: 'seen', version: 0 }),
+      changeRow({ id: 'u', operation: 'seen' }),
+    ],
+  ] as const)(
+    '%s that violates a constraint is a dead letter, where nothing else is wrong',
+    async (_, kind, bad, row) => {
+      const lines = [row, bad].map((one) => JSON.stringify(one));
+      const { deadLetters } = await db.store({ ...batchOf([]), [kind]: messages(kind, lines) });
+      expect(deadLetters.map((one) => one.row.toString())).toEqual([lines[1]]);
+      expect(deadLetters[0]?.reason).toContain('VIOLATED_CONSTRAINT');
+    },
+  );
+
   test('bytes that are not UTF-8 are kept as they are', async () => {
     const row = Buffer.from([0x7b, 0xff, 0x00, 0xfe]);
     const deadLetter = { kind: 'bytes', format: '1', topic: 't', partition: 0, offset: '1', line: 0, row, reason: 'r' };
