@@ -32,7 +32,7 @@ const OPERATION_MS = 10_000;
 interface Look {
   /** Whether one of the statements runs at a replica. */
   readonly isRunning: boolean;
-  /** Those at which statements could store before it. */
+  /** Those at which statements could store before it, also those that have left lately. */
   readonly recorded: readonly string[];
   /** Whether all are there at which one could be running. */
   readonly areAllThere: boolean;
@@ -178,9 +178,11 @@ export class SharedReplicas {
     if (come.length > 0) await this.#record(come, false, signal);
     // What began there before that was recorded is over by then: recording it takes a statement, too.
     const isOver = (sinceMs: number) => sinceMs > this.#strayMs + this.#options.statementTimeoutMs;
-    const hasStrays = recorded.some(({ isGone, ageMs: sinceMs }) => isGone && !isOver(sinceMs));
+    const strays = recorded.filter(({ isGone, ageMs: sinceMs }) => isGone && !isOver(sinceMs));
     const isRunning = there.some(({ running }) => running > 0);
-    return { isRunning, recorded: [...open], areAllThere: left.length === 0 && !hasStrays };
+    const areAllThere = left.length === 0 && strays.length === 0;
+    // A stray may come back, and have lost its session meanwhile.
+    return { isRunning, recorded: [...open, ...strays.map(({ replica }) => replica)], areAllThere };
   }
 
   /** Whether the session of each of these replicas is older than one outlasts its connection. */
