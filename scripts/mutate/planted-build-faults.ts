@@ -967,7 +967,8 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   {
     name: 'replicas/alone-among-others',
     file: shared('clickhouse/one-server.ts'),
-    search: "if (engine === '' || engine.startsWith('Replicated') === isReplicated(config)) return undefined;",
+    search:
+      "if (engine === '' || isShared(config) || engine.startsWith('Replicated') === isReplicated(config)) return undefined;",
     replacement: "if (engine !== 'none') return undefined;",
     breaks: 'A writer that does not know of other replicas takes over from one that stores there.',
     tests: ['tests/faults/replica-migrations.test.ts'],

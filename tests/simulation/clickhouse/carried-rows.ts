@@ -25,6 +25,9 @@ const FILLED: ReadonlyMap<string, Filled> = new Map(
   }),
 );
 
+/** Those that create their table in a session. */
+const CREATING = new Set(['find-deletions', 'find-repeats']);
+
 /** Returns the table whose rows a statement returns; undefined for one that fills none. */
 function filledBy(statement: string): Filled | undefined {
   return FILLED.get(statement.replace('-skipping', ''));
@@ -50,9 +53,13 @@ export class CarriedRows {
   /** Returns what is in the tables that were sent with a statement. */
   sessionOf(statement: string, tables: readonly SentTable[]): Session {
     const session: Session = { isCarried: true };
-    for (const { name, bytes } of tables) if (name !== 'sent_rows') put(session, name, this.#read(bytes));
-    // What is loaded, and what is found among stored rows, is added to what the writer has.
     const filled = filledBy(statement);
+    for (const { name, bytes } of tables) {
+      // What is sent of a table that the statement fills from others is not read.
+      const isRead = name !== 'sent_rows' && !(CREATING.has(statement) && name === filled?.name);
+      if (isRead) put(session, name, this.#read(bytes));
+    }
+    // What is loaded, and what is found among stored rows, is added to what the writer has.
     const isLoaded = tables.some(({ name }) => name === 'sent_rows');
     if (filled && (isLoaded || statement === 'find-stamped-repeats')) put(session, filled.name, []);
     return session;
