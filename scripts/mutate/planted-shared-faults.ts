@@ -94,15 +94,15 @@ export const PLANTED_SHARED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'shared/missing-replicas-not-waited-for',
     file: SHARED,
-    search: 'areAllThere: left.length === 0 && !hasStrays };',
-    replacement: 'areAllThere: true };',
+    search: 'const areAllThere = left.length === 0 && strays.length === 0;',
+    replacement: 'const areAllThere = true;',
     breaks: 'A replica that has left goes on with an insert, and its rows are stored again meanwhile.',
   },
   {
     name: 'shared/gone-replicas-not-waited-for',
     file: SHARED,
-    search: 'const hasStrays = recorded.some(({ isGone, ageMs: sinceMs }) => isGone && !isOver(sinceMs));',
-    replacement: 'const hasStrays = false;',
+    search: 'const strays = recorded.filter(({ isGone, ageMs: sinceMs }) => isGone && !isOver(sinceMs));',
+    replacement: 'const strays = recorded.slice(0, 0);',
     breaks: 'A replica that has left is waited for at the first look alone.',
   },
   {
