@@ -141,21 +141,6 @@ export const PLANTED_SHARED_FAULTS: readonly PlantedFault[] = [
     breaks: 'A row that cannot be stored is left out, and is no dead letter.',
   },
   {
-    name: 'shared/deletions-not-settled',
-    file: WRITER,
-    search: 'return { shared, replicas: shared, replicaWatch: shared };',
-    replacement: 'return { shared, replicas: undefined, replicaWatch: shared };',
-    breaks: 'A deletion is forgotten while an insert goes on that does not know it.',
-  },
-  {
-    name: 'shared/running-batches-not-waited-for',
-    file: SHARED,
-    search:
-      'await this.#waitUntilOver({ meant, sinceMs: knownAt, signal, areOlder: true, end: async () => undefined });',
-    replacement: '',
-    breaks: 'A deletion is forgotten while an insert goes on that does not know it.',
-  },
-  {
     name: 'shared/attempts-share-an-id',
     file: BATCH,
     search: 'const attempt = randomUUID();',
