@@ -1081,4 +1081,46 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     breaks: 'What one replica alone had is sent, lost with it, stored again, and sent again.',
     tests: ['services/writer/src/stream-order.service.test.ts'],
   },
+  {
+    name: 'replicas/links-not-read',
+    file: writer('erasure/linked-visitors.ts'),
+    search: 'await replicas.readLinks();',
+    replacement: '',
+    breaks: 'A visitor of a deleted user is not deleted, since what links them is at another replica.',
+    tests: OF_REPLICAS,
+  },
+  {
+    name: 'replicas/links-left-out',
+    file: storage('clickhouse/replicas.ts'),
+    search: "const READ_BY_VISITORS = ['identity_links', 'pending_deletions', ...DELETIONS] as const;",
+    replacement: "const READ_BY_VISITORS = ['pending_deletions', ...DELETIONS] as const;",
+    breaks: 'A visitor of a deleted user is not deleted, since what links them is at another replica.',
+    tests: OF_REPLICAS,
+  },
+  {
+    name: 'replicas/earlier-deletions-not-awaited',
+    file: writer('erasure/linked-visitors.ts'),
+    search: 'return (await this.#readUnsettled(session, after)).filter((deletion) => !isLater(deletion, last));',
+    replacement: 'return deletions;',
+    breaks: 'An earlier deletion comes from another replica, and whose visitors are deleted was decided without it.',
+    tests: OF_REPLICAS,
+  },
+  {
+    name: 'replicas/later-deletions-too-early',
+    file: writer('erasure/linked-visitors.ts'),
+    search: 'return (await this.#readUnsettled(session, after)).filter((deletion) => !isLater(deletion, last));',
+    replacement: 'return await this.#readUnsettled(session, after);',
+    breaks: 'A deletion that comes meanwhile is looked at before what links its visitors is there.',
+    tests: OF_REPLICAS,
+  },
+  {
+    name: 'replicas/links-hidden-too-early',
+    file: writer('batch/entities.sql'),
+    search:
+      '      FROM identity_deletions\n      WHERE (workspace_id, user_id) IN (SELECT workspace_id, arrayJoin([user_id, merged]) FROM facts)',
+    replacement:
+      '      FROM (SELECT workspace_id, user_id, version, settled_at FROM identity_deletions UNION ALL SELECT workspace_id, user_id, version, now64(3) FROM user_deletions)\n      WHERE (workspace_id, user_id) IN (SELECT workspace_id, arrayJoin([user_id, merged]) FROM facts)',
+    breaks: 'What says whose a visitor is gets lost while the deletion of its user comes in two parts.',
+    tests: [writer('erasure/linked-visitors.service.test.ts')],
+  },
 ];

@@ -2,8 +2,6 @@ import type { PlantedFault } from './planted-fault.ts';
 
 const writer = (name: string) => `services/writer/src/${name}`;
 const storage = (name: string) => `packages/storage/src/${name}`;
-/** What a statement does is written down twice: in SQL, and for the simulated ClickHouse. */
-const simulated = (name: string) => `tests/simulation/clickhouse/${name}`;
 
 const REPLICAS = storage('clickhouse/replicas.ts');
 const OWNERSHIP = storage('clickhouse/ownership.ts');
@@ -145,14 +143,6 @@ export const PLANTED_REPLICATED_FAULTS: readonly PlantedFault[] = [
     breaks: 'A replica counts as level that lacks events.',
   },
   {
-    name: 'replicated/links-hidden-too-early',
-    file: simulated('statements.ts'),
-    search: 'return ofUser.length === 0 || ofUser.some(({ settledAtMs }) => settledAtMs === 0);',
-    replacement:
-      'return version > (tables.deletions.get(userKey(workspace, user)) ?? 0) || ofUser.some(({ settledAtMs }) => settledAtMs === 0);',
-    breaks: 'What says whose a visitor is gets lost while the deletion of its user comes in two parts.',
-  },
-  {
     name: 'replicated/goes-on-at-a-stuck-replica',
     file: REPLICAS,
     search: 'if (!isElsewhere.includes(true)) continue;',
@@ -172,34 +162,5 @@ export const PLANTED_REPLICATED_FAULTS: readonly PlantedFault[] = [
     search: 'if (failures.length > 0) throw failures[0];',
     replacement: '',
     breaks: 'Events that were found at one replica alone are committed while no other one can be brought level.',
-  },
-  {
-    name: 'replicated/links-not-synced',
-    file: writer('erasure/linked-visitors.ts'),
-    search: 'await replicas.readLinks();',
-    replacement: '',
-    breaks: 'A visitor of a deleted user is not deleted, since its link is at another replica.',
-  },
-  {
-    name: 'replicated/earlier-deletions-not-awaited',
-    file: writer('erasure/linked-visitors.ts'),
-    search: 'return (await this.#readUnsettled(session, after)).filter((deletion) => !isLater(deletion, last));',
-    replacement: 'return deletions;',
-    breaks:
-      'An earlier deletion that another replica has stored comes later, and whose visitors are deleted is decided without it.',
-  },
-  {
-    name: 'replicated/later-deletions-too-early',
-    file: writer('erasure/linked-visitors.ts'),
-    search: 'return (await this.#readUnsettled(session, after)).filter((deletion) => !isLater(deletion, last));',
-    replacement: 'return await this.#readUnsettled(session, after);',
-    breaks: 'A deletion is looked at of which another replica has stored facts that this one lacks.',
-  },
-  {
-    name: 'replicated/links-synced-too-late',
-    file: REPLICAS,
-    search: "const READ_BY_VISITORS = ['identity_links', 'pending_deletions', ...DELETIONS] as const;",
-    replacement: "const READ_BY_VISITORS = ['pending_deletions', ...DELETIONS] as const;",
-    breaks: 'A visitor of a deleted user is not deleted, since its link is at another replica.',
   },
 ];

@@ -50,16 +50,16 @@ export const PLANTED_SHARED_FAULTS: readonly PlantedFault[] = [
     name: 'shared/ended-after-statements',
     file: BATCH,
     search:
-      "      await client.command({ query: STATEMENTS['record-ended-batch'].sql, query_params: { attempt } });\n      await carried.endStatements(prefix);",
+      '      this.#endedAtMs ??= await this.#recordEnd();\n      await carried.endStatements(prefix, this.#endedAtMs, signal);',
     replacement:
-      "      await carried.endStatements(prefix);\n      await client.command({ query: STATEMENTS['record-ended-batch'].sql, query_params: { attempt } });",
+      '      await carried.endStatements(prefix, performance.now(), signal);\n      this.#endedAtMs ??= await this.#recordEnd();',
     breaks:
       'A statement of a batch that was given up begins after its statements were ended, and before that is recorded.',
   },
   {
     name: 'shared/statements-of-batch-not-ended',
     file: BATCH,
-    search: 'await carried.endStatements(prefix);',
+    search: 'await carried.endStatements(prefix, this.#endedAtMs, signal);',
     replacement: '',
     breaks: 'An insert that was given up goes on at some replica while its rows are stored again.',
   },
@@ -80,8 +80,8 @@ export const PLANTED_SHARED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'shared/sessions-not-looked-at',
     file: SHARED,
-    search: '(await this.#haveOldSessions(look.replicas))',
-    replacement: 'true',
+    search: 'const haveOldSessions = await this.#haveOldSessions(recorded, signal);',
+    replacement: 'const haveOldSessions = true;',
     breaks: 'Keeper commits late what a replica has sent before it lost its session.',
   },
   {
@@ -150,7 +150,8 @@ export const PLANTED_SHARED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'shared/running-batches-not-waited-for',
     file: SHARED,
-    search: 'await this.#waitUntilOver({ prefix: this.#options.groupPrefix }, performance.now() - knownAt, signal);',
+    search:
+      'await this.#waitUntilOver({ meant, sinceMs: knownAt, signal, areOlder: true, end: async () => undefined });',
     replacement: '',
     breaks: 'A deletion is forgotten while an insert goes on that does not know it.',
   },
@@ -164,7 +165,7 @@ export const PLANTED_SHARED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'shared/unknown-replicas-never-recorded',
     file: SHARED,
-    search: 'if (come.length > 0) await this.#record(come, false);',
+    search: 'if (come.length > 0) await this.#record(come, false, signal);',
     replacement: '',
     breaks: 'No replica may store anything.',
   },

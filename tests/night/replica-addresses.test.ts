@@ -1,5 +1,6 @@
 import { findFreePorts } from '@sluice/local-stack/ports';
 import { expect, inject, onTestFinished, test } from 'vitest';
+import { diagnose } from '../kit/doctor.ts';
 import { startHttpRouter } from '../kit/http-router.ts';
 import { startPipeline } from '../kit/pipeline.ts';
 import { startReplicas } from '../kit/replicas.ts';
@@ -26,6 +27,10 @@ test('a writer and query-api end when an address of the file leads to two replic
   onTestFinished(() => alone.kill9());
   expect(await alone.endsItself()).toBe(1);
   expect(alone.log()).toContain('the tables of the database are replicated');
+  const { results } = await diagnose(['query-api'], env);
+  expect(results.filter(({ state }) => state === 'wrong')).toContainEqual(
+    expect.objectContaining({ found: expect.stringContaining('are replicated: set CLICKHOUSE_REPLICATION') }),
+  );
 
   isOne = false;
   // Both replicas have to know it before anything is erased.

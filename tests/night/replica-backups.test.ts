@@ -163,6 +163,7 @@ test('a backup of one server becomes the database of replicas', async () => {
     output: expect.stringContaining('is restored'),
   });
   for (const CLICKHOUSE_SERVER of ['r1', 'r2']) await running.startAnother('writer', { ...env, CLICKHOUSE_SERVER });
+  await running.services['query-api'].stop();
   running.services['query-api'] = await running.startAnother('query-api', env);
   const tally = await load.stop();
   await running.drained();

@@ -26,7 +26,7 @@ import { SharedReplicas } from '@sluice/storage/clickhouse/shared-replicas';
 import type { StoredThrough } from '@sluice/storage/kafka/lag';
 import type { OwnEpoch } from '@sluice/storage/protocol/epoch';
 import type { Kafka } from 'kafkajs';
-import { StagedStore } from './batch/staged-batch.ts';
+import { type CarriedOptions, StagedStore } from './batch/staged-batch.ts';
 import type { WriterConfig } from './config.ts';
 import { ColdEvents } from './erasure/cold-events.ts';
 import { Erasure } from './erasure/erasure.ts';
@@ -128,7 +128,9 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
       if (raised) logger.error(raised);
     },
   });
-  const carried = shared && { endStatements: (prefix: string) => shared.end({ prefix }) };
+  const carried: CarriedOptions | undefined = shared && {
+    endStatements: (prefix, endedAtMs, signal) => shared.end({ prefix }, signal, endedAtMs),
+  };
   const store = new StagedStore({ ...common, ownership, carried });
   const bytesMax = config.BATCH_BYTES_MAX;
   const pace = new BatchPace({ ageMs: config.BATCH_AGE_MS, bytesMax });

@@ -1,13 +1,17 @@
 import { createLogger } from '@sluice/shared/base/log';
 import { sleep } from '@sluice/shared/base/retry';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { mergeKeyOf } from '@sluice/shared/rows/merged-user';
 import { chooseReplica, Replicas, ReplicaWatch } from '@sluice/storage/clickhouse/replicas';
 import { STATEMENTS } from '@sluice/storage/clickhouse/statements';
 import { Erasure } from '@sluice/writer/erasure/erasure';
+import { LinkedVisitors } from '@sluice/writer/erasure/linked-visitors';
 import { STATEMENTS as ERASURE_STATEMENTS } from '@sluice/writer/erasure/statements';
-import { expect, test } from 'vitest';
+import type { Kafka } from 'kafkajs';
+import { describe, expect, test } from 'vitest';
 import { createSimulatedClient } from '../clickhouse/simulated-client.ts';
 import { createTables, type Tables } from '../clickhouse/tables.ts';
+import type { LinkFact } from '../clickhouse/visitor-owner.ts';
 import { driven } from '../contracts/driven.ts';
 import { placedReplicas } from '../contracts/replica-engines.ts';
 import type { VirtualTime } from '../world/virtual-time.ts';
@@ -148,6 +152,102 @@ test('whose visitors are is read once the own replica has everything of it', asy
     release();
     await readLinks();
   }
+});
+
+/** Deletions of users as they are stored first, with what says that all before a time is stored. */
+function unsettled(throughMs: number, ...deletions: readonly { readonly user: string; readonly version: number }[]) {
+  const rows = deletions.map((deletion) => ({ workspace: 'w', settledAtMs: 0, ...deletion }));
+  return {
+    throughMs,
+    identityDeletions: new Map(rows.map((row) => [['w', row.user, row.version].join('\0'), row])),
+    pendingDeletions: rows.map(({ workspace, user, version }) => ({ workspace, user, version, storedAtMs: 1 })),
+  };
+}
+
+/** Somebody says in a version that a user has become another one, whose deletion deletes the first one, too. */
+const merged = (user: string, other: string, version: number): LinkFact => {
+  return { workspace: 'w', visitor: mergeKeyOf(user), user: other, version, isSaid: true };
+};
+
+describe('the visitors of deleted users', () => {
+  /** Three replicas, and a look for visitors by a writer at the last one, which cannot send anything. */
+  function looking() {
+    const three = threeReplicas();
+    const { time, keeper, clients, replicas } = three;
+    const [first, , own] = replicas;
+    const [client, ...others] = clients.toReversed();
+    if (!first || !own || !client) throw new Error('there are three replicas');
+    const runner = { pause: () => time.wait(1), wait: (ms: number) => time.wait(ms) };
+    const settings = { quorum: 2, quorumTimeoutMs: 60_000, deduplicates: false };
+    /** Stores rows at the first replica, which the last one fetches, or does not. Returns what ends that. */
+    const store = async (rows: Partial<Tables>, isHeld = false) => {
+      const held: number[] = [];
+      for (const table of Object.keys(rows) as (keyof Tables)[]) {
+        first.onNextPart = ({ number }) => {
+          if (isHeld) keeper.held.set(number, [own]);
+          held.push(number);
+        };
+        await first.insert(table, { ...createTables(), [table]: rows[table] }, runner, settings);
+      }
+      if (!isHeld) await time.wait(1_000);
+      return () => {
+        for (const number of held) keeper.held.delete(number);
+      };
+    };
+    const look = new LinkedVisitors(
+      { ERASURE_INTERVAL_MS: 1_000, ERASURE_DELAY_MS: 0, KAFKA_PARTITIONS: 1, KAFKA_TOPIC_PREFIX: '' },
+      {
+        ...{ client, others, replicas: replicasOf([client, ...others]), writerId: 'writer', kafka: {} as Kafka },
+        ...{ logger: createLogger('test', 'silent'), failures: { inc() {} } },
+      },
+    );
+    look.setOwner(true);
+    const settledOf = (user: string) =>
+      [...first.tables.identityDeletions.values()].some((one) => one.user === user && one.settledAtMs > 0);
+    return { time, store, look: () => look.takeRound(), settledOf };
+  }
+
+  test('are looked for once what links them is there', async () => {
+    const { time, store, look, settledOf } = looking();
+    await driven(time, async () => {
+      await store(unsettled(10, { user: 'u', version: 5_000 }));
+      const release = await store({ links: new Map([['1', merged('v', 'u', 4_000)]]) }, true);
+      await expect(look()).rejects.toThrow('TIMEOUT_EXCEEDED');
+      release();
+      // It goes on as far as sending their deletions.
+      await look().catch(() => undefined);
+      expect(settledOf('u')).toBe(false);
+    });
+  });
+
+  test('wait for those of earlier deletions, also of such that another replica has stored', async () => {
+    const { time, store, look, settledOf } = looking();
+    await driven(time, async () => {
+      await store({
+        ...unsettled(10, { user: 'later', version: 6_000 }),
+        links: new Map([['1', merged('v', 'u', 4_000)]]),
+      });
+      const release = await store(unsettled(10, { user: 'u', version: 5_000 }), true);
+      void time.wait(500).then(release);
+      await look().catch(() => undefined);
+      expect([settledOf('u'), settledOf('later')]).toEqual([false, false]);
+    });
+  });
+
+  test('of a deletion that comes meanwhile are looked for later, once what links them is there', async () => {
+    const { time, store, look, settledOf } = looking();
+    await driven(time, async () => {
+      await store(unsettled(10, { user: 'u', version: 5_000 }));
+      const release = await store({ links: new Map([['1', merged('v', 'another', 4_000)]]) }, true);
+      void time.wait(500).then(async () => {
+        await store({ links: new Map([['2', merged('w', 'later', 15_000)]]) }, true);
+        await store(unsettled(20, { user: 'later', version: 16_000 }));
+        release();
+      });
+      await expect(look()).rejects.toThrow('TIMEOUT_EXCEEDED');
+      expect([settledOf('u'), settledOf('later')]).toEqual([true, false]);
+    });
+  });
 });
 
 test('a writer leaves a replica that is read-only for long while another one is not, and stays otherwise', async () => {

@@ -1,13 +1,13 @@
-import { type Choice, type Fault, type FaultTable, holdRequest, type OwnTrigger } from '../world/faults.ts';
+import { type Choice, type Fault, type FaultTable, holdRequest, type OwnTrigger, STALLING } from '../world/faults.ts';
 import type { Request } from '../world/network.ts';
 import type { Random } from '../world/random.ts';
 import { chooseWriterFaults, chooseWriterKinds, LATE, WRITER_FAULTS } from '../writer/faults.ts';
 import type { World } from '../writer/world.ts';
-import { SESSION_MS } from './keeper-session.ts';
 import type { SharedReplica } from './shared-replica.ts';
 import type { SharedSet } from './shared-set.ts';
 
 const LEAVES = 'replica leaves';
+const COMES = 'replica comes for a moment';
 const UNDER_WAY = 'commit under way';
 const NO_KEEPER = 'replica without Keeper';
 const DEATH = 'death of a replica';
@@ -18,6 +18,7 @@ const STRAY = 'statement that comes after its batch';
 export const SHARED_FAULTS: FaultTable<World> = {
   ...WRITER_FAULTS,
   [LEAVES]: { weight: 10, begin: leave },
+  [COMES]: { weight: 10, begin: come },
   [UNDER_WAY]: { weight: 10, begin: holdCommit },
   [NO_KEEPER]: { weight: 6, begin: loseKeeper },
   [DEATH]: { weight: 5, begin: die },
@@ -34,6 +35,7 @@ const STORING = [
 
 const OWN_TRIGGERS: Readonly<Record<string, OwnTrigger>> = {
   [LEAVES]: { moment: 'arrived', requests: STORING, until: ['store-events', 'store-positions', 'find-repeats'] },
+  [COMES]: { moment: 'sent', requests: STORING },
   [UNDER_WAY]: { moment: 'arrived', requests: STORING },
   // Most can go wrong while its rows are stored again.
   [STRAY]: {
@@ -53,7 +55,7 @@ const OWN_TRIGGERS: Readonly<Record<string, OwnTrigger>> = {
 /** Chooses the faults of a schedule. Nothing is lost that Kafka or ClickHouse have acknowledged. */
 export function chooseSharedFaults(random: Random, count: number, untilMs: number): Fault[] {
   const own = Array.from({ length: 1 + random.below(2) }, () =>
-    random.pick([LEAVES, LEAVES, UNDER_WAY, UNDER_WAY, NO_KEEPER, DEATH, LAG, CLOCK]),
+    random.pick([LEAVES, LEAVES, COMES, COMES, UNDER_WAY, UNDER_WAY, NO_KEEPER, DEATH, LAG, CLOCK]),
   );
   const among = random.next();
   // Most goes wrong where another writer takes over while something is under way, or a batch is tried again.
@@ -68,12 +70,21 @@ export function chooseSharedFaults(random: Random, count: number, untilMs: numbe
   return chooseWriterFaults(random, { kinds: [...own, ...others], count, untilMs }, OWN_TRIGGERS);
 }
 
+/** Chooses what goes wrong while users are erased: inserts that do not know a deletion yet end late, or nobody knows when. */
+export function chooseErasureFaults(random: Random, count: number, untilMs: number): Fault[] {
+  const others = ['freeze writer', 'break connection to ClickHouse', STALLING, 'rebalance', NO_KEEPER];
+  const kinds = [UNDER_WAY, UNDER_WAY, UNDER_WAY, LEAVES, random.pick(others)];
+  return chooseWriterFaults(random, { kinds, count, untilMs }, OWN_TRIGGERS);
+}
+
 /** The replica to which the statement goes leaves, with all that it is doing. */
 function leave(world: World, { manner, target }: Choice, request?: Request) {
   const set = sharedOf(world);
   const left = new Set<SharedReplica>();
   const begin = (replica: SharedReplica) => {
     if (target < 0.6) replica.stallNext(200 + manner * 1_800);
+    // Nobody learns what becomes of it, also once the replica is back.
+    if (target < 0.3 && request) replica.heldCommit = { statement: request.what, ms: 900, losesSession: true };
     world.time.after(manner * 5, () => {
       if (world.network.isMended) return;
       // One that is cut off from the others is still expected to answer.
@@ -93,14 +104,34 @@ function leave(world: World, { manner, target }: Choice, request?: Request) {
   return { name: `the replica of ${request?.what ?? 'nothing'} ${how}`, end };
 }
 
+/** A new replica gets the statement, and is gone a moment later, with all that it is doing. */
+function come(world: World, { manner, target }: Choice, request?: Request) {
+  const set = sharedOf(world);
+  const spare = set.replicas.at(-1);
+  if (!spare || spare.isListed) return { name: 'no replica comes' };
+  spare.setUpAnew();
+  spare.isListed = true;
+  set.newest = spare;
+  onNextOf(set, request, target, (replica) => {
+    if (replica !== spare) return;
+    if (target < 0.7) replica.stallNext(200 + manner * 1_800);
+    world.time.after(manner * 5, end);
+  });
+  const end = () => {
+    if (!world.network.isMended && set.leave(spare)) set.newest = undefined;
+  };
+  return { name: `${spare.name} comes`, end };
+}
+
 /** What the replica sends to Keeper next is long under way, and it gives up waiting. */
 function holdCommit(world: World, { manner, target }: Choice, request?: Request) {
   const set = sharedOf(world);
-  const ms = 20 + manner * SESSION_MS * 1.3;
+  const ms = 20 + manner * set.sessionMs * 1.3;
   onNextOf(set, request, target, (replica) => {
-    replica.holdsNextMs = ms;
+    // It has looked long before what was committed.
+    if (target < 0.4) replica.stallNext(800 + manner * 1_100);
     // Its connection breaks while the commit is under way.
-    if (target < 0.8) replica.losesWhileHeld = true;
+    replica.heldCommit = { statement: request?.what ?? 'store-events', ms, losesSession: target < 0.8 };
   });
   return { name: `the commit of ${request?.what ?? 'nothing'} is under way for ${Math.floor(ms)} ms` };
 }

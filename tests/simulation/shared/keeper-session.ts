@@ -1,11 +1,15 @@
 import { refuse } from '../clickhouse/refusal.ts';
 import type { VirtualTime } from '../world/virtual-time.ts';
 
-/** For how long Keeper keeps a session whose connection is lost, in milliseconds: until then it may apply what was sent in it. */
-export const SESSION_MS = 1_000;
-
 /** After how long a replica gives up a request that Keeper does not answer, and its session with it, in milliseconds. */
-export const OPERATION_MS = 250;
+const OPERATION_MS = 250;
+
+interface KeeperSessionOptions {
+  /** For how long Keeper keeps it once its connection is lost, in milliseconds: until then it may apply what was sent in it. */
+  readonly timeoutMs: number;
+  /** Called when it is lost. */
+  readonly onLost: () => void;
+}
 
 /** A session of a replica in Keeper. What is sent in it is applied later, and may be so although the replica has lost the session by then. */
 export class KeeperSession {
@@ -15,15 +19,12 @@ export class KeeperSession {
   /** Called when it is lost; those who wait for what was sent in it. */
   readonly #waiting = new Set<() => void>();
 
-  readonly #onLost: () => void;
+  readonly #options: KeeperSessionOptions;
 
-  /**
-   * @param onLost called when it is lost
-   * @param ageMs how long it has been there
-   */
-  constructor(time: VirtualTime, onLost: () => void, ageMs = 0) {
+  /** @param ageMs how long it has been there */
+  constructor(time: VirtualTime, options: KeeperSessionOptions, ageMs = 0) {
     this.#time = time;
-    this.#onLost = onLost;
+    this.#options = options;
     this.beganAtMs = time.nowMs - ageMs;
   }
 
@@ -36,7 +37,7 @@ export class KeeperSession {
     if (this.isLost) return;
     this.#lostAtMs = this.#time.nowMs;
     for (const tell of this.#waiting) tell();
-    this.#onLost();
+    this.#options.onLost();
   }
 
   /**
@@ -66,7 +67,7 @@ export class KeeperSession {
 
   /** Whether Keeper has ended it. */
   get #isOver(): boolean {
-    return this.#lostAtMs !== undefined && this.#time.nowMs - this.#lostAtMs > SESSION_MS;
+    return this.#lostAtMs !== undefined && this.#time.nowMs - this.#lostAtMs > this.#options.timeoutMs;
   }
 }
 

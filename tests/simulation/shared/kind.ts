@@ -3,7 +3,7 @@ import type { Kind } from '../world/run-schedule.ts';
 import { type Plan, scheduleOf } from '../writer/kind.ts';
 import { Load } from '../writer/load.ts';
 import { World } from '../writer/world.ts';
-import { chooseSharedFaults, SHARED_FAULTS } from './faults.ts';
+import { chooseErasureFaults, chooseSharedFaults, SHARED_FAULTS } from './faults.ts';
 
 /**
  * Writers of replicas that share the rows of tables behind one address, as in ClickHouse Cloud: each statement reaches any of them. In the end
@@ -21,6 +21,7 @@ export const SHARED: Kind = {
 
 function planOf(seed: number): Plan {
   const random = new Random(seed, 'plan');
+  if (random.isTrue(0.2)) return erasurePlanOf(random);
   const durationMs = 1_500 + random.below(random.isTrue(0.9) ? 4_000 : 20_000);
   const count = 5 + random.below(30);
   return {
@@ -32,5 +33,20 @@ function planOf(seed: number): Plan {
     everyMs: 20 + random.below(200),
     erases: random.isTrue(0.3),
     faults: chooseSharedFaults(random, count, durationMs),
+  };
+}
+
+/** Long enough for users to be erased while something is wrong. */
+function erasurePlanOf(random: Random): Plan {
+  const durationMs = 6_000 + random.below(6_000);
+  return {
+    partitions: 2 + random.below(2),
+    nodes: 1,
+    servers: [{ name: '', writers: 2 + random.below(2), sharing: 2 + random.below(2), keeperMs: 4_000 }],
+    isHasty: true,
+    durationMs,
+    everyMs: 100 + random.below(300),
+    erases: true,
+    faults: chooseErasureFaults(random, 5 + random.below(20), durationMs),
   };
 }

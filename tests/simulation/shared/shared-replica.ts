@@ -32,11 +32,21 @@ const CHANGES = new Set([
   ...['choose-position', 'keep-gap', 'resume-partition'],
 ]);
 
+/** A commit that is long under way. */
+interface HeldCommit {
+  readonly statement: string;
+  readonly ms: number;
+  /** Whether the replica loses its session meanwhile. */
+  readonly losesSession: boolean;
+}
+
 interface SharedReplicaOptions {
   readonly name: string;
   readonly time: VirtualTime;
   readonly random: Random;
   readonly storage: SharedStorage;
+  /** For how long Keeper keeps a session whose connection is lost, in milliseconds. */
+  readonly sessionMs: number;
   readonly onConflict: (row: StagedEvent) => void;
   /** Does what a statement does that asks, or ends statements of, all replicas; undefined for another one. */
   readonly everywhere: (request: Request, runner: Runner) => Promise<Result> | undefined;
@@ -55,6 +65,8 @@ export class SharedReplica {
   /** What it gets to know later, or has not looked at yet. */
   readonly #unknown: { readonly change: Change; readonly atMs: number }[] = [];
   #isUp = true;
+  /** How often it was set up anew. */
+  #setUp = 0;
   session: KeeperSession;
   /** Whether it can get a session. */
   reachesKeeper = true;
@@ -66,23 +78,29 @@ export class SharedReplica {
   clockAheadMs = 0;
   /** By how much what it knows is behind at most, in milliseconds. */
   lagMs = 0;
-  /** For how long its next commit is under way, in milliseconds. */
-  holdsNextMs: number | undefined;
-  /** Whether it loses its session while that is under way. */
-  losesWhileHeld = false;
-  /** Rejects when it dies. */
-  #death = Promise.withResolvers<never>();
+  /** What becomes of its next commit by a statement. */
+  heldCommit: HeldCommit | undefined;
+  /** Rejects when its connections break. */
+  #broken = Promise.withResolvers<never>();
   clickhouse: SimulatedClickHouse | undefined;
 
   constructor(options: SharedReplicaOptions) {
     this.#options = options;
     this.session = this.#newSession(DAY_MS);
-    this.#death.promise.catch(() => undefined);
+    this.#broken.promise.catch(() => undefined);
     options.storage.followers.add((change) => this.#follow(change));
   }
 
+  /** One that is set up anew has another name. */
   get name(): string {
-    return this.#options.name;
+    return `${this.#options.name}${this.#setUp > 0 ? `.${this.#setUp}` : ''}`;
+  }
+
+  /** It is set up anew: nothing runs there any more. */
+  setUpAnew(): void {
+    this.clickhouse?.stop();
+    this.#setUp += 1;
+    this.clickhouse?.start();
   }
 
   get isUp(): boolean {
@@ -95,15 +113,20 @@ export class SharedReplica {
     else {
       this.session.lose();
       for (const leave of this.#inserts) leave();
-      this.#death.reject(new Error('read ECONNRESET'));
-      this.#death = Promise.withResolvers<never>();
-      this.#death.promise.catch(() => undefined);
+      this.breakConnections();
     }
   }
 
-  /** Never resolves; rejects when it dies. */
-  get death(): Promise<never> {
-    return this.#death.promise;
+  /** Its clients get no response. What it does for them goes on. */
+  breakConnections(): void {
+    this.#broken.reject(new Error('read ECONNRESET'));
+    this.#broken = Promise.withResolvers<never>();
+    this.#broken.promise.catch(() => undefined);
+  }
+
+  /** Never resolves; rejects when its connections break. */
+  get broken(): Promise<never> {
+    return this.#broken.promise;
   }
 
   get tables(): Tables {
@@ -117,8 +140,9 @@ export class SharedReplica {
 
   /** One that it loses is soon followed by another one, if it can have one. */
   #newSession(ageMs?: number): KeeperSession {
-    const { time, random } = this.#options;
-    return new KeeperSession(time, () => time.after(random.between(5, 80), () => this.connect()), ageMs);
+    const { time, random, sessionMs } = this.#options;
+    const onLost = () => void time.after(random.between(5, 80), () => this.connect());
+    return new KeeperSession(time, { timeoutMs: sessionMs, onLost }, ageMs);
   }
 
   /** Its next statement makes no progress for some time in its midst. */
@@ -241,10 +265,10 @@ export class SharedReplica {
           await runner.pause();
           continue;
         }
-        const ms = this.holdsNextMs ?? random.between(0.1, 3);
-        if (this.losesWhileHeld) time.after(random.between(0, ms), () => session.lose());
-        this.holdsNextMs = undefined;
-        this.losesWhileHeld = false;
+        const held = this.heldCommit?.statement === request.name ? this.heldCommit : undefined;
+        const ms = held?.ms ?? random.between(0.1, 3);
+        if (held?.losesSession) time.after(random.between(0, ms), () => session.lose());
+        if (held) this.heldCommit = undefined;
         underWay += 1;
         await session.send(ms, commit, endOne).catch((error) => {
           if (isLastTry) throw error;

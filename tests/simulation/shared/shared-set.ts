@@ -7,18 +7,23 @@ import { type Tables, userKey } from '../clickhouse/tables.ts';
 import type { Random } from '../world/random.ts';
 import type { VirtualTime } from '../world/virtual-time.ts';
 import type { Oracle } from '../writer/oracle.ts';
-import { SESSION_MS } from './keeper-session.ts';
 import { SharedReplica } from './shared-replica.ts';
 import { SharedStorage } from './shared-storage.ts';
 
 /** For how long it is waited for a replica that does not answer, in milliseconds. */
 const UNANSWERED_MS = 400;
 
+const SESSION_MS = 1_000;
+
 /** How likely the balancer sends a statement to one that may have left. */
 const LATE_BALANCER = 0.1;
 
 interface SharedSetOptions extends Pick<SimulatedClickHouseOptions, 'time' | 'network' | 'random' | 'healthyMs'> {
   readonly count: number;
+  /** How many are not there in the beginning. Default: none. */
+  readonly spares?: number;
+  /** For how long Keeper keeps a session whose connection is lost, in milliseconds. Default: {@link SESSION_MS}. */
+  readonly sessionMs?: number | undefined;
   /** Of what all of them share. */
   readonly oracle: Pick<Oracle, 'checkInsert' | 'reportConflict' | 'checkForgotten'>;
 }
@@ -29,14 +34,18 @@ export class SharedSet implements Address {
   readonly #time: VirtualTime;
   readonly #random: Random;
   readonly #oracle: SharedSetOptions['oracle'];
+  readonly sessionMs: number;
   readonly storage: SharedStorage;
   readonly replicas: readonly SharedReplica[];
   /** Called with the replica to which the next statement of a name goes. */
   readonly #next = new Map<string, Set<(replica: SharedReplica) => void>>();
+  /** One that the balancer sends much to, since it has nothing to do yet. */
+  newest: SharedReplica | undefined;
   /** Up to which version deletions were forgotten, by user or visitor. */
   readonly #forgotten = new Map<string, number>();
 
-  constructor({ count, oracle, ...common }: SharedSetOptions) {
+  constructor({ count, spares = 0, sessionMs = SESSION_MS, oracle, ...common }: SharedSetOptions) {
+    this.sessionMs = sessionMs;
     const { time, random } = common;
     this.#time = time;
     this.#random = random;
@@ -45,11 +54,20 @@ export class SharedSet implements Address {
       onEvents: (rows) => oracle.checkInsert(rows),
       onForgotten: (before) => this.#forget(before),
     });
-    this.replicas = Array.from({ length: count }, (_, index) => {
+    this.replicas = Array.from({ length: count + spares }, (_, index) => {
       const name = `ClickHouse r${index + 1}`;
       const onConflict: SimulatedClickHouseOptions['onConflict'] = (row) => oracle.reportConflict(row);
       const everywhere = (request: Request, runner: Runner) => this.#everywhere(request, runner);
-      const shared = new SharedReplica({ name, time, random, storage: this.storage, onConflict, everywhere });
+      const shared = new SharedReplica({
+        name,
+        time,
+        random,
+        storage: this.storage,
+        sessionMs,
+        onConflict,
+        everywhere,
+      });
+      shared.isListed = index < count;
       const onEvents = () => undefined;
       shared.clickhouse = new SimulatedClickHouse({ ...common, name, shared, onEvents, onConflict });
       return shared;
@@ -95,25 +113,28 @@ export class SharedSet implements Address {
 
   async run(request: Request): Promise<Result> {
     const isAmiss = this.#random.isTrue(LATE_BALANCER);
-    const replica = this.#random.pick(isAmiss ? this.replicas : this.#listed);
+    const chosen = this.#random.pick(isAmiss ? this.replicas : this.#listed);
+    const replica = this.newest?.isListed && this.#random.isTrue(0.5) ? this.newest : chosen;
     const { clickhouse } = replica;
     if (!clickhouse || !replica.isUp) throw new Error('connect ECONNREFUSED');
     const waiting = [...(this.#next.get(request.name) ?? [])];
     this.#next.delete(request.name);
     for (const run of waiting) run(replica);
-    return await Promise.race([clickhouse.run(request), replica.death]);
+    return await Promise.race([clickhouse.run(request), replica.broken]);
   }
 
-  /** A replica leaves, and all that it does goes on, unless it is the last one. Returns whether it has left. */
+  /** A replica leaves, and all that it does goes on, unless it is the last one. Mostly the balancer breaks its connections. Returns whether it has left. */
   leave(replica: SharedReplica): boolean {
     if (this.#listed.length < 2 || !replica.isListed) return false;
     replica.isListed = false;
+    if (this.#random.isTrue(0.7)) replica.breakConnections();
     return true;
   }
 
   /** Ends all that is wrong. */
   mend(): void {
     this.#next.clear();
+    this.newest = undefined;
     for (const replica of this.replicas) {
       replica.isListed = true;
       replica.answersOthers = true;
@@ -121,8 +142,7 @@ export class SharedSet implements Address {
       replica.connect();
       replica.lagMs = 0;
       replica.clockAheadMs = 0;
-      replica.holdsNextMs = undefined;
-      replica.losesWhileHeld = false;
+      replica.heldCommit = undefined;
     }
   }
 
@@ -146,7 +166,7 @@ export class SharedSet implements Address {
         return this.#ask(needsAll, runner, ({ name: replica, session }) =>
           session.isLost
             ? []
-            : [{ replica, ageMs: secondsOf(this.#time.nowMs - session.beganAtMs), timeoutMs: SESSION_MS }],
+            : [{ replica, ageMs: secondsOf(this.#time.nowMs - session.beganAtMs), timeoutMs: this.sessionMs }],
         );
       default:
         return undefined;

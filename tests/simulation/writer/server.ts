@@ -30,6 +30,8 @@ export interface ServerOptions {
   readonly replicas?: number;
   /** How many replicas share its rows behind one address. Default: it is no such service. */
   readonly sharing?: number;
+  /** For how long Keeper keeps a session of these that is lost, in milliseconds. */
+  readonly keeperMs?: number;
 }
 
 /** One ClickHouse server, and the writers that store what Kafka has into it, as a consumer group of their own. */
@@ -52,7 +54,7 @@ export class Server {
   readonly #oracle: Oracle;
 
   constructor(world: World, random: Random, options: ServerOptions) {
-    const { name, writers, healthyMs, range, isBalanced, replicas, sharing } = options;
+    const { name, writers, healthyMs, range, isBalanced, replicas, sharing, keeperMs } = options;
     const { config, time, network } = world;
     const { KAFKA_GROUP_ID } = config;
     this.#world = world;
@@ -73,7 +75,9 @@ export class Server {
     });
     this.replicas = replicas === undefined ? undefined : new ReplicaSet(world, this, { ...common, count: replicas });
     this.shared =
-      sharing === undefined ? undefined : new SharedSet({ ...common, count: sharing, oracle: this.#oracle });
+      sharing === undefined
+        ? undefined
+        : new SharedSet({ ...common, count: sharing, spares: 1, sessionMs: keeperMs, oracle: this.#oracle });
     if (isBalanced) {
       // Nobody reads what it stores.
       const unread = { onEvents: () => undefined, onConflict: () => undefined };

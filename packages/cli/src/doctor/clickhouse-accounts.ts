@@ -73,7 +73,7 @@ export const SHARED_RIGHTS: Readonly<Record<Role, readonly string[]>> = {
 };
 
 /** What nobody needs there: no statement has a temporary table, and no rows move to another disk. */
-const NOT_SHARED = /TEMPORARY TABLE|ON Memory|MOVE PARTITION|system\.(moves|disks|storage_policies)/;
+const NOT_SHARED = /TEMPORARY TABLE|ON Memory|MOVE PARTITION|system\.moves/;
 
 /** The table with the secrets of webhooks, which two accounts may not read. */
 const SECRETS_TABLE = 'webhooks';

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { readDatabaseState } from '@sluice/servers/state/database-state';
 import { connectionHint } from '@sluice/shared/base/connection-hints';
@@ -17,9 +16,11 @@ import {
 } from '@sluice/shared/clickhouse/one-server';
 import { PINNED_SETTINGS, replicatedSettings } from '@sluice/shared/clickhouse/settings';
 import { type ClickHouseConfig, isReplicated, isShared } from '@sluice/shared/config';
+import { formSender } from '@sluice/storage/clickhouse/form-request';
+import { STATEMENTS } from '@sluice/storage/clickhouse/statements';
 import { type Check, type Finding, note, ok, reasonOf, wrong } from './check.ts';
 import { type Account, accountsOf, type Role, rightsOf } from './clickhouse-accounts.ts';
-import { ask, clientOf, REQUEST_MS_MAX, type Settings, send } from './clickhouse-questions.ts';
+import { ask, clientOf, missingOf, REQUEST_MS_MAX, type Settings, send } from './clickhouse-questions.ts';
 import type { Clocks } from './clocks.ts';
 import type { DoctorConfig, ServiceName } from './config.ts';
 import type { Shards } from './shards.ts';
@@ -251,7 +252,8 @@ export class ClickHouseChecks {
     await this.#readClock();
     try {
       const found = await ask<{ replica: string }>(this.#main, SHARED_REPLICAS);
-      const ages = await ask<{ seconds: number }>(this.#main, AGE_OF_SESSIONS);
+      // Older versions do not say it.
+      const ages = await ask(this.#main, STATEMENTS['read-sessions'].sql).catch(() => []);
       const names = listed(found.map(({ replica }) => replica).toSorted());
       if (ages.length > 0) return ok(`${found.length} replicas share the rows: ${names}`);
       return note(
@@ -267,18 +269,12 @@ export class ClickHouseChecks {
   }
 
   async #checkCarriedRows(): Promise<Finding> {
-    const boundary = randomUUID();
-    const form = [
-      `--${boundary}\r\nContent-Disposition: form-data; name="doctor"; filename="doctor"\r\n\r\n`,
-      '{"number":7}\n',
-      `\r\n--${boundary}--\r\n`,
-    ];
-    const settings = { doctor_format: 'JSONEachRow', doctor_structure: 'number UInt8' };
-    await using client = clientOf(this.#main, 'default', { ...PINNED_SETTINGS, ...settings });
-    const { stream } = await client.exec({
+    await using client = clientOf(this.#main, 'default', PINNED_SETTINGS);
+    const rows = Buffer.from('{"number":7}\n');
+    const { stream } = await formSender(client)({
       query: 'SELECT number FROM doctor FORMAT TSV',
-      values: Readable.from(form, { objectMode: false }),
-      http_headers: { 'Content-Type': `multipart/form-data; boundary=${boundary}` },
+      ...{ query_id: `sluice-doctor-${randomUUID()}`, query_params: {}, clickhouse_settings: {} },
+      tables: [{ name: 'doctor', format: 'JSONEachRow', columns: { number: 'UInt8' }, chunks: [rows] }],
     });
     if ((await text(stream)).trim() === '7') return ok('a statement reads rows that were sent with it');
     return wrong(
@@ -315,20 +311,24 @@ export class ClickHouseChecks {
       () => 'by itself',
       (error) => reasonOf(error),
     );
+    // At several replicas it has a row for each, whether it has found something there or not.
+    const saysWhatItFound = !isShared(this.#main);
+    const where = saysWhatItFound ? 'WHERE' : 'ON CLUSTER default WHERE';
+    const kill = `KILL QUERY ${where} query_id = {queryId:String} SYNC`;
     let isFound = false;
     while (!isFound && !signal.aborted) {
-      const where = isShared(this.#main) ? 'ON CLUSTER default WHERE' : 'WHERE';
-      const kill = `KILL QUERY ${where} query_id = {queryId:String} SYNC`;
-      isFound = (await ask(this.#main, kill, { params: { queryId } })).length > 0;
+      const rows = await ask(this.#main, kill, { params: { queryId } });
+      isFound = saysWhatItFound && rows.length > 0;
       if (!isFound && (await Promise.race([ended, Promise.resolve(undefined)])) !== undefined) break;
     }
-    if (isFound) {
-      await ended;
+    const how = await ended;
+    if (isFound || (!saysWhatItFound && how !== 'by itself'))
       return ok('a statement was ended from another connection');
-    }
     return wrong(
-      `KILL QUERY did not find a statement that ran (it ended: ${await ended})`,
-      'Give the services the address of one server: a proxy in front leads KILL QUERY elsewhere, or changes the user.',
+      `KILL QUERY did not find a statement that ran (it ended: ${how})`,
+      saysWhatItFound
+        ? 'Give the services the address of one server: a proxy in front leads KILL QUERY elsewhere, or changes the user.'
+        : `See whether the cluster default has all replicas, and run deploy/clickhouse/shared.sql: ${CLOUD}.`,
     );
   }
 
@@ -518,12 +518,9 @@ function ofNewerVersion(migrations: number): Finding {
   return note(`${migrations} migrations are of a newer version`, 'Upgrade the others too.');
 }
 
-/** The replicas behind one address, and how old the sessions of Keeper are that they have. */
+/** The replicas behind one address. */
 const SHARED_REPLICAS =
   "SELECT DISTINCT concat(hostName(), ':', toString(tcpPort())) AS replica FROM clusterAllReplicas(default, system.one)";
-const AGE_OF_SESSIONS = `
-  SELECT toUInt32(min(session_uptime_elapsed_seconds)) AS seconds, any(session_timeout_ms) AS timeout
-  FROM clusterAllReplicas(default, system.zookeeper_connection) HAVING count() > 0`;
 
 /** A small table of what the tables of Sluice are made of. */
 const SCRATCH_TABLE = `CREATE TABLE events (
@@ -610,16 +607,6 @@ export function versionFinding(version: string): Finding {
     );
   if (version.startsWith(`${tested}.`)) return ok(version);
   return note(`${version}; tests use ${tested}`, `It is expected to work. Prefer ${tested} where you can choose.`);
-}
-
-/** Returns which of these rights an account lacks: none in one question, which is what there mostly is. */
-async function missingOf(config: ClickHouseConfig, rights: readonly string[]): Promise<readonly string[]> {
-  const has = async (some: readonly string[]) =>
-    (await ask<{ result: number }>(config, `CHECK GRANT ${some.join(', ')}`))[0]?.result === 1;
-  if (rights.length === 0 || (await has(rights))) return [];
-  const missing: string[] = [];
-  for (const right of rights) if (!(await has([right]))) missing.push(right);
-  return missing;
 }
 
 /** Returns the first of many names, and how many more there are. */

@@ -53,3 +53,13 @@ export function clientOf(config: ClickHouseConfig, database: string, settings: S
     },
   );
 }
+
+/** Returns which of these rights an account lacks: none in one question, which is what there mostly is. */
+export async function missingOf(config: ClickHouseConfig, rights: readonly string[]): Promise<readonly string[]> {
+  const has = async (some: readonly string[]) =>
+    (await ask<{ result: number }>(config, `CHECK GRANT ${some.join(', ')}`))[0]?.result === 1;
+  if (rights.length === 0 || (await has(rights))) return [];
+  const missing: string[] = [];
+  for (const right of rights) if (!(await has([right]))) missing.push(right);
+  return missing;
+}

@@ -92,7 +92,7 @@ export async function migrate(
     connectionsMax: 1,
   });
   try {
-    const recorded = await recordedOrNone(client);
+    const recorded = isShared(config) ? await recordedAnywhere(client) : await recordedOrNone(client);
     if (recorded) await rejectWrong(wanted, recorded, client, config.CLICKHOUSE_DATABASE, isShared(config));
     else await createDatabase(account);
     await requireUsableServer(account);
@@ -103,10 +103,8 @@ export async function migrate(
     const missing = wanted.filter(({ number }) => !applied.has(number));
     const sqlOf = isReplicated(config) ? replicatedSql : (sql: string) => sql;
     const own = missing.map((one) => ({ ...one, sql: sqlOf(one.sql) }));
-    if (isShared(config)) {
-      await applyOneByOne(client, own, logger);
-      await requireSharedTables(client);
-    } else await apply(client, own, wanted, logger);
+    if (isShared(config)) return await applyOneByOne(client, own, logger);
+    await apply(client, own, wanted, logger);
     return missing.map(({ number }) => number);
   } finally {
     await client.close();
@@ -179,21 +177,38 @@ const PARALLEL_WITH = /\nPARALLEL WITH\n/;
 
 /**
  * Applies migrations where replicas share the rows of tables. There each statement that changes tables is carried to all replicas by itself, and
- * the next one may reach a replica that does not have the change yet: then it is sent again.
+ * the next one may reach a replica that does not have the change yet: then it is sent again. It takes so long that others may have applied
+ * some meanwhile, and have stored rows: those are not applied again.
+ *
+ * @returns the numbers of those that it applied
+ * @throws {UnusableServer} when replicas do not share the tables
  */
-async function applyOneByOne(client: ClickHouseClient, missing: readonly Migration[], logger: Logger): Promise<void> {
-  if (missing.length === 0) return;
-  const applied: Migration[] = [];
+async function applyOneByOne(
+  client: ClickHouseClient,
+  missing: readonly Migration[],
+  logger: Logger,
+): Promise<number[]> {
+  const applied: number[] = [];
   const send = (query: string) =>
     onceKnown(() => client.command({ query, clickhouse_settings: { wait_end_of_query: 1 } }));
-  try {
-    await send(CREATE_RECORDS);
-    for (const migration of missing) {
-      for (const statement of migration.sql.split(PARALLEL_WITH)) await send(statement);
-      applied.push(migration);
-    }
-  } finally {
-    await onceKnown(() => record(client, applied, logger));
+  if (missing.length > 0) await send(CREATE_RECORDS);
+  await requireSharedTables(client);
+  for (const migration of missing) {
+    if ((await onceKnown(() => readApplied(client))).has(migration.number)) continue;
+    for (const statement of migration.sql.split(PARALLEL_WITH)) await send(statement);
+    await onceKnown(() => record(client, [migration], logger));
+    applied.push(migration.number);
+  }
+  if (applied.length > 0) await requireSharedTables(client);
+  return applied;
+}
+
+/** As {@link recordedOrNone}, where a replica that answers need not know yet what is there. */
+async function recordedAnywhere(client: ClickHouseClient): Promise<AppliedMigrations | undefined> {
+  for (let look = 1; ; look += 1) {
+    const recorded = await recordedOrNone(client);
+    if (look === LOOKS_MAX || (recorded?.size ?? 0) > 0) return recorded;
+    await sleep(LOOK_MS);
   }
 }
 
@@ -207,11 +222,10 @@ const NOT_KNOWN = new ErrorCodes(
 const LOOKS_MAX = 20;
 const LOOK_MS = 250;
 
-async function onceKnown(send: () => Promise<unknown>): Promise<void> {
+async function onceKnown<Result>(send: () => Promise<Result>): Promise<Result> {
   for (let look = 1; ; look += 1) {
     try {
-      await send();
-      return;
+      return await send();
     } catch (error) {
       if (look === LOOKS_MAX || !NOT_KNOWN.has((error as { code?: string }).code ?? '')) throw error;
       await sleep(LOOK_MS);

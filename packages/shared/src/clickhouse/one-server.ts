@@ -86,7 +86,7 @@ export function wrongReplication(
   config: Pick<ClickHouseConfig, 'CLICKHOUSE_REPLICATION'>,
   engine: string,
 ): string | undefined {
-  // What Cloud has is looked at table by table (requireSharedTables).
+  if (isShared(config) && engine !== '' && !engine.startsWith('Shared')) return notShared('events', engine);
   if (engine === '' || isShared(config) || engine.startsWith('Replicated') === isReplicated(config)) return undefined;
   return isReplicated(config)
     ? `the tables of the database are plain ones, which do not become replicated: begin with an empty database on each replica (${CLUSTER}#replicated-tables)`
@@ -108,9 +108,13 @@ export async function requireSharedTables(client: ClickHouseClient): Promise<voi
   const tables = await result.json<{ name: string; engine: string }>();
   const other = tables.find(({ engine }) => !engine.startsWith('Shared'));
   if (!other) return;
-  throw new UnusableServer(
-    `with CLICKHOUSE_REPLICATION=shared replicas have to share the rows of tables, as in ClickHouse Cloud, and ${other.name} has the engine ` +
-      `${other.engine}, whose rows are each server's own (${CLUSTER})`,
+  throw new UnusableServer(notShared(other.name, other.engine));
+}
+
+function notShared(table: string, engine: string): string {
+  return (
+    `with CLICKHOUSE_REPLICATION=shared replicas have to share the rows of tables, as in ClickHouse Cloud, and ${table} has the engine ` +
+    `${engine}, whose rows are each server's own (${CLUSTER})`
   );
 }
 

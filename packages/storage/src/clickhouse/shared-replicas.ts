@@ -28,14 +28,25 @@ const POLL_MS = 500;
 const SESSION_MS_MIN = 30_000;
 const OPERATION_MS = 10_000;
 
-/** What has to be known about a replica before what others have sent counts as over. */
+/** What has to be known about replicas before what others have sent counts as over. */
 interface Look {
   /** Whether one of the statements runs at a replica. */
   readonly isRunning: boolean;
-  /** Those that answered. */
-  readonly replicas: readonly string[];
-  /** Whether all are among them at which one could be running. */
+  /** Those at which statements could store before it. */
+  readonly recorded: readonly string[];
+  /** Whether all are there at which one could be running. */
   readonly areAllThere: boolean;
+}
+
+interface Waiting {
+  readonly meant: MeantStatements;
+  /** When it was recorded what refuses those that begin later, or when they know what they have to, on the clock of `performance`. */
+  readonly sinceMs: number;
+  readonly signal: AbortSignal | undefined;
+  /** Whether only those are meant that began before then. Default: all. */
+  readonly areOlder?: boolean;
+  /** Ends them, if anybody does. */
+  readonly end: () => Promise<void>;
 }
 
 /**
@@ -46,7 +57,7 @@ interface Look {
  * and at a replica that is not recorded. So one that begins later does no harm, and others are at a recorded replica. They are over when
  *
  * - none runs at any replica of the cluster; those that do are ended. A replica of the cluster that does not answer keeps that from succeeding;
- * - then each has a session of Keeper that is older than a session outlasts its connection: what a statement has sent in one before, and
+ * - then each that was recorded before has a session of Keeper that is older than a session outlasts its connection: what a statement has sent in one before, and
  *   then failed, is committed by then or never will be;
  * - all recorded replicas are there. One that has left cannot be asked: it is recorded as gone, which refuses what begins there, and what it was
  *   running is over after the time limit of a statement, and the times of a request to Keeper and of a session.
@@ -78,11 +89,12 @@ export class SharedReplicas {
    * Ends statements at all replicas, and returns when none of them can store anything any more. Before, it has to be recorded what refuses those
    * that begin later.
    *
+   * @param fencedAtMs when that was recorded, on the clock of `performance`. Default: just now
    * @throws {Error} when the signal aborts, or statements do not end
    * @throws ClickHouse's errors, also where one of the replicas does not answer; the call may be repeated
    */
-  async end(meant: MeantStatements, signal?: AbortSignal): Promise<void> {
-    await this.#waitUntilOver(meant, 0, signal, () => this.#kill(meant));
+  async end(meant: MeantStatements, signal?: AbortSignal, fencedAtMs = performance.now()): Promise<void> {
+    await this.#waitUntilOver({ meant, sinceMs: fencedAtMs, signal, end: () => this.#kill(meant, signal) });
   }
 
   // What was committed anywhere is found by every statement.
@@ -105,42 +117,45 @@ export class SharedReplicas {
     if (!row) throw new Error('ClickHouse has returned no time');
     const knownAt = performance.now();
     await sleep(delayMs, signal);
-    await this.#waitUntilOver({ prefix: this.#options.groupPrefix }, performance.now() - knownAt, signal);
+    // Only those that began before it was known: they end by themselves.
+    const meant = { prefix: this.#options.groupPrefix };
+    await this.#waitUntilOver({ meant, sinceMs: knownAt, signal, areOlder: true, end: async () => undefined });
     return row.nowMs;
   }
 
-  /**
-   * @param ageMs only statements are meant that began before this time
-   * @param end ends them. Default: they end by themselves
-   */
-  async #waitUntilOver(
-    meant: MeantStatements,
-    ageMs: number,
-    signal: AbortSignal | undefined,
-    end: () => Promise<void> = async () => undefined,
-  ): Promise<void> {
-    const sinceMs = performance.now() - ageMs;
+  async #waitUntilOver({ meant, sinceMs, signal, areOlder = false, end }: Waiting): Promise<void> {
+    const beganAt = performance.now();
+    let recorded: readonly string[] | undefined;
     for (;;) {
       signal?.throwIfAborted();
-      const look = await this.#look(meant, ageMs === 0 ? 0 : performance.now() - sinceMs);
-      const isLate = performance.now() - sinceMs > this.#strayMs + ageMs;
+      const look = await this.#look(meant, areOlder ? performance.now() - sinceMs : 0, signal);
+      // What is recorded later refuses what began before.
+      recorded ??= look.recorded;
       // In this order: what ends in between, and fails, may have lost the session of its replica.
-      if (!look.isRunning && (isLate || (look.areAllThere && (await this.#haveOldSessions(look.replicas))))) return;
-      if (look.isRunning && isLate) throw new Error('statements that were to end go on at a replica of ClickHouse');
+      const haveOldSessions = await this.#haveOldSessions(recorded, signal);
+      const now = performance.now();
+      const isLate = now - sinceMs > this.#strayMs;
+      if (!look.isRunning && (isLate || (look.areAllThere && haveOldSessions))) return;
+      if (look.isRunning && now - beganAt > this.#strayMs)
+        throw new Error('statements that were to end go on at a replica of ClickHouse');
       if (look.isRunning) await end();
       await sleep(POLL_MS, signal);
     }
   }
 
-  /** For how long a replica that cannot be asked may go on with what it was running, in milliseconds. */
+  /**
+   * For how long a replica that cannot be asked may go on with what it was running, in milliseconds. ClickHouse looks at a statement's limit
+   * of time between blocks, so it counts twice: what comes after the last one is not limited.
+   */
   get #strayMs(): number {
-    return this.#options.statementTimeoutMs + OPERATION_MS + this.#sessionMs;
+    return 2 * this.#options.statementTimeoutMs + OPERATION_MS + this.#sessionMs;
   }
 
-  async #kill({ prefix, except = '' }: MeantStatements): Promise<void> {
+  async #kill({ prefix, except = '' }: MeantStatements, signal: AbortSignal | undefined): Promise<void> {
     await this.#options.client.command({
       query: STATEMENTS['end-statements-everywhere'].sql,
       query_params: { prefix, except },
+      ...(signal && { abort_signal: signal }),
       // A replica that does not answer is an error before the client gives up.
       clickhouse_settings: {
         distributed_ddl_task_timeout: String(Math.ceil(this.#options.statementTimeoutMs / 1_000)),
@@ -149,44 +164,48 @@ export class SharedReplicas {
   }
 
   /** Looks which replicas there are, with what they run, and records those that have come and gone. */
-  async #look({ prefix, except = '' }: MeantStatements, ageMs: number): Promise<Look> {
+  async #look({ prefix, except = '' }: MeantStatements, ageMs: number, signal: AbortSignal | undefined): Promise<Look> {
+    // First: one that another writer records after this has nothing of what is meant, and need not be in the list yet.
+    const recorded = await this.#read<{ replica: string; isGone: boolean; ageMs: number }>('read-replicas', {}, signal);
     const parameters = { prefix, except, ageMs: Math.floor(ageMs) };
-    const there = await this.#read<{ replica: string; running: number }>('find-statements-everywhere', parameters);
-    const recorded = await this.#read<{ replica: string; isGone: boolean; ageMs: number }>('read-replicas');
+    type Found = { readonly replica: string; readonly running: number };
+    const there = await this.#read<Found>('find-statements-everywhere', parameters, signal);
     const names = new Set(there.map(({ replica }) => replica));
     const open = new Set(recorded.filter(({ isGone }) => !isGone).map(({ replica }) => replica));
     const left = [...open].filter((replica) => !names.has(replica));
     const come = [...names].filter((replica) => !open.has(replica));
-    if (left.length > 0) await this.#record(left, true);
-    if (come.length > 0) await this.#record(come, false);
+    if (left.length > 0) await this.#record(left, true, signal);
+    if (come.length > 0) await this.#record(come, false, signal);
     // What began there before that was recorded is over by then: recording it takes a statement, too.
     const isOver = (sinceMs: number) => sinceMs > this.#strayMs + this.#options.statementTimeoutMs;
     const hasStrays = recorded.some(({ isGone, ageMs: sinceMs }) => isGone && !isOver(sinceMs));
     const isRunning = there.some(({ running }) => running > 0);
-    return { isRunning, replicas: [...names], areAllThere: left.length === 0 && !hasStrays };
+    return { isRunning, recorded: [...open], areAllThere: left.length === 0 && !hasStrays };
   }
 
   /** Whether the session of each of these replicas is older than one outlasts its connection. */
-  async #haveOldSessions(replicas: readonly string[]): Promise<boolean> {
+  async #haveOldSessions(replicas: readonly string[], signal: AbortSignal | undefined): Promise<boolean> {
     type Session = { readonly replica: string; readonly ageMs: number; readonly timeoutMs: number };
     // Where replicas do not say it, as in older versions, nobody's is: the time passes in which all is over.
-    const sessions = await this.#read<Session>('read-sessions').catch((): Session[] => []);
-    this.#sessionMs = Math.max(SESSION_MS_MIN, ...sessions.map(({ timeoutMs }) => timeoutMs));
+    const sessions = await this.#read<Session>('read-sessions', {}, signal).catch((): Session[] => []);
+    this.#sessionMs = Math.max(this.#sessionMs, ...sessions.map(({ timeoutMs }) => timeoutMs));
     const old = new Set(sessions.filter(({ ageMs, timeoutMs }) => ageMs > timeoutMs).map(({ replica }) => replica));
     return replicas.every((replica) => old.has(replica));
   }
 
-  async #record(replicas: readonly string[], isGone: boolean): Promise<void> {
+  async #record(replicas: readonly string[], isGone: boolean, signal: AbortSignal | undefined): Promise<void> {
     const { sql } = STATEMENTS['record-replicas'];
-    await this.#options.client.command({ query: sql, query_params: { replicas, isGone } });
+    const query_params = { replicas, isGone };
+    await this.#options.client.command({ query: sql, query_params, ...(signal && { abort_signal: signal }) });
   }
 
   async #read<Row>(
     name: keyof typeof STATEMENTS,
     query_params: Readonly<Record<string, unknown>> = {},
+    signal?: AbortSignal,
   ): Promise<Row[]> {
     const query = { query: STATEMENTS[name].sql, query_params: { ...query_params }, format: 'JSONEachRow' } as const;
-    const result = await this.#options.client.query(query);
+    const result = await this.#options.client.query({ ...query, ...(signal && { abort_signal: signal }) });
     return await result.json<Row>();
   }
 
@@ -194,7 +213,7 @@ export class SharedReplicas {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       // Whoever ends statements looks again.
-      await this.#look({ prefix: this.#options.groupPrefix }, 0).catch(() => undefined);
+      await this.#look({ prefix: this.#options.groupPrefix }, 0, signal).catch(() => undefined);
       await sleep(WATCH_MS, signal);
     }
   }

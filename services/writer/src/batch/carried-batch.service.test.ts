@@ -7,6 +7,7 @@ import { CarriedTables, fenced } from '@sluice/storage/clickhouse/carried-tables
 import { type FormRequest, formSender } from '@sluice/storage/clickhouse/form-request';
 import { NOT_RECORDED } from '@sluice/storage/clickhouse/ownership';
 import type { Statement } from '@sluice/storage/clickhouse/statements';
+import { Fenced } from '@sluice/storage/protocol/epoch';
 import type { RowBatch } from '@sluice/storage/protocol/row-batch';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { batchOf, changeRow, createTestStore, eventRow, messages, NOON, type TestStore } from '../testing/store.ts';
@@ -274,4 +275,26 @@ test('each statement of a batch that stores rows can be fenced', () => {
     if (statement.step || name === 'record-ended-batch' || !/^INSERT INTO/m.test(statement.sql)) continue;
     expect(fenced(statement), name).toContain('ended_batches');
   }
+});
+
+test('at a replica that is not recorded nothing is stored, and the writer is not fenced', async () => {
+  const record = (isGone: boolean) =>
+    db.client.command({
+      query: `INSERT INTO writer_replicas (replica, is_gone, changed_at)
+        SELECT replica, ${isGone}, changed_at + INTERVAL 1 SECOND FROM writer_replicas FINAL`,
+    });
+  const rows = batchOf([eventRow({ workspace_id: randomUUID(), user_id: 'u' })], []);
+  const before = await stored();
+  await record(true);
+  const error = await openRecorded(rows, 'replicas')
+    .batch.store()
+    .then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+  expect(String(error)).toContain('the replica is not recorded yet');
+  expect(error).not.toBeInstanceOf(Fenced);
+  expect(await stored()).toEqual(before);
+  await record(false);
+  expect(await openRecorded(rows, 'replicas').batch.store()).toMatchObject({ rows: 1 });
 });

@@ -134,6 +134,20 @@ test('with a user the visitors are deleted that were the user’s then, and no o
   ]);
 });
 
+test('what links a visitor is stored while the deletion of its user is there in part: of several replicas, one may get its tables in any order', async () => {
+  const { db, links } = await startLinkedVisitors();
+  const query_params = { version: NOON_US + 10 };
+  const query = "INSERT INTO user_deletions (workspace_id, user_id, version) VALUES ('test', 'ada', {version:UInt64})";
+  await db.client.command({ query, query_params });
+  await db.store(batchOf([], [fact('first', 'ada', 1)]));
+  expect(await links()).toEqual(['first ada']);
+  // Once it is settled, its visitors are known to be deleted.
+  await db.store(batchOf([], [deletion('ada', 10)]));
+  await db.settle();
+  await db.store(batchOf([], [fact('second', 'ada', 2), fact('third', 'ada', 20)]));
+  expect((await links()).toSorted()).toEqual(['first ada', 'third ada']);
+});
+
 test('whose a visitor was depends on earlier deletions: a user who came back has what was linked since', async () => {
   const { db, visitors, sent, storeThrough } = await startLinkedVisitors();
   const before = [fact('old', 'ada', 1), fact('shared', 'ada', 2), fact('shared', 'bob', 3)];
