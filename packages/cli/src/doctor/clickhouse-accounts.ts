@@ -34,6 +34,7 @@ export const RIGHTS: Readonly<
       ...['CREATE DATABASE', 'CREATE TABLE', 'SHOW TABLES', 'SELECT', 'INSERT'],
       ...['ALTER COLUMN', 'ALTER INDEX', 'ALTER STATISTICS', 'ALTER PROJECTION', 'ALTER CONSTRAINT'],
       ...['ALTER TTL', 'ALTER MATERIALIZE TTL', 'ALTER SETTINGS', 'ALTER MODIFY COMMENT'],
+      'SYSTEM SYNC REPLICA',
     ],
     server: [
       ...ENGINES.map((engine) => `TABLE ENGINE ON ${engine}`),
