@@ -87,7 +87,9 @@ test('all replicas get the same tables and records, also one that is added later
   );
   for (const state of states) expect(state).toEqual(states[0]);
   const plain = `SELECT name FROM system.tables WHERE database = '${DATABASE}' AND NOT startsWith(engine, 'Replicated') ORDER BY 1`;
-  expect((await readClickHouse(r3.url, plain)).trim().split('\n')).toEqual(['schema_migrations', 'writer_epochs']);
+  expect((await readClickHouse(r3.url, plain)).trim().split('\n')).toEqual([
+    ...['schema_migrations', 'stream_order', 'writer_epochs'],
+  ]);
   await readClickHouse(r3.url, `SYSTEM SYNC REPLICA ${DATABASE}.events`);
   expect(Number(await readClickHouse(r3.url, `SELECT count() FROM ${DATABASE}.events WHERE added = ''`))).toBe(1);
 
