@@ -28,6 +28,7 @@ export const STATEMENTS = {
     'find-longest-statement',
     'look-at-replica',
     'count-replicas',
+    'count-undecided-parts',
     'find-statements-everywhere',
     'end-statements-everywhere',
     'read-sessions',
