@@ -48,11 +48,6 @@ export interface RestoredReplica {
   readonly connect: (database: string) => ClickHouseClient;
 }
 
-/** The database that a backup was restored to, beside the present one. */
-interface Scratch {
-  readonly client: ClickHouseClient;
-}
-
 interface Restored {
   /** Those of the backup. */
   readonly migrations: readonly Migration[];
@@ -113,12 +108,12 @@ export class RestoredReplicas {
   /**
    * Replaces the database at each replica by one of the same tables, and moves the rows of a database of the first one there.
    *
-   * @param scratch has these migrations, and plain tables
+   * @param scratch a database of the first one, which has these migrations, and plain tables
    * @param requireStopped makes sure that no writer runs
    * @throws {Refused} when a writer runs; then nothing is changed
    * @throws {HalfReplaced} when something fails after that; the call may be repeated
    */
-  async replace(scratch: Scratch, { migrations, group }: Restored, requireStopped: () => Promise<void>): Promise<void> {
+  async replace(scratch: ClickHouseClient, { migrations, group }: Restored, requireStopped: () => Promise<void>): Promise<void> {
     await this.requireAll();
     await requireStopped();
     try {
@@ -161,12 +156,12 @@ export class RestoredReplicas {
     }
   }
 
-  async #fill(scratch: Scratch, { migrations, group }: Restored, requireStopped: () => Promise<void>): Promise<void> {
+  async #fill(scratch: ClickHouseClient, { migrations, group }: Restored, requireStopped: () => Promise<void>): Promise<void> {
     const [own, ...others] = this.#replicas.map(({ connect }) => connect(this.#database));
     if (!own) throw new Error('there is no replica');
-    const identity = await readIdentity(scratch.client);
+    const identity = await readIdentity(scratch);
     if (!identity) throw new Error('the backup does not say whose it is');
-    await recordState(scratch.client, 'filling', 'sluice restore');
+    await recordState(scratch, 'filling', 'sluice restore');
     const tables = migrations.map(createdTable).filter((table) => table !== undefined && !isLocalTable(table));
     for (const table of [...MOVED_FIRST, ...tables.filter((one) => !MOVED_FIRST.includes(one as string))]) {
       if (!tables.includes(table)) continue;
@@ -182,7 +177,7 @@ export class RestoredReplicas {
   }
 
   /** Moves the rows of a table, each time with the same result. */
-  async #move({ client }: Scratch, table: string): Promise<void> {
+  async #move(client: ClickHouseClient, table: string): Promise<void> {
     const result = await client.query({
       query: `SELECT DISTINCT partition_id AS id FROM system.parts
         WHERE database = currentDatabase() AND table = {table:String} AND active ORDER BY id`,

@@ -17,7 +17,7 @@ import { finishBackup, readNewestBackup, resetPositions } from './manifest.ts';
 import { type BackupOwner, changeOwner, isOfAnotherServer, recordWhatIsMissing } from './new-owner.ts';
 import { carryOut, OperationFailed, type OperationState } from './operation.ts';
 import { PARTS, type Part, restoreOf, tablesOf } from './parts.ts';
-import type { RestoredReplicas } from './replicas.ts';
+import { HalfReplaced, type RestoredReplicas } from './replicas.ts';
 
 export interface RestoreOptions {
   readonly config: BackupConfig;
@@ -97,13 +97,20 @@ export class Restore {
   readonly #database: string;
   /** Where the tables are restored to. A restore that was interrupted leaves it, and the next one drops it. */
   readonly #scratch: string;
-  /** The database that is being replaced. */
+  /**
+   * What a whole scratch database becomes: the database itself; of replicas, one of which the rows are moved to theirs. A restore that is
+   * broken off from then on leaves that one, since nothing else has the deletions of the databases that were dropped: the next one takes
+   * them over.
+   */
+  readonly #target: string;
+  /** What was there under the name of the target, while it is being replaced. */
   readonly #replaced: string;
 
   constructor(options: RestoreOptions) {
     this.#options = options;
     this.#database = options.config.CLICKHOUSE_DATABASE;
     this.#scratch = `${this.#database}_restoring`;
+    this.#target = options.replicas ? `${this.#database}_replacing` : this.#database;
     this.#replaced = `${this.#database}_replaced`;
   }
 
@@ -119,7 +126,7 @@ export class Restore {
     if ((await readNumber(server, RESTORES)) > 0) throw new Refused('Another restore is running.');
     await requireStoppedWriters(kafka, owner.group);
     await replicas?.requireAll();
-    if (!replicas) await this.#undoExchange();
+    await this.#undoExchange();
     const { migrations, ...backup } = await this.#inScratch((scratch) => this.#readBackup(scratch));
     const groups = others && [owner.group, ...others.map(({ group }) => group)];
     // Replicas have no name in common.
@@ -156,7 +163,7 @@ export class Restore {
       const requireStopped = () => requireStoppedWriters(kafka, owner.group);
       await requireStopped();
       const restored = { migrations: plan.migrations, group: owner.group };
-      if (replicas) await replicas.replace({ client: scratch }, restored, requireStopped);
+      if (replicas) await this.#replaceAt(replicas, restored, requireStopped);
       else await this.#exchange();
     });
     const notRewound = await rewindGroup(kafka, owner.group, plan.logs.starts).then(
@@ -183,7 +190,10 @@ export class Restore {
     await recordWhatIsMissing(scratch, plan, owner);
     await forgetBlockNumbers(scratch, new Set(PARTS.flatMap((part) => tablesOf(part, migrations))));
     if (replaces?.hasDeletions) await keepDeletions(scratch, this.#database, 'user_deletions');
-    await restartRetention(scratch, replaces?.hasRetention ? this.#database : undefined);
+    const kept = this.#options.replicas && (await this.#presentAt(this.#options.server, this.#target));
+    if (kept?.hasDeletions) await keepDeletions(scratch, this.#target, 'user_deletions');
+    const settings = [...(replaces?.hasRetention ? [this.#database] : []), ...(kept?.hasRetention ? [this.#target] : [])];
+    await restartRetention(scratch, settings);
     return await keepOtherDeletions(scratch, this.#scratch, others);
   }
 
@@ -290,8 +300,8 @@ export class Restore {
     return most && { ...most, hasDeletions, hasRetention };
   }
 
-  async #presentAt(server: ClickHouseClient): Promise<RestorePlan['replaces']> {
-    const query_params = { database: this.#database };
+  async #presentAt(server: ClickHouseClient, database = this.#database): Promise<RestorePlan['replaces']> {
+    const query_params = { database };
     const result = await server.query({ query: TABLES, query_params, format: 'JSONEachRow' });
     const found = await result.json<{ name: string; rows: number }>();
     if (found.length === 0) return undefined;
@@ -306,16 +316,35 @@ export class Restore {
     };
   }
 
-  /** Between the two renames there is no database. What a restore that ends there has renamed, the next one renames back. */
+  /** Replaces the database at all replicas by what was restored. */
+  async #replaceAt(
+    replicas: RestoredReplicas,
+    restored: Parameters<RestoredReplicas['replace']>[1],
+    requireStopped: () => Promise<void>,
+  ): Promise<void> {
+    const isRepeated = await this.#exists(this.#target);
+    await this.#exchange();
+    const whole = this.#options.scratchOf(this.#target);
+    try {
+      await replicas.replace(whole, restored, requireStopped);
+    } catch (error) {
+      // Nothing was dropped, and what a former restore has kept is not lost.
+      if (!(error instanceof HalfReplaced || isRepeated)) await this.#drop(this.#target);
+      throw error;
+    } finally {
+      await whole.close();
+    }
+    await this.#drop(this.#target);
+  }
+
+  /** Between the two renames there is no target. What a restore that ends there has renamed, the next one renames back. */
   async #exchange(): Promise<void> {
-    const { server } = this.#options;
-    const exists = (await readNumber(server, EXISTS, { database: this.#database })) > 0;
-    if (exists) {
+    if (await this.#exists(this.#target)) {
       await this.#drop(this.#replaced);
-      await this.#rename(this.#database, this.#replaced);
+      await this.#rename(this.#target, this.#replaced);
     }
     try {
-      await this.#rename(this.#scratch, this.#database);
+      await this.#rename(this.#scratch, this.#target);
     } catch (error) {
       await this.#undoExchange();
       throw error;
@@ -324,10 +353,12 @@ export class Restore {
   }
 
   async #undoExchange(): Promise<void> {
-    const { server } = this.#options;
-    const exists = async (database: string) => (await readNumber(server, EXISTS, { database })) > 0;
-    if ((await exists(this.#database)) || !(await exists(this.#replaced))) return;
-    await this.#rename(this.#replaced, this.#database);
+    if ((await this.#exists(this.#target)) || !(await this.#exists(this.#replaced))) return;
+    await this.#rename(this.#replaced, this.#target);
+  }
+
+  async #exists(database: string): Promise<boolean> {
+    return (await readNumber(this.#options.server, EXISTS, { database })) > 0;
   }
 
   async #rename(from: string, to: string): Promise<void> {
