@@ -20,12 +20,25 @@ const SYNC_SECONDS_MAX = 3_500;
 /** What is moved first, in this order: while a database says that it is being filled, no writer stores, and no deletion is to be lost. */
 const MOVED_FIRST = ['database_identity', 'user_deletions', 'pending_deletions', 'identity_deletions'];
 
-const KNOWN_REPLICAS = `SELECT max(total_replicas) AS number FROM system.replicas WHERE database = {database:String}`;
+/** Of a database without replicated tables, all are 0. */
+const STATE = `SELECT
+  toUInt32(count()) AS tables, max(total_replicas) AS known, max(is_readonly OR is_session_expired) AS isReadOnly
+FROM system.replicas WHERE database = {database:String}`;
 
 const ROWS = `SELECT sum(total_rows) AS number FROM system.tables
   WHERE database = {database:String} AND name IN (SELECT table FROM system.replicas WHERE database = {database:String})`;
 
+/** What the database has twice while it is replaced is dropped, however large it is. */
 const ANY_SIZE = { max_table_size_to_drop: '0', max_partition_size_to_drop: '0' } as const;
+
+/** Drops a database, if it is there, and waits until it is gone. @throws ClickHouse's errors */
+export async function dropDatabase(client: ClickHouseClient, database: string): Promise<void> {
+  await client.command({
+    query: 'DROP DATABASE IF EXISTS {database:Identifier} SYNC',
+    query_params: { database },
+    clickhouse_settings: ANY_SIZE,
+  });
+}
 
 /**
  * Waits until a replica has all parts of a table that any replica had committed before. A table that each replica has for itself has them.
@@ -69,6 +82,7 @@ function isBehind(error: unknown): boolean {
 export class RestoredReplicas {
   readonly #replicas: readonly RestoredReplica[];
   readonly #database: string;
+  readonly #clients = new Map<string, ClickHouseClient>();
 
   constructor(replicas: readonly RestoredReplica[], database: string) {
     this.#replicas = replicas;
@@ -77,32 +91,53 @@ export class RestoredReplicas {
 
   /** Connections to all but the first one, to a database that always exists. */
   get others(): readonly ClickHouseClient[] {
-    return this.#replicas.slice(1).map(({ connect }) => connect('default'));
+    return this.#replicas.slice(1).map((replica) => this.#clientOf(replica));
   }
 
   /**
-   * Makes sure that all replicas answer, and that there is no other one.
+   * Makes sure that all replicas answer, that there is no other one, and that each can carry out a restore.
    *
-   * @throws {Refused}
+   * @throws {Refused} with all that is in the way
    */
   async requireAll(): Promise<void> {
     const reasons = await Promise.all(
-      this.#replicas.map(async ({ name, connect }) => {
-        const known = readNumber(connect('default'), KNOWN_REPLICAS, { database: this.#database });
-        return await known.then(
-          (count) => (count <= this.#replicas.length ? [] : [this.#unknown(name, count)]),
-          ({ message, code }: NodeJS.ErrnoException) => [`${name} does not answer: ${message || code}.`],
-        );
-      }),
+      this.#replicas.map((replica) =>
+        this.#obstacles(replica).catch(({ message, code }: NodeJS.ErrnoException) => [
+          `${replica.name} does not answer: ${message || code}.`,
+        ]),
+      ),
     );
     if (reasons.flat().length > 0) throw new Refused(reasons.flat().join(' '));
   }
 
-  #unknown(name: string, count: number): string {
-    return (
-      `${name}: Keeper knows ${count} replicas, and CLICKHOUSE_SERVERS_FILE names ${this.#replicas.length}. Name all of them, or drop those ` +
-      'that are lost: SYSTEM DROP REPLICA.'
-    );
+  /** Returns what keeps a replica from being replaced, each in a sentence. @throws ClickHouse's errors */
+  async #obstacles(replica: RestoredReplica): Promise<readonly string[]> {
+    return await this.#obstaclesOfKeeper(replica);
+  }
+
+  async #obstaclesOfKeeper(replica: RestoredReplica): Promise<readonly string[]> {
+    const { name } = replica;
+    const query_params = { database: this.#database };
+    const result = await this.#clientOf(replica).query({ query: STATE, query_params, format: 'JSONEachRow' });
+    const [state] = await result.json<{ tables: number; known: number; isReadOnly: number }>();
+    if (!state || state.tables === 0) return [];
+    if (state.isReadOnly !== 0 || state.known === 0) {
+      // Its names would stay in Keeper, and the others would be dropped all the same.
+      return [`${name} is read-only: it has no session of Keeper. Wait until it has one.`];
+    }
+    if (state.known <= this.#replicas.length) return [];
+    return [
+      `${name}: Keeper knows ${state.known} replicas, and CLICKHOUSE_SERVERS_FILE names ${this.#replicas.length}. Name all of them, or ` +
+        'drop those that are lost: SYSTEM DROP REPLICA.',
+    ];
+  }
+
+  /** Connects once to each database. @param database default: one that always exists */
+  #clientOf(replica: RestoredReplica, database = 'default'): ClickHouseClient {
+    const key = `${replica.name}/${database}`;
+    const client = this.#clients.get(key) ?? replica.connect(database);
+    this.#clients.set(key, client);
+    return client;
   }
 
   /**
@@ -118,15 +153,10 @@ export class RestoredReplicas {
     await requireStopped();
     try {
       // At once: a writer that starts meanwhile fills one that is empty from another one that is not.
-      await Promise.all(
-        this.#replicas.map(({ connect }) =>
-          connect('default').command({
-            query: 'DROP DATABASE IF EXISTS {database:Identifier} SYNC',
-            query_params: { database: this.#database },
-            clickhouse_settings: ANY_SIZE,
-          }),
-        ),
+      const drops = await Promise.allSettled(
+        this.#replicas.map((replica) => dropDatabase(this.#clientOf(replica), this.#database)),
       );
+      for (const drop of drops) if (drop.status === 'rejected') throw drop.reason;
       await this.#create(migrations);
       await this.#fill(scratch, { migrations, group }, requireStopped);
     } catch (error) {
@@ -148,10 +178,10 @@ export class RestoredReplicas {
       }
     }
     await this.requireAll();
-    for (const { name, connect } of this.#replicas) {
-      if ((await readNumber(connect('default'), ROWS, { database: this.#database })) === 0) continue;
+    for (const replica of this.#replicas) {
+      if ((await readNumber(this.#clientOf(replica), ROWS, { database: this.#database })) === 0) continue;
       throw new Error(
-        `${name} has got rows of before: stop the writers, and drop replicas that are lost with SYSTEM DROP REPLICA`,
+        `${replica.name} has got rows of before: stop the writers, and drop replicas that are lost with SYSTEM DROP REPLICA`,
       );
     }
   }

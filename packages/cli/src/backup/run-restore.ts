@@ -17,7 +17,7 @@ import { finishBackup, readNewestBackup, resetPositions } from './manifest.ts';
 import { type BackupOwner, changeOwner, isOfAnotherServer, recordWhatIsMissing } from './new-owner.ts';
 import { carryOut, OperationFailed, type OperationState } from './operation.ts';
 import { PARTS, type Part, restoreOf, tablesOf } from './parts.ts';
-import { HalfReplaced, type RestoredReplicas } from './replicas.ts';
+import { dropDatabase, HalfReplaced, type RestoredReplicas } from './replicas.ts';
 
 export interface RestoreOptions {
   readonly config: BackupConfig;
@@ -80,13 +80,8 @@ const TABLES = `SELECT name, ifNull(total_rows, 0) AS rows FROM system.tables
 
 const EXISTS = 'SELECT count() AS number FROM system.databases WHERE name = {database:String}';
 
-const DROP = 'DROP DATABASE IF EXISTS {database:Identifier} SYNC';
-
 /** ClickHouse passes on what its parser of XML says. */
 const UNREADABLE_LIST = /SAXParseException/;
-
-/** What the database has twice while it is replaced is dropped, however large it is. */
-const ANY_SIZE = { max_table_size_to_drop: '0', max_partition_size_to_drop: '0' } as const;
 
 /**
  * Restores a backup. The tables are restored into a database beside the present one, and checked there. The two are
@@ -369,7 +364,7 @@ export class Restore {
   }
 
   async #drop(database: string): Promise<void> {
-    await this.#options.server.command({ query: DROP, query_params: { database }, clickhouse_settings: ANY_SIZE });
+    await dropDatabase(this.#options.server, database);
   }
 }
 
