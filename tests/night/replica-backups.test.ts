@@ -130,7 +130,7 @@ test('a backup of a replica that lags has everything that its positions count, a
   const [first] = restored;
   if (!first) throw new Error('there is no replica');
   const replacing = new RestoredReplicas(restored, database).replace(
-    { client: first.connect('default') },
+    first.connect('default'),
     { migrations: await readMigrations(), group: 'replicabackups-writer' },
     async () => undefined,
   );

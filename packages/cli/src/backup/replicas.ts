@@ -14,11 +14,23 @@ import type { BackupConfig } from './config.ts';
 /** How long a replica may need for what was changed at another one, in milliseconds. */
 const BEHIND_MS_MAX = 60_000;
 
-/** How long ClickHouse waits for the parts of a table, in seconds. */
-const SYNC_SECONDS_MAX = 3_500;
+/** How long ClickHouse waits for the parts of a table, in seconds: at first, and at most. */
+const SYNC_SECONDS = { first: 60, max: 600 };
+
+/** After how long a replica that fetches nothing is given up, in milliseconds. */
+const STALLED_MS = 300_000;
+
+/** What a replica has of a table, and what it is fetching. */
+const FETCHED = `SELECT
+  (SELECT sum(rows) FROM system.parts WHERE database = currentDatabase() AND table = {table:String} AND active) AS rows,
+  (SELECT sum(bytes_read_compressed) FROM system.replicated_fetches WHERE database = currentDatabase() AND table = {table:String}) AS bytes,
+  (SELECT toUInt32(sum(queue_size)) FROM system.replicas WHERE database = currentDatabase() AND table = {table:String}) AS waiting`;
+
+/** Has what a database says of itself. */
+const IDENTITY = 'database_identity';
 
 /** What is moved first, in this order: while a database says that it is being filled, no writer stores, and no deletion is to be lost. */
-const MOVED_FIRST = ['database_identity', 'user_deletions', 'pending_deletions', 'identity_deletions'];
+const MOVED_FIRST = [IDENTITY, 'user_deletions', 'pending_deletions', 'identity_deletions'];
 
 /** Of a database without replicated tables, all are 0. */
 const STATE = `SELECT
@@ -40,17 +52,66 @@ export async function dropDatabase(client: ClickHouseClient, database: string): 
   });
 }
 
+export interface SyncOptions {
+  /** Ends the wait. Default: nothing does. */
+  readonly signal?: AbortSignal;
+  /** Is told how many entries of the replica's queue are left, whenever ClickHouse has waited for so long. Default: nobody is. */
+  readonly onWait?: (waiting: number) => void;
+  /** How long ClickHouse waits at first, in seconds. Default 60. */
+  readonly seconds?: number;
+  /** After how long without progress the wait ends, in milliseconds. Default: 5 minutes. */
+  readonly stalledMs?: number;
+}
+
 /**
- * Waits until a replica has all parts of a table that any replica had committed before. A table that each replica has for itself has them.
+ * Waits until a replica has all parts of a table that any replica had committed before, as long as it fetches. A table that each replica has
+ * for itself has them.
  *
+ * @throws {Refused} when it has fetched nothing for minutes
  * @throws ClickHouse's errors
  */
-export async function syncReplica(client: ClickHouseClient, table: string): Promise<void> {
+export async function syncReplica(client: ClickHouseClient, table: string, options: SyncOptions = {}): Promise<void> {
   if (isLocalTable(table)) return;
-  await client.command({
-    query: `SYSTEM SYNC REPLICA ${table} LIGHTWEIGHT`,
-    clickhouse_settings: { receive_timeout: SYNC_SECONDS_MAX },
-  });
+  const { signal, onWait = () => {}, stalledMs = STALLED_MS } = options;
+  let seconds = options.seconds ?? SYNC_SECONDS.first;
+  let before = '';
+  let progressAt = performance.now();
+  while (!(await isSynced(client, table, seconds, signal))) {
+    const result = await client.query({ query: FETCHED, query_params: { table }, format: 'JSONEachRow' });
+    const [{ waiting, ...fetched } = { waiting: 0 }] = await result.json<{ waiting: number }>();
+    onWait(waiting);
+    const now = JSON.stringify(fetched);
+    if (now !== before) progressAt = performance.now();
+    else if (performance.now() - progressAt > stalledMs) {
+      throw new Refused(
+        `A replica has fetched nothing of the table ${table} for ${Math.round(stalledMs / 60_000)} minutes, and ${waiting} entries wait: ` +
+          'system.replication_queue says why. Another replica may do (--server).',
+      );
+    }
+    before = now;
+    seconds = Math.min(2 * seconds, SYNC_SECONDS.max);
+  }
+}
+
+/** Returns whether a replica has all parts of a table, false after `seconds`. @throws ClickHouse's errors, and when `signal` aborts */
+async function isSynced(
+  client: ClickHouseClient,
+  table: string,
+  seconds: number,
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
+  try {
+    await client.command({
+      query: `SYSTEM SYNC REPLICA ${table} LIGHTWEIGHT`,
+      clickhouse_settings: { receive_timeout: seconds },
+      ...(signal && { abort_signal: signal }),
+    });
+    return true;
+  } catch (error) {
+    signal?.throwIfAborted();
+    if ((error as { readonly type?: string }).type === 'TIMEOUT_EXCEEDED') return false;
+    throw error;
+  }
 }
 
 /** One of the replicas of a database. */
@@ -66,6 +127,8 @@ interface Restored {
   readonly migrations: readonly Migration[];
   /** The consumer group of the writers. */
   readonly group: string;
+  /** Is told what is done, as a sentence. Default: nobody is. */
+  readonly onProgress?: (line: string) => void;
 }
 
 /** A replaced database is gone, and the one in its place does not have everything yet. */
@@ -145,10 +208,15 @@ export class RestoredReplicas {
    *
    * @param scratch a database of the first one, which has these migrations, and plain tables
    * @param requireStopped makes sure that no writer runs
+   * @returns the names of the replicas that have not said yet that the database is complete: they will
    * @throws {Refused} when a writer runs; then nothing is changed
    * @throws {HalfReplaced} when something fails after that; the call may be repeated
    */
-  async replace(scratch: ClickHouseClient, { migrations, group }: Restored, requireStopped: () => Promise<void>): Promise<void> {
+  async replace(
+    scratch: ClickHouseClient,
+    restored: Restored,
+    requireStopped: () => Promise<void>,
+  ): Promise<readonly string[]> {
     await this.requireAll();
     await requireStopped();
     try {
@@ -157,12 +225,22 @@ export class RestoredReplicas {
         this.#replicas.map((replica) => dropDatabase(this.#clientOf(replica), this.#database)),
       );
       for (const drop of drops) if (drop.status === 'rejected') throw drop.reason;
-      await this.#create(migrations);
-      await this.#fill(scratch, { migrations, group }, requireStopped);
+      await this.#create(restored.migrations);
+      await this.#fill(scratch, restored, requireStopped);
     } catch (error) {
       const { message, code } = error as NodeJS.ErrnoException;
       throw new HalfReplaced(message || code || '', { cause: error });
     }
+    // It is restored: writers may store by now, and nothing may drop it.
+    const isLevel = await Promise.all(
+      this.#others.map((client) => syncReplica(client, IDENTITY).then(() => true, () => false)),
+    );
+    return this.#replicas.slice(1).flatMap(({ name }, place) => (isLevel[place] ? [] : [name]));
+  }
+
+  /** Connections to the database of all but the first one. */
+  get #others(): readonly ClickHouseClient[] {
+    return this.#replicas.slice(1).map((replica) => this.#clientOf(replica, this.#database));
   }
 
   async #create(migrations: readonly Migration[]): Promise<void> {
@@ -186,24 +264,30 @@ export class RestoredReplicas {
     }
   }
 
-  async #fill(scratch: ClickHouseClient, { migrations, group }: Restored, requireStopped: () => Promise<void>): Promise<void> {
-    const [own, ...others] = this.#replicas.map(({ connect }) => connect(this.#database));
-    if (!own) throw new Error('there is no replica');
+  async #fill(
+    scratch: ClickHouseClient,
+    { migrations, group, onProgress = () => {} }: Restored,
+    requireStopped: () => Promise<void>,
+  ): Promise<void> {
+    const [first] = this.#replicas;
+    const own = first && this.#clientOf(first, this.#database);
     const identity = await readIdentity(scratch);
-    if (!identity) throw new Error('the backup does not say whose it is');
+    if (!own || !identity) throw new Error('there is no replica, or the backup does not say whose it is');
     await recordState(scratch, 'filling', 'sluice restore');
-    const tables = migrations.map(createdTable).filter((table) => table !== undefined && !isLocalTable(table));
-    for (const table of [...MOVED_FIRST, ...tables.filter((one) => !MOVED_FIRST.includes(one as string))]) {
-      if (!tables.includes(table)) continue;
-      await this.#move(scratch, table as string);
-      for (const client of others) await syncReplica(client, table as string);
-      if (table !== MOVED_FIRST[0]) continue;
+    const created = migrations.map(createdTable).filter((table) => table !== undefined && !isLocalTable(table));
+    const tables = [...MOVED_FIRST.filter((table) => created.includes(table)), ...created.filter((table) => !MOVED_FIRST.includes(table as string))];
+    for (const table of tables as string[]) {
+      await this.#move(scratch, table);
+      for (const [place, client] of this.#others.entries()) {
+        const name = this.#replicas[place + 1]?.name;
+        await syncReplica(client, table, { onWait: (waiting) => onProgress(`${table}: ${name} fetches, ${waiting} entries of its queue are left`) });
+      }
+      if (table !== IDENTITY) continue;
       // A writer that took over before it could see this is fenced, or is still a member of its group.
-      for (const client of [own, ...others]) await recordFence(client, group);
+      for (const client of [own, ...this.#others]) await recordFence(client, group);
       await requireStopped();
     }
     await recordState(own, identity.state, identity.detail);
-    for (const client of others) await syncReplica(client, 'database_identity');
   }
 
   /** Moves the rows of a table, each time with the same result. */
@@ -218,6 +302,8 @@ export class RestoredReplicas {
       await client.command({
         query: `ALTER TABLE {to:Identifier}.{table:Identifier} REPLACE PARTITION ID {id:String} FROM ${table}`,
         query_params: { to: this.#database, table, id },
+        // The others are waited for afterwards, however long they take.
+        clickhouse_settings: { alter_sync: '1' },
       });
   }
 }

@@ -55,14 +55,18 @@ export const restoreCommand: Command = {
         console.log('nothing was restored');
         return 1;
       }
-      const { bytes, seconds, notRewound, away } = await restore.run(plan, ({ part, bytesRead, bytes: all }) =>
-        lines.show(`${part}: ${megabytes(bytesRead)} of ${megabytes(all)}, ${percentageOf(bytesRead, all)}`),
+      const { bytes, seconds, notRewound, away, late } = await restore.run(
+        plan,
+        ({ part, bytesRead, bytes: all }) =>
+          lines.show(`${part}: ${megabytes(bytesRead)} of ${megabytes(all)}, ${percentageOf(bytesRead, all)}`),
+        (line) => console.log(line),
       );
       console.log(`${config.CLICKHOUSE_DATABASE} is restored: ${megabytes(bytes)}, ${seconds.toFixed(1)} s.`);
       if (notRewound !== undefined) {
         console.log(`Kafka has not set the offsets of the group back (${notRewound}); the writers do when they start.`);
       }
       for (const name of away) console.log(`${name} does not answer: deletions that it alone has are not taken over.`);
+      for (const name of late) console.log(`${name} does not say yet that it is complete: it does once it reaches the others.`);
       console.log(describeNext(plan, (others?.length ?? 0) > away.length));
       return 0;
     } catch (error) {

@@ -31,6 +31,8 @@ export interface RunBackupOptions {
   readonly location: BackupLocation;
   readonly signal: AbortSignal;
   readonly onProgress: (progress: BackupProgress) => void;
+  /** Is told how many entries are left in the queue of a replica that does not have what others have yet. */
+  readonly onWait: (waiting: number) => void;
 }
 
 const NEWEST_MIGRATION = 'SELECT max(number) AS number FROM schema_migrations';
@@ -53,7 +55,7 @@ const SIZE = `SELECT sum(bytes_on_disk) AS number FROM system.parts
  * @throws ClickHouse's errors
  */
 export async function runBackup(options: RunBackupOptions): Promise<BackupSummary> {
-  const { client, groupId, location, isReplica = false } = options;
+  const { client, groupId, location, signal, onWait, isReplica = false } = options;
   await requireCurrentSchema(client);
   await refuseOtherGroups(client, groupId);
   if ((await readIdentity(client))?.state === 'filling') {
@@ -67,9 +69,9 @@ export async function runBackup(options: RunBackupOptions): Promise<BackupSummar
   const done = { files: 0, bytes: 0, written: 0 };
   for (const part of PARTS) {
     // What a part before depends on may have come to other replicas only: rows of tables come in any order.
-    if (isReplica) for (const table of tables.get(part) ?? []) await syncReplica(client, table);
+    if (isReplica) for (const table of tables.get(part) ?? []) await syncReplica(client, table, { signal, onWait });
     const state = await carryOut(client, backupOf(part, tables.get(part) ?? [], location), {
-      signal: options.signal,
+      signal,
       onState: ({ bytesWritten }) => options.onProgress({ bytesWritten: done.written + bytesWritten, bytesExpected }),
     });
     done.files += state.files;

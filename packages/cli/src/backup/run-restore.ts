@@ -71,6 +71,8 @@ export interface RestoreSummary {
   readonly notRewound: string | undefined;
   /** The other servers that have not answered: deletions that they alone have are missing. */
   readonly away: readonly string[];
+  /** The replicas that do not say yet that the database is complete. */
+  readonly late: readonly string[];
 }
 
 const RESTORES = `SELECT count() AS number FROM system.backups WHERE status = 'RESTORING'`;
@@ -85,7 +87,8 @@ const UNREADABLE_LIST = /SAXParseException/;
 
 /**
  * Restores a backup. The tables are restored into a database beside the present one, and checked there. The two are
- * exchanged at the end, so whatever fails before leaves everything as it was.
+ * exchanged at the end, so whatever fails before leaves everything as it was. Of replicas, the present ones are dropped then, and the rows
+ * are moved into new ones: what fails there is repeated.
  */
 export class Restore {
   readonly #options: RestoreOptions;
@@ -134,14 +137,21 @@ export class Restore {
   /**
    * Restores everything, and exchanges the databases.
    *
+   * @param onMoved is told, as a sentence, how far other replicas are with what was moved
    * @throws {Refused} when the backup is broken, or a writer was started meanwhile; then nothing is changed
+   * @throws {HalfReplaced} when replicas were dropped and are not whole yet; the restore may be repeated
    * @throws kafkajs's and ClickHouse's errors
    */
-  async run(plan: RestorePlan, onProgress: (progress: RestoreProgress) => void): Promise<RestoreSummary> {
+  async run(
+    plan: RestorePlan,
+    onProgress: (progress: RestoreProgress) => void,
+    onMoved: (line: string) => void = () => {},
+  ): Promise<RestoreSummary> {
     const { kafka, signal, owner, replicas } = this.#options;
     const startedAt = performance.now();
     let bytes = 0;
     let away: readonly string[] = [];
+    let late: readonly string[] = [];
     await this.#inScratch(async (scratch) => {
       await this.#createPlain(plan.migrations);
       for (const part of PARTS) {
@@ -157,15 +167,15 @@ export class Restore {
       signal.throwIfAborted();
       const requireStopped = () => requireStoppedWriters(kafka, owner.group);
       await requireStopped();
-      const restored = { migrations: plan.migrations, group: owner.group };
-      if (replicas) await this.#replaceAt(replicas, restored, requireStopped);
+      const restored = { migrations: plan.migrations, group: owner.group, onProgress: onMoved };
+      if (replicas) late = await this.#replaceAt(replicas, restored, requireStopped);
       else await this.#exchange();
     });
     const notRewound = await rewindGroup(kafka, owner.group, plan.logs.starts).then(
       () => undefined,
       (error: Error) => error.message,
     );
-    return { bytes, seconds: (performance.now() - startedAt) / 1_000, notRewound, away };
+    return { bytes, seconds: (performance.now() - startedAt) / 1_000, notRewound, away, late };
   }
 
   /**
@@ -316,12 +326,13 @@ export class Restore {
     replicas: RestoredReplicas,
     restored: Parameters<RestoredReplicas['replace']>[1],
     requireStopped: () => Promise<void>,
-  ): Promise<void> {
+  ): Promise<readonly string[]> {
     const isRepeated = await this.#exists(this.#target);
     await this.#exchange();
     const whole = this.#options.scratchOf(this.#target);
+    let late: readonly string[] = [];
     try {
-      await replicas.replace(whole, restored, requireStopped);
+      late = await replicas.replace(whole, restored, requireStopped);
     } catch (error) {
       // Nothing was dropped, and what a former restore has kept is not lost.
       if (!(error instanceof HalfReplaced || isRepeated)) await this.#drop(this.#target);
@@ -330,6 +341,7 @@ export class Restore {
       await whole.close();
     }
     await this.#drop(this.#target);
+    return late;
   }
 
   /** Between the two renames there is no target. What a restore that ends there has renamed, the next one renames back. */
