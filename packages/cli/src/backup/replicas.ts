@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createLogger } from '@sluice/shared/base/log';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
@@ -7,7 +9,7 @@ import { createdTable } from '@sluice/shared/clickhouse/migration-waves';
 import { readNumber } from '@sluice/shared/clickhouse/read-number';
 import { isLocalTable } from '@sluice/shared/clickhouse/replicated-tables';
 import { Refused } from '@sluice/shared/config/command-line';
-import { readIdentity, recordState } from '@sluice/storage/clickhouse/identity';
+import { endFilling, RESTORING, readIdentity, recordState } from '@sluice/storage/clickhouse/identity';
 import { recordFence } from '@sluice/storage/clickhouse/ownership';
 import type { BackupConfig } from './config.ts';
 
@@ -32,10 +34,24 @@ const IDENTITY = 'database_identity';
 /** What is moved first, in this order: while a database says that it is being filled, no writer stores, and no deletion is to be lost. */
 const MOVED_FIRST = [IDENTITY, 'user_deletions', 'pending_deletions', 'identity_deletions'];
 
+const ANOTHER = 'another restore has begun meanwhile: let that one run to its end';
+
 /** Of a database without replicated tables, all are 0. */
 const STATE = `SELECT
   toUInt32(count()) AS tables, max(total_replicas) AS known, max(is_readonly OR is_session_expired) AS isReadOnly
 FROM system.replicas WHERE database = {database:String}`;
+
+/** What a restore needs in the database, at each replica. */
+const RIGHTS = [
+  ...['SHOW TABLES', 'SELECT', 'INSERT', 'CREATE DATABASE', 'CREATE TABLE', 'DROP DATABASE', 'DROP TABLE', 'ALTER DELETE'],
+  ...['ALTER COLUMN', 'ALTER INDEX', 'ALTER STATISTICS', 'ALTER PROJECTION', 'ALTER CONSTRAINT', 'ALTER TTL'],
+  ...['ALTER MATERIALIZE TTL', 'ALTER SETTINGS', 'ALTER MODIFY COMMENT', 'SYSTEM SYNC REPLICA'],
+];
+
+const RIGHTS_OF_SERVER = [
+  ...['parts', 'replicas', 'replicated_fetches'].map((table) => `SELECT ON system.${table}`),
+  ...['', 'Replacing', 'Aggregating'].map((kind) => `TABLE ENGINE ON Replicated${kind}MergeTree`),
+];
 
 const ROWS = `SELECT sum(total_rows) AS number FROM system.tables
   WHERE database = {database:String} AND name IN (SELECT table FROM system.replicas WHERE database = {database:String})`;
@@ -114,6 +130,12 @@ async function isSynced(
   }
 }
 
+/** @throws {Error} when another restore has begun to replace the database */
+async function requireNewest(client: ClickHouseClient, run: string): Promise<void> {
+  const { state, detail } = (await readIdentity(client)) ?? {};
+  if (state !== 'filling' || detail !== run) throw new Error(ANOTHER);
+}
+
 /** One of the replicas of a database. */
 export interface RestoredReplica {
   readonly name: string;
@@ -134,6 +156,15 @@ interface Restored {
 /** A replaced database is gone, and the one in its place does not have everything yet. */
 export class HalfReplaced extends Error {
   override readonly name = 'HalfReplaced';
+}
+
+async function hasRights(client: ClickHouseClient, rights: readonly string[]): Promise<boolean> {
+  // It takes no FORMAT.
+  const { stream } = await client.exec({
+    query: `CHECK GRANT ${rights.join(', ')}`,
+    clickhouse_settings: { default_format: 'TSV' } as never,
+  });
+  return (await text(stream)).trim() === '1';
 }
 
 /** Whether a replica has not carried out yet what was changed at another one. */
@@ -175,7 +206,38 @@ export class RestoredReplicas {
 
   /** Returns what keeps a replica from being replaced, each in a sentence. @throws ClickHouse's errors */
   async #obstacles(replica: RestoredReplica): Promise<readonly string[]> {
-    return await this.#obstaclesOfKeeper(replica);
+    const [keeper, rights, others] = await Promise.all([
+      this.#obstaclesOfKeeper(replica),
+      this.#missingRights(replica),
+      replica === this.#replicas[0] ? [] : this.#otherRestores(replica),
+    ]);
+    return [...keeper, ...rights, ...others];
+  }
+
+  /** What is missing there would be found only when the database is gone. */
+  async #missingRights(replica: RestoredReplica): Promise<readonly string[]> {
+    const client = this.#clientOf(replica);
+    // The configuration makes sure that the name of the database is a plain identifier: CHECK GRANT takes no parameters.
+    const rights = [...RIGHTS.map((right) => `${right} ON ${this.#database}.*`), ...RIGHTS_OF_SERVER];
+    if (await hasRights(client, rights)) return [];
+    const missing: string[] = [];
+    for (const right of rights) if (!(await hasRights(client, [right]))) missing.push(right);
+    return missing.length === 0
+      ? []
+      : [`${replica.name}: the account lacks ${missing.join(', ')}: docs/operate/backup.md lists what it needs.`];
+  }
+
+  /** Another restore has its own idea of what is in the database. */
+  async #otherRestores({ name, ...replica }: RestoredReplica): Promise<readonly string[]> {
+    const result = await this.#clientOf({ name, ...replica }).query({
+      query: 'SELECT name FROM system.databases WHERE name IN {names:Array(String)} ORDER BY name',
+      query_params: { names: [`${this.#database}_replacing`, `${this.#database}_restoring`] },
+      format: 'JSONEachRow',
+    });
+    return (await result.json<{ name: string }>()).map(
+      (found) =>
+        `${name} has the database ${found.name} of another restore, which may be running: wait for its end, or run it again with --server ${name}.`,
+    );
   }
 
   async #obstaclesOfKeeper(replica: RestoredReplica): Promise<readonly string[]> {
@@ -273,10 +335,12 @@ export class RestoredReplicas {
     const own = first && this.#clientOf(first, this.#database);
     const identity = await readIdentity(scratch);
     if (!own || !identity) throw new Error('there is no replica, or the backup does not say whose it is');
-    await recordState(scratch, 'filling', 'sluice restore');
+    const run = `${RESTORING} ${randomUUID()}`;
+    await recordState(scratch, 'filling', run);
     const created = migrations.map(createdTable).filter((table) => table !== undefined && !isLocalTable(table));
     const tables = [...MOVED_FIRST.filter((table) => created.includes(table)), ...created.filter((table) => !MOVED_FIRST.includes(table as string))];
     for (const table of tables as string[]) {
+      if (table !== IDENTITY) await requireNewest(own, run);
       await this.#move(scratch, table);
       for (const [place, client] of this.#others.entries()) {
         const name = this.#replicas[place + 1]?.name;
@@ -287,7 +351,8 @@ export class RestoredReplicas {
       for (const client of [own, ...this.#others]) await recordFence(client, group);
       await requireStopped();
     }
-    await recordState(own, identity.state, identity.detail);
+    await endFilling(own, run, identity);
+    if ((await readIdentity(own))?.state === 'filling') throw new Error(ANOTHER);
   }
 
   /** Moves the rows of a table, each time with the same result. */

@@ -4,7 +4,7 @@ import { isMigrated, readMigrations } from '@sluice/shared/clickhouse/migrate';
 import { readNumber } from '@sluice/shared/clickhouse/read-number';
 import { Refused } from '@sluice/shared/config/command-line';
 import { refuseOtherGroups } from '@sluice/storage/clickhouse/claim-database';
-import { readIdentity } from '@sluice/storage/clickhouse/identity';
+import { fillingCommand, readIdentity } from '@sluice/storage/clickhouse/identity';
 import type { BackupLocation } from './backup-location.ts';
 import { finishBackup, readNewestBackup, recordBackup } from './manifest.ts';
 import { carryOut } from './operation.ts';
@@ -58,8 +58,9 @@ export async function runBackup(options: RunBackupOptions): Promise<BackupSummar
   const { client, groupId, location, signal, onWait, isReplica = false } = options;
   await requireCurrentSchema(client);
   await refuseOtherGroups(client, groupId);
-  if ((await readIdentity(client))?.state === 'filling') {
-    throw new Refused('The server is being filled: make the backup when `servers copy` is done.');
+  const { state, detail = '' } = (await readIdentity(client)) ?? {};
+  if (state === 'filling') {
+    throw new Refused(`The server is being filled: make the backup when "${fillingCommand(detail)}" is done.`);
   }
   const migrations = await readMigrations();
   const tables = new Map(PARTS.map((part) => [part, tablesOf(part, migrations)]));
