@@ -131,7 +131,7 @@ test('a backup of a replica that lags has everything that its positions count, a
   if (!first) throw new Error('there is no replica');
   const replacing = new RestoredReplicas(restored, database).replace(
     first.connect('default'),
-    { migrations: await readMigrations(), group: 'replicabackups-writer' },
+    { migrations: await readMigrations(), groups: ['replicabackups-writer'] },
     async () => undefined,
   );
   await expect(replacing).rejects.toThrow(/has got rows of before/);

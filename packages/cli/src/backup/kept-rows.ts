@@ -75,7 +75,7 @@ export async function keepDeletions(restored: ClickHouseClient, database: string
 export async function keepOtherDeletions(
   restored: ClickHouseClient,
   database: string,
-  others: readonly OtherServer[],
+  others: readonly Pick<OtherServer, 'name' | 'client'>[],
 ): Promise<readonly string[]> {
   if (others.length === 0) return [];
   await restored.command({ query: CREATE_OTHERS });

@@ -9,9 +9,11 @@ import { createdTable } from '@sluice/shared/clickhouse/migration-waves';
 import { readNumber } from '@sluice/shared/clickhouse/read-number';
 import { isLocalTable } from '@sluice/shared/clickhouse/replicated-tables';
 import { Refused } from '@sluice/shared/config/command-line';
+import { readGroups } from '@sluice/storage/clickhouse/claim-database';
 import { endFilling, RESTORING, readIdentity, recordState } from '@sluice/storage/clickhouse/identity';
 import { recordFence } from '@sluice/storage/clickhouse/ownership';
 import type { BackupConfig } from './config.ts';
+import type { OtherServer } from './kept-rows.ts';
 
 /** How long a replica may need for what was changed at another one, in milliseconds. */
 const BEHIND_MS_MAX = 60_000;
@@ -32,7 +34,7 @@ const FETCHED = `SELECT
 const IDENTITY = 'database_identity';
 
 /** What is moved first, in this order: while a database says that it is being filled, no writer stores, and no deletion is to be lost. */
-const MOVED_FIRST = [IDENTITY, 'user_deletions', 'pending_deletions', 'identity_deletions'];
+export const MOVED_FIRST = [IDENTITY, 'user_deletions', 'pending_deletions', 'identity_deletions'];
 
 const ANOTHER = 'another restore has begun meanwhile: let that one run to its end';
 
@@ -43,7 +45,16 @@ FROM system.replicas WHERE database = {database:String}`;
 
 /** What a restore needs in the database, at each replica. */
 const RIGHTS = [
-  ...['SHOW TABLES', 'SELECT', 'INSERT', 'CREATE DATABASE', 'CREATE TABLE', 'DROP DATABASE', 'DROP TABLE', 'ALTER DELETE'],
+  ...[
+    'SHOW TABLES',
+    'SELECT',
+    'INSERT',
+    'CREATE DATABASE',
+    'CREATE TABLE',
+    'DROP DATABASE',
+    'DROP TABLE',
+    'ALTER DELETE',
+  ],
   ...['ALTER COLUMN', 'ALTER INDEX', 'ALTER STATISTICS', 'ALTER PROJECTION', 'ALTER CONSTRAINT', 'ALTER TTL'],
   ...['ALTER MATERIALIZE TTL', 'ALTER SETTINGS', 'ALTER MODIFY COMMENT', 'SYSTEM SYNC REPLICA'],
 ];
@@ -147,8 +158,8 @@ export interface RestoredReplica {
 interface Restored {
   /** Those of the backup. */
   readonly migrations: readonly Migration[];
-  /** The consumer group of the writers. */
-  readonly group: string;
+  /** The consumer groups of the writers, and of those of the databases that are replaced. */
+  readonly groups: readonly string[];
   /** Is told what is done, as a sentence. Default: nobody is. */
   readonly onProgress?: (line: string) => void;
 }
@@ -167,9 +178,25 @@ async function hasRights(client: ClickHouseClient, rights: readonly string[]): P
   return (await text(stream)).trim() === '1';
 }
 
-/** Whether a replica has not carried out yet what was changed at another one. */
-function isBehind(error: unknown): boolean {
-  return error instanceof ReplicaBehind || (error as { readonly type?: string }).type === 'CANNOT_ASSIGN_ALTER';
+/**
+ * Repeats work until no replica has yet to carry out what was changed at another one.
+ *
+ * @param options.pauseMs between two attempts. Default 500
+ * @throws what the work throws, also when a replica is behind for a minute
+ */
+export async function untilLevel(work: () => Promise<unknown>, { pauseMs = 500 } = {}): Promise<void> {
+  const endsAt = performance.now() + BEHIND_MS_MAX;
+  for (;;) {
+    try {
+      await work();
+      return;
+    } catch (error) {
+      const isBehind =
+        error instanceof ReplicaBehind || (error as { readonly type?: string }).type === 'CANNOT_ASSIGN_ALTER';
+      if (!isBehind || performance.now() > endsAt) throw error;
+      await delay(pauseMs);
+    }
+  }
 }
 
 /** Replicas whose database a restore replaces. The first one gets the rows, and ClickHouse copies them to the others. */
@@ -228,10 +255,11 @@ export class RestoredReplicas {
   }
 
   /** Another restore has its own idea of what is in the database. */
-  async #otherRestores({ name, ...replica }: RestoredReplica): Promise<readonly string[]> {
-    const result = await this.#clientOf({ name, ...replica }).query({
+  async #otherRestores(replica: RestoredReplica): Promise<readonly string[]> {
+    const { name } = replica;
+    const result = await this.#clientOf(replica).query({
       query: 'SELECT name FROM system.databases WHERE name IN {names:Array(String)} ORDER BY name',
-      query_params: { names: [`${this.#database}_replacing`, `${this.#database}_restoring`] },
+      query_params: { names: ['replaced', 'replacing', 'restoring'].map((end) => `${this.#database}_${end}`) },
       format: 'JSONEachRow',
     });
     return (await result.json<{ name: string }>()).map(
@@ -255,6 +283,43 @@ export class RestoredReplicas {
       `${name}: Keeper knows ${state.known} replicas, and CLICKHOUSE_SERVERS_FILE names ${this.#replicas.length}. Name all of them, or ` +
         'drop those that are lost: SYSTEM DROP REPLICA.',
     ];
+  }
+
+  /** Returns the consumer groups of the databases that are replaced; of mirrors, each has its own. @throws ClickHouse's errors */
+  async groups(): Promise<readonly string[]> {
+    const found = await Promise.all(
+      this.#replicas.map(async (replica) =>
+        (await this.#has(replica, 'writer_groups')) ? await readGroups(this.#clientOf(replica, this.#database)) : [],
+      ),
+    );
+    return [...new Set(found.flat())];
+  }
+
+  /** Returns all but the first one that have the deletions of users. @throws ClickHouse's errors */
+  async othersWithDeletions(): Promise<readonly Pick<OtherServer, 'name' | 'client'>[]> {
+    const found = await Promise.all(
+      this.#replicas.slice(1).map(async (replica) => {
+        const has = await this.#has(replica, 'user_deletions');
+        return has ? [{ name: replica.name, client: this.#clientOf(replica, this.#database) }] : [];
+      }),
+    );
+    return found.flat();
+  }
+
+  /** Brings a table of the first one level with the others, where it is a replicated one. @throws as {@link syncReplica} */
+  async syncFirst(table: string, options: SyncOptions): Promise<void> {
+    const [first] = this.#replicas;
+    const isReplicated =
+      'SELECT count() AS number FROM system.replicas WHERE database = {database:String} AND table = {table:String}';
+    const params = { database: this.#database, table };
+    if (!first || (await readNumber(this.#clientOf(first), isReplicated, params)) === 0) return;
+    await syncReplica(this.#clientOf(first, this.#database), table, options);
+  }
+
+  async #has(replica: RestoredReplica, table: string): Promise<boolean> {
+    const exists =
+      'SELECT count() AS number FROM system.tables WHERE database = {database:String} AND name = {table:String}';
+    return (await readNumber(this.#clientOf(replica), exists, { database: this.#database, table })) > 0;
   }
 
   /** Connects once to each database. @param database default: one that always exists */
@@ -287,6 +352,7 @@ export class RestoredReplicas {
         this.#replicas.map((replica) => dropDatabase(this.#clientOf(replica), this.#database)),
       );
       for (const drop of drops) if (drop.status === 'rejected') throw drop.reason;
+      restored.onProgress?.('The database is dropped, and is filled with what was restored.');
       await this.#create(restored.migrations);
       await this.#fill(scratch, restored, requireStopped);
     } catch (error) {
@@ -295,7 +361,12 @@ export class RestoredReplicas {
     }
     // It is restored: writers may store by now, and nothing may drop it.
     const isLevel = await Promise.all(
-      this.#others.map((client) => syncReplica(client, IDENTITY).then(() => true, () => false)),
+      this.#others.map((client) =>
+        syncReplica(client, IDENTITY).then(
+          () => true,
+          () => false,
+        ),
+      ),
     );
     return this.#replicas.slice(1).flatMap(({ name }, place) => (isLevel[place] ? [] : [name]));
   }
@@ -307,16 +378,7 @@ export class RestoredReplicas {
 
   async #create(migrations: readonly Migration[]): Promise<void> {
     const configs = this.#replicas.map(({ config }) => config);
-    const endsAt = performance.now() + BEHIND_MS_MAX;
-    for (;;) {
-      try {
-        await migrateReplicas(configs, createLogger('sluice-restore', 'error'), migrations);
-        break;
-      } catch (error) {
-        if (!isBehind(error) || performance.now() > endsAt) throw error;
-        await delay(500);
-      }
-    }
+    await untilLevel(() => migrateReplicas(configs, createLogger('sluice-restore', 'error'), migrations));
     await this.requireAll();
     for (const replica of this.#replicas) {
       if ((await readNumber(this.#clientOf(replica), ROWS, { database: this.#database })) === 0) continue;
@@ -328,7 +390,7 @@ export class RestoredReplicas {
 
   async #fill(
     scratch: ClickHouseClient,
-    { migrations, group, onProgress = () => {} }: Restored,
+    { migrations, groups, onProgress = () => {} }: Restored,
     requireStopped: () => Promise<void>,
   ): Promise<void> {
     const [first] = this.#replicas;
@@ -338,17 +400,22 @@ export class RestoredReplicas {
     const run = `${RESTORING} ${randomUUID()}`;
     await recordState(scratch, 'filling', run);
     const created = migrations.map(createdTable).filter((table) => table !== undefined && !isLocalTable(table));
-    const tables = [...MOVED_FIRST.filter((table) => created.includes(table)), ...created.filter((table) => !MOVED_FIRST.includes(table as string))];
+    const tables = [
+      ...MOVED_FIRST.filter((table) => created.includes(table)),
+      ...created.filter((table) => !MOVED_FIRST.includes(table as string)),
+    ];
     for (const table of tables as string[]) {
       if (table !== IDENTITY) await requireNewest(own, run);
       await this.#move(scratch, table);
       for (const [place, client] of this.#others.entries()) {
         const name = this.#replicas[place + 1]?.name;
-        await syncReplica(client, table, { onWait: (waiting) => onProgress(`${table}: ${name} fetches, ${waiting} entries of its queue are left`) });
+        await syncReplica(client, table, {
+          onWait: (waiting) => onProgress(`${table}: ${name} fetches, ${waiting} entries of its queue are left`),
+        });
       }
       if (table !== IDENTITY) continue;
       // A writer that took over before it could see this is fenced, or is still a member of its group.
-      for (const client of [own, ...this.#others]) await recordFence(client, group);
+      for (const client of [own, ...this.#others]) for (const group of groups) await recordFence(client, group);
       await requireStopped();
     }
     await endFilling(own, run, identity);

@@ -17,7 +17,7 @@ import { finishBackup, readNewestBackup, resetPositions } from './manifest.ts';
 import { type BackupOwner, changeOwner, isOfAnotherServer, recordWhatIsMissing } from './new-owner.ts';
 import { carryOut, OperationFailed, type OperationState } from './operation.ts';
 import { PARTS, type Part, restoreOf, tablesOf } from './parts.ts';
-import { dropDatabase, HalfReplaced, type RestoredReplicas } from './replicas.ts';
+import { dropDatabase, HalfReplaced, MOVED_FIRST, type RestoredReplicas } from './replicas.ts';
 
 export interface RestoreOptions {
   readonly config: BackupConfig;
@@ -122,8 +122,8 @@ export class Restore {
   async plan(): Promise<RestorePlan> {
     const { config, kafka, server, owner, others, replicas } = this.#options;
     if ((await readNumber(server, RESTORES)) > 0) throw new Refused('Another restore is running.');
-    await requireStoppedWriters(kafka, owner.group);
     await replicas?.requireAll();
+    await this.#requireStopped(await this.#groups());
     await this.#undoExchange();
     const { migrations, ...backup } = await this.#inScratch((scratch) => this.#readBackup(scratch));
     const groups = others && [owner.group, ...others.map(({ group }) => group)];
@@ -165,9 +165,10 @@ export class Restore {
       away = await this.#adapt(scratch, plan);
       await finishBackup(scratch, plan.manifest.id, bytes);
       signal.throwIfAborted();
-      const requireStopped = () => requireStoppedWriters(kafka, owner.group);
+      const groups = await this.#groups();
+      const requireStopped = () => this.#requireStopped(groups);
       await requireStopped();
-      const restored = { migrations: plan.migrations, group: owner.group, onProgress: onMoved };
+      const restored = { migrations: plan.migrations, groups, onProgress: onMoved };
       if (replicas) late = await this.#replaceAt(replicas, restored, requireStopped);
       else await this.#exchange();
     });
@@ -178,13 +179,23 @@ export class Restore {
     return { bytes, seconds: (performance.now() - startedAt) / 1_000, notRewound, away, late };
   }
 
+  /** The consumer groups whose writers may store into the database, or into one that is replaced. */
+  async #groups(): Promise<readonly string[]> {
+    const { owner, replicas } = this.#options;
+    return [...new Set([owner.group, ...((await replicas?.groups()) ?? [])])];
+  }
+
+  async #requireStopped(groups: readonly string[]): Promise<void> {
+    for (const group of groups) await requireStoppedWriters(this.#options.kafka, group);
+  }
+
   /**
    * Makes what was restored fit to the present: to its server, to what Kafka has, and to what was deleted since the backup.
    *
    * @returns the other servers that have not answered
    */
   async #adapt(scratch: ClickHouseClient, plan: RestorePlan): Promise<readonly string[]> {
-    const { owner, others = [] } = this.#options;
+    const { owner, replicas, signal } = this.#options;
     const { manifest, migrations, isOfAnother, logs, replaces } = plan;
     if (isOfAnother) await changeOwner(scratch, migrations, owner);
     await resetPositions(scratch, manifest.id, owner.group);
@@ -195,11 +206,30 @@ export class Restore {
     await recordWhatIsMissing(scratch, plan, owner);
     await forgetBlockNumbers(scratch, new Set(PARTS.flatMap((part) => tablesOf(part, migrations))));
     if (replaces?.hasDeletions) await keepDeletions(scratch, this.#database, 'user_deletions');
-    const kept = this.#options.replicas && (await this.#presentAt(this.#options.server, this.#target));
+    const kept = await this.#kept();
     if (kept?.hasDeletions) await keepDeletions(scratch, this.#target, 'user_deletions');
-    const settings = [...(replaces?.hasRetention ? [this.#database] : []), ...(kept?.hasRetention ? [this.#target] : [])];
-    await restartRetention(scratch, settings);
-    return await keepOtherDeletions(scratch, this.#scratch, others);
+    if (replaces?.hasRetention) await replicas?.syncFirst('retention', { signal });
+    const present = replaces?.hasRetention ? [this.#database] : [];
+    await restartRetention(scratch, kept?.hasRetention ? [...present, this.#target] : present);
+    return await this.#keepDeletionsOfOthers(scratch);
+  }
+
+  /** Another server keeps what it has when it does not answer now; a replica loses it, since its database is dropped. */
+  async #keepDeletionsOfOthers(scratch: ClickHouseClient): Promise<readonly string[]> {
+    const { others = [], replicas } = this.#options;
+    const dropped = (await replicas?.othersWithDeletions()) ?? [];
+    const away = await keepOtherDeletions(scratch, this.#scratch, [...others, ...dropped]);
+    const lost = dropped.filter(({ name }) => away.includes(name)).map(({ name }) => name);
+    if (lost.length === 0) return away;
+    throw new Refused(
+      `${lost.join(' and ')} cannot be read: its deletions of users would be lost. Try again when it can.`,
+    );
+  }
+
+  /** What a restore of replicas that was broken off has kept. */
+  async #kept(): Promise<RestorePlan['replaces']> {
+    const { server, replicas } = this.#options;
+    return replicas && (await this.#presentAt(server, this.#target));
   }
 
   /**
@@ -258,10 +288,17 @@ export class Restore {
       );
     }
     const migrations = known.filter(({ number }) => number <= manifest.migration);
+    const tables = migrations.map(createdTable);
+    // Deletions are kept in all of these.
+    if (replicas && !MOVED_FIRST.every((table) => tables.includes(table))) {
+      throw new Refused(
+        `${location.name} is a backup of Sluice ${manifest.sluiceVersion}, which had no replicas: restore it at one server, start a writer ` +
+          'of this version there, and restore a backup of that.',
+      );
+    }
     await scratch.command({ query: 'DROP TABLE backups SYNC' });
-    const hasIdentity = migrations.some((migration) => createdTable(migration) === 'database_identity');
+    const hasIdentity = tables.includes('database_identity');
     if (hasIdentity) await this.#restoreAlone(scratch, 'tables', 'database_identity');
-    else if (replicas) throw new Refused(`${location.name} is a backup of a version that had no replicas.`);
     const identity = hasIdentity ? await readIdentity(scratch) : undefined;
     if (hasIdentity) await scratch.command({ query: 'DROP TABLE database_identity SYNC' });
     await this.#createPlain(migrations);
@@ -295,11 +332,21 @@ export class Restore {
     }
   }
 
-  /** Of replicas, the one that has the most rows may be another one: all of them are replaced. */
+  /**
+   * Of replicas, the one that has the most rows may be another one: all of them are replaced.
+   *
+   * @throws {Refused} when the settings that are to be kept are at another replica alone
+   */
   async #present(): Promise<RestorePlan['replaces']> {
     const { server, replicas } = this.#options;
     const own = await this.#presentAt(server);
     const others = await Promise.all((replicas?.others ?? []).map((other) => this.#presentAt(other)));
+    const isElsewhere = !own?.hasRetention && others.some((other) => other?.hasRetention);
+    if (isElsewhere && !(await this.#kept())) {
+      throw new Refused(
+        'Another replica has the database, and this one does not: choose that one (--server), so that its settings are kept.',
+      );
+    }
     const [most] = [own, ...others].filter((one) => one !== undefined).sort((one, other) => other.rows - one.rows);
     const { hasDeletions = false, hasRetention = false } = own ?? {};
     return most && { ...most, hasDeletions, hasRetention };
