@@ -341,7 +341,7 @@ test('a replica that fetches is waited for, and one that does not is given up', 
   await read('r2', 'SYSTEM STOP FETCHES retention');
   await read('r1', "INSERT INTO retention (workspace_id, days, set_at) VALUES ('w', 30, now64(6))");
   await expect(syncReplica(client, 'retention', { seconds: 1, stalledMs: 0 })).rejects.toThrow(
-    'A replica has fetched nothing of the table retention',
+    'the replica has fetched nothing of the table retention',
   );
   let waits = 0;
   const onWait = async () => {
@@ -356,7 +356,7 @@ test('a replica that fetches is waited for, and one that does not is given up', 
   const interrupted = new AbortController();
   const wait = syncReplica(client, 'retention', { signal: interrupted.signal });
   interrupted.abort();
-  await expect(wait).rejects.toThrow();
+  await expect(wait).rejects.toThrow('it was interrupted');
   await read('r2', 'SYSTEM START FETCHES retention');
 });
 

@@ -14,6 +14,7 @@ import { endFilling, RESTORING, readIdentity, recordState } from '@sluice/storag
 import { recordFence } from '@sluice/storage/clickhouse/ownership';
 import type { BackupConfig } from './config.ts';
 import type { OtherServer } from './kept-rows.ts';
+import { OperationFailed } from './operation.ts';
 
 /** How long a replica may need for what was changed at another one, in milliseconds. */
 const BEHIND_MS_MAX = 60_000;
@@ -80,6 +81,8 @@ export async function dropDatabase(client: ClickHouseClient, database: string): 
 }
 
 export interface SyncOptions {
+  /** Of the replica, for errors. Default: `the replica`. */
+  readonly name?: string;
   /** Ends the wait. Default: nothing does. */
   readonly signal?: AbortSignal;
   /** Is told how many entries of the replica's queue are left, whenever ClickHouse has waited for so long. Default: nobody is. */
@@ -95,11 +98,12 @@ export interface SyncOptions {
  * for itself has them.
  *
  * @throws {Refused} when it has fetched nothing for minutes
+ * @throws {OperationFailed} when `signal` aborts
  * @throws ClickHouse's errors
  */
 export async function syncReplica(client: ClickHouseClient, table: string, options: SyncOptions = {}): Promise<void> {
   if (isLocalTable(table)) return;
-  const { signal, onWait = () => {}, stalledMs = STALLED_MS } = options;
+  const { name = 'the replica', signal, onWait = () => {}, stalledMs = STALLED_MS } = options;
   let seconds = options.seconds ?? SYNC_SECONDS.first;
   let before = '';
   let progressAt = performance.now();
@@ -111,8 +115,8 @@ export async function syncReplica(client: ClickHouseClient, table: string, optio
     if (now !== before) progressAt = performance.now();
     else if (performance.now() - progressAt > stalledMs) {
       throw new Refused(
-        `A replica has fetched nothing of the table ${table} for ${Math.round(stalledMs / 60_000)} minutes, and ${waiting} entries wait: ` +
-          'system.replication_queue says why. Another replica may do (--server).',
+        `${name} has fetched nothing of the table ${table} for ${Math.round(stalledMs / 60_000)} minutes, and ${waiting} entries wait: ` +
+          'system.replication_queue says why.',
       );
     }
     before = now;
@@ -120,7 +124,7 @@ export async function syncReplica(client: ClickHouseClient, table: string, optio
   }
 }
 
-/** Returns whether a replica has all parts of a table, false after `seconds`. @throws ClickHouse's errors, and when `signal` aborts */
+/** Returns whether a replica has all parts of a table, false after `seconds`. @throws as {@link syncReplica} */
 async function isSynced(
   client: ClickHouseClient,
   table: string,
@@ -135,7 +139,7 @@ async function isSynced(
     });
     return true;
   } catch (error) {
-    signal?.throwIfAborted();
+    if (signal?.aborted) throw new OperationFailed('it was interrupted', '');
     if ((error as { readonly type?: string }).type === 'TIMEOUT_EXCEEDED') return false;
     throw error;
   }
@@ -408,10 +412,10 @@ export class RestoredReplicas {
       if (table !== IDENTITY) await requireNewest(own, run);
       await this.#move(scratch, table);
       for (const [place, client] of this.#others.entries()) {
-        const name = this.#replicas[place + 1]?.name;
-        await syncReplica(client, table, {
-          onWait: (waiting) => onProgress(`${table}: ${name} fetches, ${waiting} entries of its queue are left`),
-        });
+        const name = this.#replicas[place + 1]?.name ?? '';
+        const onWait = (waiting: number) =>
+          onProgress(`${table}: ${name} fetches, and ${waiting} entries of its queue are left.`);
+        await syncReplica(client, table, { name, onWait });
       }
       if (table !== IDENTITY) continue;
       // A writer that took over before it could see this is fenced, or is still a member of its group.

@@ -9,7 +9,7 @@ import type { BackupLocation } from './backup-location.ts';
 import { finishBackup, readNewestBackup, recordBackup } from './manifest.ts';
 import { carryOut } from './operation.ts';
 import { backupOf, PARTS, tablesOf } from './parts.ts';
-import { syncReplica } from './replicas.ts';
+import { type SyncOptions, syncReplica } from './replicas.ts';
 
 /** How far a backup is: all of its parts together. */
 export interface BackupProgress {
@@ -70,7 +70,7 @@ export async function runBackup(options: RunBackupOptions): Promise<BackupSummar
   const done = { files: 0, bytes: 0, written: 0 };
   for (const part of PARTS) {
     // What a part before depends on may have come to other replicas only: rows of tables come in any order.
-    if (isReplica) for (const table of tables.get(part) ?? []) await syncReplica(client, table, { signal, onWait });
+    if (isReplica) for (const table of tables.get(part) ?? []) await levelReplica(client, table, { signal, onWait });
     const state = await carryOut(client, backupOf(part, tables.get(part) ?? [], location), {
       signal,
       onState: ({ bytesWritten }) => options.onProgress({ bytesWritten: done.written + bytesWritten, bytesExpected }),
@@ -82,6 +82,16 @@ export async function runBackup(options: RunBackupOptions): Promise<BackupSummar
   }
   await finishBackup(client, id, done.bytes);
   return { files: done.files, bytes: done.bytes };
+}
+
+/** @throws as {@link syncReplica} */
+async function levelReplica(client: ClickHouseClient, table: string, options: SyncOptions): Promise<void> {
+  try {
+    await syncReplica(client, table, options);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    throw new Refused(`${error.message} Or back up another replica (--server).`);
+  }
 }
 
 /** @throws {Refused} when the tables are not those of this version, or not ready */

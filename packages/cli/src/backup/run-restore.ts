@@ -387,7 +387,9 @@ export class Restore {
     } finally {
       await whole.close();
     }
-    await this.#drop(this.#target);
+    await this.#drop(this.#target).catch(({ message }: Error) => {
+      restored.onProgress?.(`The database ${this.#target} is left, and is not needed any more: ${message}`);
+    });
     return late;
   }
 
