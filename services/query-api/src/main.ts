@@ -7,9 +7,8 @@ import { type ClickHouseConfig, isReplicated, isShared, orExit } from '@sluice/s
 import { listening } from '@sluice/shared/http/server';
 import { type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
 import { createKeyRing } from '@sluice/shared/keys/measured-key-ring';
-import { distinctRanges, haveSameRange } from '@sluice/shared/servers/partition-range';
-import { serverDefaults } from '@sluice/shared/servers/server-config';
-import type { Server } from '@sluice/shared/servers/servers-file';
+import { distinctRanges, sameRange } from '@sluice/shared/servers/partition-range';
+import { serverAt, serverDefaults } from '@sluice/shared/servers/server-config';
 import { type Component, runService } from '@sluice/shared/service/lifecycle';
 import { withProcessMetrics } from '@sluice/shared/service/process-metrics';
 import { Registry } from 'prom-client';
@@ -128,20 +127,23 @@ function readOneServer() {
 /**
  * Connects for the state of webhooks, and for what is declared.
  *
- * @param server of which its range decides how many replicas there are. Default: the first one of the file
+ * @param server of which its range decides how many replicas there are. Default: the one at this address
  */
-function connectWebhooks(clickHouse: ClickHouseConfig, connectionsMax: number, server = servers?.[0]) {
+function connectWebhooks(
+  clickHouse: ClickHouseConfig,
+  connectionsMax: number,
+  server = serverAt(servers ?? [], clickHouse.CLICKHOUSE_URL),
+) {
   const application = 'sluice-query-api-webhooks';
   const settings = isReplicated(config)
-    ? { ...pinnedSettings, ...replicatedSettings(replicasOf(server).length, WEBHOOKS_TIMEOUT_MS) }
+    ? {
+        ...pinnedSettings,
+        ...replicatedSettings(server ? sameRange(servers ?? [], server).length : 0, WEBHOOKS_TIMEOUT_MS),
+      }
     : pinnedSettings;
   return createClickHouse(clickHouse, {
     ...{ application, requestTimeoutMs: WEBHOOKS_TIMEOUT_MS, connectionsMax, logger, settings },
   });
-}
-
-function replicasOf(server: Server | undefined): readonly Server[] {
-  return servers?.filter((one) => server && haveSameRange(one, server)) ?? [];
 }
 
 /** Undefined where the state of webhooks has no account. */
