@@ -487,6 +487,21 @@ ORDER BY recorded_at
 TTL toDateTime(recorded_at) + toIntervalDay(8)
 SETTINGS index_granularity = 8192;
 
+CREATE TABLE stream_order
+(
+    `record` UInt64,
+    `number` UInt64,
+    `partitions` Array(UInt32),
+    `firsts` Array(UInt64),
+    `lasts` Array(UInt64),
+    `through` DateTime64(3, 'UTC'),
+    `recorded_at` DateTime64(3, 'UTC') DEFAULT now64(3)
+)
+ENGINE = ReplacingMergeTree(recorded_at)
+ORDER BY record
+TTL toDateTime(recorded_at) + toIntervalDay(8) WHERE record > 0
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, min_free_disk_bytes_to_perform_insert = 67108864, index_granularity = 8192;
+
 CREATE TABLE topic_partitions
 (
     `topic` String,

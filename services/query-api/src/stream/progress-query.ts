@@ -1,3 +1,4 @@
+import { Problem } from '@sluice/shared/http/problem';
 import type { Row, Sql, Tables } from '../store/store.ts';
 import { isEndOfBlock, type StoredAt } from './stream-position.ts';
 
@@ -92,6 +93,15 @@ interface StoringProgress {
   readonly block: number;
   /** In milliseconds since 1970. */
   readonly throughMs: number;
+}
+
+/** In seconds. */
+const RETRY_AFTER = 2;
+
+/** Returns why nothing can be said of a replica yet that has just started. */
+export function notReached(): Problem {
+  const detail = 'It is not known yet up to where the replica has everything; try again.';
+  return new Problem('store_unavailable', detail, { retryAfter: RETRY_AFTER });
 }
 
 /** How many rows are kept: those of half an hour. */

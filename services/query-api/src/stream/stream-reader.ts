@@ -13,7 +13,7 @@ import {
   type RowBatches,
   type Stores,
 } from '../store/store.ts';
-import { asNewestProgress, type ProgressOfServer } from './progress-query.ts';
+import { asNewestProgress, notReached, type ProgressOfServer } from './progress-query.ts';
 import { eventData, type StreamListener } from './stream-listener.ts';
 import { endOfBlock, type StreamPosition } from './stream-position.ts';
 import {
@@ -56,11 +56,6 @@ const REST_MS_MAX = 60_000;
 /** How many records of the order of replicas one page has at most, and how many milliseconds there are between two of them at least. */
 const RECORDS_MAX = 100;
 const RECORD_MS = 400;
-
-/** Why nothing can be sent from a replica yet. */
-const NOT_REACHED = 'It is not known yet up to where the replica has everything; try again.';
-
-const RETRY_AFTER_SECONDS = 2;
 
 /** Into how many pieces a range of blocks is cut that is too expensive as a whole. */
 const PIECES = 16;
@@ -112,7 +107,7 @@ export class StreamReader {
     });
     if (onProgress && rows[0]) onProgress(asNewestProgress(rows[0][2]));
     if (rows.length > 0) return newestPosition(rows);
-    throw new Problem('store_unavailable', NOT_REACHED, { retryAfter: RETRY_AFTER_SECONDS });
+    throw notReached();
   }
 
   /**
