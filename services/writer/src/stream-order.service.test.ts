@@ -15,6 +15,7 @@ async function startOrder([own, ...others]: readonly TestStore[], generation = 1
   const epoch: OwnEpoch = { incarnation: 1, generation, server: '' };
   if (!own) throw new Error('there is no database');
   const order = new StreamOrder({
+    recorded: { note: () => undefined, forget: () => undefined },
     client: own.writerClient,
     others: () => others.map(({ writerClient: client }) => ({ client, server: '' })),
     epoch: () => epoch,

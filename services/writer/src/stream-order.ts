@@ -52,6 +52,8 @@ export interface StreamOrderOptions {
   readonly groupId: string;
   readonly ownership: Pick<Ownership, 'queryIdPrefix'>;
   readonly logger: Logger;
+  /** Notes when it was last recorded. */
+  readonly recorded: { note(): void; forget(): void };
 }
 
 /** Some blocks that got a number together. */
@@ -166,12 +168,14 @@ export class StreamOrder implements Component {
     const epoch = this.#isOwner ? this.#options.epoch() : undefined;
     if (!epoch) {
       this.#order = undefined;
+      this.#options.recorded.forget();
       return;
     }
     try {
       // Whoever owned the partition before may have recorded something.
       if (this.#order?.epoch !== epoch) this.#order = await this.#begin(epoch);
       await this.#goOn(this.#order);
+      this.#options.recorded.note();
       this.#isFailing = false;
     } catch (error) {
       if (!this.#isFailing)
@@ -246,7 +250,8 @@ export class StreamOrder implements Component {
     const behind = responding.filter(({ newest }) => newest < order.newest);
     await Promise.all(behind.map((replica) => this.#try(replica, () => this.#copy(level, replica, order.epoch))));
     // A record that is at one replica alone may be lost with it.
-    if (responding.filter(({ newest }) => newest >= order.newest).length < quorum) return;
+    if (responding.filter(({ newest }) => newest >= order.newest).length < quorum)
+      throw new Error(`fewer than ${quorum} replicas have the last record`);
     // Where so few do not answer, one that does has each block that was recorded; what none of these has is gone.
     const isWhole = replicas.length - answered.length < quorum;
     const all = isWhole ? { everywhere: union(...blocks), throughMs } : undefined;
