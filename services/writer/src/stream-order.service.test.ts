@@ -124,7 +124,7 @@ test('records that were removed after eight days are not waited for', async () =
   order.noteStored(NOON + 1);
   for (const store of stores) await eventually(() => toldThrough(store)).toBe(NOON + 1);
   expect((await numbers(one)).length).toBe(1);
-  expect(reasons).toEqual([]);
+  expect(reasons).not.toContainEqual(expect.stringContaining('no replica that answers has the last record'));
 });
 
 test('where one replica takes no records, the others get them, and are told', async () => {
