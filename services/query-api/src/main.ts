@@ -20,6 +20,7 @@ import {
   sqlConfigOf,
   webhooksConfigOf,
   webhooksConfigOn,
+  webhooksServerOf,
 } from './config.ts';
 import type { Place } from './manage/manage.ts';
 import {
@@ -150,6 +151,9 @@ function connectWebhooks(
 const ofWebhooks = webhooksConfigOf(config);
 const webhooks = ofWebhooks && connectWebhooks(ofWebhooks, REQUEST_CONNECTIONS + STATE_CONNECTIONS);
 
+/** The name of the replica that stores the state of webhooks. */
+const webhooksReplica = isReplicated(config) ? webhooksServerOf({ config, servers })?.name : undefined;
+
 /** Whether events may be on another server than the state of webhooks, and ClickHouse copies nothing there. */
 const isApart =
   !(isReplicated(config) && distinctRanges(servers ?? []).length === 1) &&
@@ -176,7 +180,7 @@ const webhookConnections: Component = {
 const { source, components, probe } =
   servers && config.CLICKHOUSE_SERVERS_FILE ? readServers(config.CLICKHOUSE_SERVERS_FILE) : readOneServer();
 const app = buildApp(config, {
-  ...{ source, keys, logger, registry, webhooks },
+  ...{ source, keys, logger, registry, webhooks, webhooksReplica },
   ...(isApart && {
     connectWebhooks: (place: Place) =>
       connectWebhooks(
