@@ -495,6 +495,7 @@ CREATE TABLE stream_order
     `firsts` Array(UInt64),
     `lasts` Array(UInt64),
     `through` DateTime64(3, 'UTC'),
+    `started_at` DateTime('UTC'),
     `recorded_at` DateTime64(3, 'UTC') DEFAULT now64(3)
 )
 ENGINE = ReplacingMergeTree(recorded_at)

@@ -163,4 +163,18 @@ export const PLANTED_REPLICATED_FAULTS: readonly PlantedFault[] = [
     replacement: '',
     breaks: 'Events that were found at one replica alone are committed while no other one can be brought level.',
   },
+  {
+    name: 'replicated/undecided-after-failures',
+    file: writer('group/batch-loop.ts'),
+    search: 'if (replicas) await this.#keepTrying(() => replicas.requireDecided(), messages, signal);',
+    replacement: '',
+    breaks: 'What a failed insert has left is found and committed, and then removed, as Keeper does not have it.',
+  },
+  {
+    name: 'replicated/undecided-at-take-over',
+    file: REPLICAS,
+    search: '    await this.requireDecided();\n',
+    replacement: '',
+    breaks: 'A new owner finds what a failed insert of the former one has left, and commits it; then it is removed.',
+  },
 ];

@@ -7,15 +7,15 @@ export const PLANTED_STREAM_FAULTS: readonly PlantedFault[] = [
   {
     name: 'streams/told-without-its-blocks',
     file: ORDER,
-    search: 'if (replica.missing.size > 0 || replica.newest < order.newest) return;',
-    replacement: 'if (replica.newest < order.newest) return;',
+    search: 'const missing = Math.min(...replica.missing.map(({ number }) => number));',
+    replacement: 'const missing = Number.POSITIVE_INFINITY;',
     breaks: 'A stream at a replica goes past events that this one has not fetched yet, and leaves them out.',
   },
   {
     name: 'streams/told-without-its-records',
     file: ORDER,
-    search: 'if (replica.missing.size > 0 || replica.newest < order.newest) return;',
-    replacement: 'if (replica.missing.size > 0) return;',
+    search: 'replica.newest < order.newest ? replica.newest : order.number',
+    replacement: 'order.number',
     breaks: 'A stream at a replica goes past numbers of which this one does not know whose they are.',
   },
   {

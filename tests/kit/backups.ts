@@ -75,7 +75,14 @@ export async function backUp(
     },
   });
   const location = parseBackupLocation('--to', to, config, '/');
-  await runBackup({ client: hooked, groupId: config.KAFKA_GROUP_ID, location, signal, onProgress: () => {} });
+  await runBackup({
+    client: hooked,
+    groupId: config.KAFKA_GROUP_ID,
+    location,
+    signal,
+    onProgress: () => {},
+    onWait: () => {},
+  });
 }
 
 /** A pipeline with a ClickHouse of its own that may write backups, and 500 events of the user `ann`. */

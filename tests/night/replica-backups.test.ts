@@ -130,8 +130,8 @@ test('a backup of a replica that lags has everything that its positions count, a
   const [first] = restored;
   if (!first) throw new Error('there is no replica');
   const replacing = new RestoredReplicas(restored, database).replace(
-    { client: first.connect('default') },
-    { migrations: await readMigrations(), group: 'replicabackups-writer' },
+    first.connect('default'),
+    { migrations: await readMigrations(), groups: ['replicabackups-writer'] },
     async () => undefined,
   );
   await expect(replacing).rejects.toThrow(/has got rows of before/);

@@ -8,6 +8,7 @@ import { readMetric } from '../kit/metrics.ts';
 import { type PipelineServer, startPipeline } from '../kit/pipeline.ts';
 import { startReaders, untilBothGoOn } from '../kit/readers.ts';
 import { startShards } from '../kit/replicas.ts';
+import { expectAllReceived, StreamFollower } from '../kit/stream-follower.ts';
 import { together } from '../kit/together.ts';
 import { expectExactlyOnce } from '../kit/verify-delivery.ts';
 
@@ -49,6 +50,9 @@ test('two shards of two replicas, each server killed once: no read fails, and to
   const env = running.environment;
   expect(await runCheck(env['CLICKHOUSE_SERVERS_FILE'] ?? '', env, (line) => lines.push(line)), lines.join()).toBe(0);
 
+  const filters = ['', '?properties.key[contains]=1&userId[exists]=true'];
+  const followers = filters.map((filter) => new StreamFollower(() => query.url, filter, running.key));
+  for (const follower of followers) await eventually(() => follower.lastEventId).toBeDefined();
   await using load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 3 });
   const paths = ['/events?limit=20', '/events?event=load&limit=5', '/users/u0', '/users?limit=5', '/organizations/g'];
   await using readers = startReaders({ pipeline: running, urls: () => [query.url], paths });
@@ -64,6 +68,13 @@ test('two shards of two replicas, each server killed once: no read fails, and to
   expect(await readers.stop(), query.log().slice(-6_000)).toEqual([]);
   const tally = await load.stop();
   await running.drained();
+
+  // Each range has an order of its own, and the stream is sent the events of both, at whichever replicas they are read.
+  for (const [index, follower] of followers.entries()) {
+    await expectAllReceived(running, follower, filters[index] ?? '');
+    expect(follower.moves).toEqual([]);
+    expect(new Set(follower.received).size).toBe(follower.received.length);
+  }
 
   const { database } = running;
   // Each of both replicas of a range has the same of it, and the two ranges have everything together, once.

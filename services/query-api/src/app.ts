@@ -61,6 +61,8 @@ export interface QueryDependencies {
   readonly source: Source;
   /** Stores the state of webhooks, and what the console keeps. Default: both are off. */
   readonly webhooks?: ClickHouseClient | undefined;
+  /** The name of the replica that this client reaches. Default: ClickHouse does not replicate the tables. */
+  readonly webhooksReplica?: string | undefined;
   /** Connects to another server with the same account. Default: there is none that has to have what is declared. */
   readonly connectWebhooks?: ((place: Place) => ClickHouseClient) | undefined;
   readonly keys: KeyRing;
@@ -120,7 +122,7 @@ export function buildApp(config: QueryConfig, deps: QueryDependencies): FastifyI
   const webhooks =
     deps.webhooks && views && !isShared(config)
       ? new Webhooks({
-          ...{ ...delivering, client: deps.webhooks, metrics: ofWebhooks },
+          ...{ ...delivering, client: deps.webhooks, replica: deps.webhooksReplica, metrics: ofWebhooks },
           numberSources: (find) => numberSources({ ...delivering, views, metrics: ofAlerts, find }),
         })
       : undefined;

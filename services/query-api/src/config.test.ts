@@ -1,5 +1,8 @@
-import { expect, test } from 'vitest';
-import { loadQueryConfig, sqlConfigOf, webhooksConfigOf } from './config.ts';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { loadQueryConfig, sqlConfigOf, webhooksConfigOf, webhooksServerOf } from './config.ts';
 
 const ENV = { CLICKHOUSE_URL: 'http://127.0.0.1:8123', API_KEYS_FILE: 'keys.json' };
 
@@ -59,4 +62,20 @@ test('the state of webhooks has a login, a server and a database of its own, and
   expect(configOf({ ...login, ...elsewhere })).toMatchObject({
     ...{ CLICKHOUSE_URL: 'http://127.0.0.2:8123/', CLICKHOUSE_DATABASE: 'state' },
   });
+});
+
+test('of replicas, the state of webhooks is at a server of the file, and not behind an address of several', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-servers-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const path = join(folder, 'servers.json');
+  const servers = ['r1', 'r2'].map((name) => ({ name, url: `http://${name}:8123` }));
+  await writeFile(path, JSON.stringify({ servers }));
+  const env = { API_KEYS_FILE: 'keys.json', CLICKHOUSE_SERVERS_FILE: path, CLICKHOUSE_REPLICATION: 'replicated' };
+  const serverOf = (more: Readonly<Record<string, string>> = {}) =>
+    webhooksServerOf(loadQueryConfig({ ...env, ...more }))?.name;
+  expect(serverOf()).toBe('r1');
+  expect(serverOf({ CLICKHOUSE_WEBHOOKS_URL: 'http://r2:8123' })).toBe('r2');
+  expect(() => serverOf({ CLICKHOUSE_WEBHOOKS_URL: 'http://all:8123' })).toThrow(
+    'CLICKHOUSE_WEBHOOKS_URL: must be the address of one server',
+  );
 });

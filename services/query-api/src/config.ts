@@ -8,6 +8,7 @@ import {
   clickHouseEnv,
   commaSeparated,
   integer,
+  isReplicated,
   isShared,
   quarterOfHeap,
   serviceEnv,
@@ -15,6 +16,7 @@ import {
 import { secret } from '@sluice/shared/config/secret-files';
 import { workspaceName } from '@sluice/shared/keys/keys-file';
 import { loadServersConfig, type ServersConfig, serversEnv } from '@sluice/shared/servers/server-config';
+import type { Server } from '@sluice/shared/servers/servers-file';
 import { z } from 'zod';
 
 const serviceUrl = z.url({ protocol: /^https?$/, error: 'must be an http:// or https:// address' });
@@ -121,12 +123,22 @@ export function loadQueryConfig(env: Readonly<Record<string, string | undefined>
     : [];
   try {
     const loaded = loadServersConfig(configSchema, env);
+    if (isReplicated(loaded.config) && loaded.config.CLICKHOUSE_WEBHOOKS_URL && !webhooksServerOf(loaded))
+      gone.push(
+        'CLICKHOUSE_WEBHOOKS_URL: must be the address of one server of CLICKHOUSE_SERVERS_FILE where ClickHouse replicates the tables, the same for all query-apis',
+      );
     if (gone.length === 0) return loaded;
   } catch (error) {
     if (error instanceof ConfigError) gone.push(...error.errors);
     else throw error;
   }
   throw new ConfigError(gone);
+}
+
+/** Returns the server of the file that stores the state of webhooks; undefined where none has its address. */
+export function webhooksServerOf({ config, servers }: ReturnType<typeof loadQueryConfig>): Server | undefined {
+  const { host } = new URL(config.CLICKHOUSE_WEBHOOKS_URL ?? config.CLICKHOUSE_URL);
+  return servers?.find(({ url }) => new URL(url).host === host);
 }
 
 /** Returns how many queries may run at once, without urgent ones. Each needs a connection. */

@@ -7,9 +7,8 @@ import { type ClickHouseConfig, isReplicated, isShared, orExit } from '@sluice/s
 import { listening } from '@sluice/shared/http/server';
 import { type KeyRing, missingKeys } from '@sluice/shared/keys/key-ring';
 import { createKeyRing } from '@sluice/shared/keys/measured-key-ring';
-import { distinctRanges, haveSameRange } from '@sluice/shared/servers/partition-range';
-import { serverDefaults } from '@sluice/shared/servers/server-config';
-import type { Server } from '@sluice/shared/servers/servers-file';
+import { distinctRanges, sameRange } from '@sluice/shared/servers/partition-range';
+import { serverAt, serverDefaults } from '@sluice/shared/servers/server-config';
 import { type Component, runService } from '@sluice/shared/service/lifecycle';
 import { withProcessMetrics } from '@sluice/shared/service/process-metrics';
 import { Registry } from 'prom-client';
@@ -21,6 +20,7 @@ import {
   sqlConfigOf,
   webhooksConfigOf,
   webhooksConfigOn,
+  webhooksServerOf,
 } from './config.ts';
 import type { Place } from './manage/manage.ts';
 import {
@@ -128,25 +128,31 @@ function readOneServer() {
 /**
  * Connects for the state of webhooks, and for what is declared.
  *
- * @param server of which its range decides how many replicas there are. Default: the first one of the file
+ * @param server of which its range decides how many replicas there are. Default: the one at this address
  */
-function connectWebhooks(clickHouse: ClickHouseConfig, connectionsMax: number, server = servers?.[0]) {
+function connectWebhooks(
+  clickHouse: ClickHouseConfig,
+  connectionsMax: number,
+  server = serverAt(servers ?? [], clickHouse.CLICKHOUSE_URL),
+) {
   const application = 'sluice-query-api-webhooks';
   const settings = isReplicated(config)
-    ? { ...pinnedSettings, ...replicatedSettings(replicasOf(server).length, WEBHOOKS_TIMEOUT_MS) }
+    ? {
+        ...pinnedSettings,
+        ...replicatedSettings(server ? sameRange(servers ?? [], server).length : 0, WEBHOOKS_TIMEOUT_MS),
+      }
     : pinnedSettings;
   return createClickHouse(clickHouse, {
     ...{ application, requestTimeoutMs: WEBHOOKS_TIMEOUT_MS, connectionsMax, logger, settings },
   });
 }
 
-function replicasOf(server: Server | undefined): readonly Server[] {
-  return servers?.filter((one) => server && haveSameRange(one, server)) ?? [];
-}
-
 /** Undefined where the state of webhooks has no account. */
 const ofWebhooks = webhooksConfigOf(config);
 const webhooks = ofWebhooks && connectWebhooks(ofWebhooks, REQUEST_CONNECTIONS + STATE_CONNECTIONS);
+
+/** The name of the replica that stores the state of webhooks. */
+const webhooksReplica = isReplicated(config) ? webhooksServerOf({ config, servers })?.name : undefined;
 
 /** Whether events may be on another server than the state of webhooks, and ClickHouse copies nothing there. */
 const isApart =
@@ -174,7 +180,7 @@ const webhookConnections: Component = {
 const { source, components, probe } =
   servers && config.CLICKHOUSE_SERVERS_FILE ? readServers(config.CLICKHOUSE_SERVERS_FILE) : readOneServer();
 const app = buildApp(config, {
-  ...{ source, keys, logger, registry, webhooks },
+  ...{ source, keys, logger, registry, webhooks, webhooksReplica },
   ...(isApart && {
     connectWebhooks: (place: Place) =>
       connectWebhooks(

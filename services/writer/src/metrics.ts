@@ -15,7 +15,14 @@ export function createWriterMetrics(registry: Registry) {
       help: 'Bytes of rows stored.',
       registers,
     }),
-    lastStored: new LastStored(registry),
+    lastStored: new LastTime(registry, {
+      name: 'sluice_writer_last_stored_timestamp_seconds',
+      help: 'When this writer last stored a batch, in seconds since 1970; absent before the first one.',
+    }),
+    orderRecorded: new LastTime(registry, {
+      name: 'sluice_writer_stream_order_timestamp_seconds',
+      help: 'When this writer last recorded the order of streams of replicas, in seconds since 1970; absent where it does not record it.',
+    }),
     batchDuration: new Histogram({
       name: 'sluice_writer_batch_duration_seconds',
       help: 'Time to store a batch.',
@@ -65,22 +72,20 @@ export function createWriterMetrics(registry: Registry) {
 export type WriterMetrics = ReturnType<typeof createWriterMetrics>;
 
 /** When a batch was last stored. The gauge is absent before the first one. */
-class LastStored {
+class LastTime {
   #seconds: number | undefined;
 
-  constructor(registry: Registry) {
-    declareReadGauge(
-      registry,
-      {
-        name: 'sluice_writer_last_stored_timestamp_seconds',
-        help: 'When this writer last stored a batch, in seconds since 1970; absent before the first one.',
-      },
-      () => (this.#seconds === undefined ? [] : [{ value: this.#seconds }]),
-    );
+  constructor(registry: Registry, gauge: { readonly name: string; readonly help: string }) {
+    declareReadGauge(registry, gauge, () => (this.#seconds === undefined ? [] : [{ value: this.#seconds }]));
   }
 
-  /** Notes that a batch is stored now. */
+  /** Notes that it is done now. */
   note(): void {
     this.#seconds = Date.now() / 1_000;
+  }
+
+  /** Notes that it is not done here any more. */
+  forget(): void {
+    this.#seconds = undefined;
   }
 }

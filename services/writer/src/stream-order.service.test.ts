@@ -9,13 +9,15 @@ const GROUP = 'order';
 
 type TestStore = Awaited<ReturnType<typeof createTestStore>>;
 
-/** Starts to record the order of two databases, whose parts have the same names as those of replicas where both store the same. */
-async function startOrder(stores: readonly [TestStore, TestStore], generation: number) {
+/** Starts to record the order of databases, whose parts have the same names as those of replicas where all store the same. */
+async function startOrder([own, ...others]: readonly TestStore[], generation = 1) {
   const reasons: string[] = [];
   const epoch: OwnEpoch = { incarnation: 1, generation, server: '' };
+  if (!own) throw new Error('there is no database');
   const order = new StreamOrder({
-    client: stores[0].writerClient,
-    others: () => [{ client: stores[1].writerClient, server: '' }],
+    recorded: { note: () => undefined, forget: () => undefined },
+    client: own.writerClient,
+    others: () => others.map(({ writerClient: client }) => ({ client, server: '' })),
     epoch: () => epoch,
     groupId: GROUP,
     ownership: { queryIdPrefix: () => `order-${generation}` },
@@ -27,6 +29,24 @@ async function startOrder(stores: readonly [TestStore, TestStore], generation: n
   return { order, reasons };
 }
 
+async function createStores(): Promise<readonly [TestStore, TestStore, TestStore]> {
+  const create = async () => {
+    const store = await createTestStore(inject('clickhouseUrl'));
+    onTestFinished(() => store.close());
+    return store;
+  };
+  return [await create(), await create(), await create()];
+}
+
+/** The number that a replica was told last. */
+const told = async (store: TestStore) =>
+  (await store.read<{ number: number }>('SELECT max(number) AS number FROM stream_order WHERE record = 0'))[0]?.number;
+const numbers = async (store: TestStore) =>
+  (
+    await store.read<{ record: number }>('SELECT DISTINCT record FROM stream_order WHERE record > 0 ORDER BY record')
+  ).map(({ record }) => record);
+const run = (store: TestStore, query: string) => store.client.command({ query });
+
 const records = (store: TestStore) =>
   store.read<{ firsts: number[]; lasts: number[] }>(
     'SELECT firsts, lasts FROM stream_order FINAL WHERE record > 0 ORDER BY record',
@@ -36,12 +56,8 @@ const toldThrough = async (store: TestStore) =>
     ?.through;
 
 test('a block gets a number once two replicas have it, and a replica is told once it has all; a newer owner goes on', async () => {
-  const stores = [
-    await createTestStore(inject('clickhouseUrl')),
-    await createTestStore(inject('clickhouseUrl')),
-  ] as const;
-  const [one, other] = stores;
-  for (const store of stores) onTestFinished(() => store.close());
+  const [one, other] = await createStores();
+  const stores = [one, other];
   const { order, reasons } = await startOrder(stores, 1);
   order.noteStored(NOON);
   for (const store of stores) await eventually(() => toldThrough(store)).toBe(NOON);
@@ -65,4 +81,99 @@ test('a block gets a number once two replicas have it, and a replica is told onc
   for (const store of stores) await eventually(async () => (await records(store)).length).toBe(2);
   const next = (first?.lasts[0] ?? 0) + 1;
   for (const store of stores) expect(await records(store)).toEqual([first, { firsts: [next], lasts: [next] }]);
+});
+
+test('a replica that always lacks the newest block is told of all before it, and until when it has everything', async () => {
+  const stores = await createStores();
+  const [one, other, late] = stores;
+  const { order } = await startOrder(stores);
+  order.noteStored(NOON);
+  await eventually(() => toldThrough(late)).toBe(NOON);
+  for (let count = 1; count <= 3; count += 1) {
+    for (const store of [one, other]) await store.store(batchOf([eventRow()]));
+    order.noteStored(NOON + count);
+    await eventually(async () => (await numbers(one)).length).toBe(count);
+    const newest = (await numbers(one)).at(-1) ?? 0;
+    if (count === 1) continue;
+    await late.store(batchOf([eventRow()]));
+    // Up to the number that it lacks.
+    await eventually(() => told(late)).toBe(newest - 1);
+    // At the latest what was stored before the block that it has got now.
+    await eventually(() => toldThrough(late)).toBeGreaterThanOrEqual(NOON + count - 2);
+    expect(await toldThrough(late)).toBeLessThan(NOON + count);
+  }
+});
+
+test('records that were removed after eight days are not waited for', async () => {
+  const stores = (await createStores()).slice(0, 2);
+  const [one] = stores as [TestStore];
+  for (const store of stores)
+    await run(
+      store,
+      `INSERT INTO stream_order (record, number, recorded_at)
+        SELECT number * (toUnixTimestamp64Milli(now64(3)) - 9 * 86400000), toUnixTimestamp64Milli(now64(3)) - 9 * 86400000,
+          now64(3) - INTERVAL 7 DAY FROM numbers(2)`,
+    );
+  const { order, reasons } = await startOrder(stores);
+  order.noteStored(NOON);
+  for (const store of stores) await eventually(() => toldThrough(store)).toBe(NOON);
+  for (const store of stores) {
+    await run(store, `ALTER TABLE stream_order DELETE WHERE record > 0 SETTINGS mutations_sync = 2`);
+    await store.store(batchOf([eventRow()]));
+  }
+  order.noteStored(NOON + 1);
+  for (const store of stores) await eventually(() => toldThrough(store)).toBe(NOON + 1);
+  expect((await numbers(one)).length).toBe(1);
+  expect(reasons).not.toContainEqual(expect.stringContaining('no replica that answers has the last record'));
+});
+
+test('where one replica takes no records, the others get them, and are told', async () => {
+  const stores = await createStores();
+  const [full, ...healthy] = stores;
+  const { order, reasons } = await startOrder(stores);
+  order.noteStored(NOON);
+  for (const store of stores) await eventually(() => toldThrough(store)).toBe(NOON);
+  await run(full, 'ALTER TABLE stream_order ADD CONSTRAINT is_full CHECK record = 0');
+  for (const store of stores) await store.store(batchOf([eventRow()]));
+  for (const store of healthy) {
+    await eventually(async () => (await numbers(store)).length).toBe(1);
+    await eventually(() => told(store)).toBe((await numbers(store))[0]);
+  }
+  await eventually(() => reasons).toContainEqual(expect.stringContaining('is_full'));
+  expect(await told(full)).not.toBe((await numbers(healthy[0] as TestStore))[0]);
+});
+
+test('a replica gets as many records as it lacks, and the others are told meanwhile', async () => {
+  const stores = await createStores();
+  const [one, other, empty] = stores;
+  const first = Date.now() - 100_000;
+  for (const store of [one, other])
+    await run(
+      store,
+      `INSERT INTO stream_order (record, number, partitions, firsts, lasts)
+        SELECT number = 0 ? 0 : ${first} + number, ${first} + number, [202601], [number], [number] FROM numbers(451)`,
+    );
+  await startOrder(stores);
+  for (const store of [one, other]) await eventually(() => told(store)).toBe(first + 450);
+  await eventually(() => numbers(empty)).toEqual(await numbers(one));
+  for (const store of stores) await store.store(batchOf([eventRow()]));
+  for (const store of stores) await eventually(async () => (await numbers(store)).length).toBe(451);
+});
+
+test('blocks that ClickHouse counts anew are new to the next owner', async () => {
+  const stores = (await createStores()).slice(0, 2);
+  const [one] = stores as [TestStore];
+  const counted = batchOf([eventRow()]);
+  for (const store of stores) await store.store(counted);
+  const [partition] = await one.read<{ id: number }>('SELECT toUInt32(any(_partition_id)) AS id FROM events');
+  for (const store of stores)
+    await run(
+      store,
+      `INSERT INTO stream_order (record, number, partitions, firsts, lasts)
+        VALUES (0, 1000, [${partition?.id}], [0], [100000]), (1000, 1000, [${partition?.id}], [100000], [100000])`,
+    );
+  await startOrder(stores);
+  for (const store of stores) await eventually(() => told(store)).toBe(1000);
+  for (const store of stores) await store.store(batchOf([eventRow()]));
+  for (const store of stores) await eventually(async () => (await numbers(store)).length).toBe(2);
 });

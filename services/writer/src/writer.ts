@@ -217,10 +217,11 @@ interface RecorderDependencies {
 /** Returns what records how far the writers are, for readers. */
 function recordersOf(
   { KAFKA_GROUP_ID: groupId }: WriterConfig,
-  { client, others, server, storedThrough, logger }: WriterDependencies,
+  { client, others, server, storedThrough, logger, metrics }: WriterDependencies,
   { ownership, replicas, database, epoch }: RecorderDependencies,
 ): readonly (StoringProgress | StreamOrder)[] {
-  const order = others && new StreamOrder({ client, groupId, ownership, logger, epoch, others: () => database.others });
+  const ofOrder = { client, groupId, ownership, logger, epoch, recorded: metrics.orderRecorded };
+  const order = others && new StreamOrder({ ...ofOrder, others: () => database.others });
   const onStored = order && ((throughMs: number) => order.noteStored(throughMs));
   // Which of several servers is read depends on it; where there is one, alerts alone do.
   const intervalMs = server || others ? PROGRESS_MS_OF_SEVERAL : PROGRESS_MS;

@@ -42,6 +42,8 @@ export const OPERATOR_ADVICE: Readonly<Record<string, string>> = {
   sluice_writer_stored_bytes_total: 'Plan the capacity of ClickHouse by it.',
   sluice_writer_last_stored_timestamp_seconds:
     'When it grows old while messages wait, look at the failures of batches and at the log. Without traffic it grows old, too.',
+  sluice_writer_stream_order_timestamp_seconds:
+    'When it grows old, or no writer of a range of replicas has it, streams, webhooks and alerts stand still: the log of the writer that owns the first partition says why.',
   sluice_writer_batch_duration_seconds:
     'When it rises, ClickHouse is slow: look at its merges, its disk and the queries beside.',
   sluice_writer_batch_failures_total:

@@ -17,7 +17,8 @@ interface OrderRow {
   readonly record: number;
   readonly number: number;
   readonly ranges: readonly BlockRange[];
-  readonly recordedAtMs: number;
+  /** When the replica was started that was told it, in milliseconds since 1970. */
+  readonly startedAtMs: number;
 }
 
 /** A block whose number may be compared with a range. */
@@ -40,7 +41,7 @@ export class BlockOrder {
   }
 
   /** Does what a statement does; undefined where it is none about the order. */
-  run(name: string, { tables, parameters, nowMs }: Omit<Call, 'session'>, at: Where): Result | undefined {
+  run(name: string, { tables, parameters }: Omit<Call, 'session'>, at: Where): Result | undefined {
     switch (name) {
       case 'look-at-blocks': {
         const { partitions, firsts, lasts } = parameters as Record<string, number[]>;
@@ -49,7 +50,7 @@ export class BlockOrder {
             (own, index) => own === partition && (firsts?.[index] ?? 0) <= first && last <= (lasts?.[index] ?? 0),
           );
         const parts = this.#partsOf(at.blocks).filter((part) => !isKnown(part));
-        return { rows: [{ parts, reached: this.reached(at.startedAtMs), newest: this.#newest }] };
+        return { rows: [{ parts, started_at: at.startedAtMs, newest: this.#newest }] };
       }
       case 'read-reached': {
         const rows = this.#rows.filter(({ record }) => record === 0);
@@ -74,13 +75,13 @@ export class BlockOrder {
       case 'record-order': {
         requireNewestEpoch(tables, parameters);
         const given = parameters as unknown as Record<'records' | 'numbers', number[]> &
-          Record<'partitions' | 'firsts' | 'lasts', number[][]>;
+          Record<'partitions' | 'firsts' | 'lasts', number[][]> & { started_at: number };
         for (const [index, record] of given.records.entries()) {
           const [partitions, firsts, lasts] = [given.partitions[index], given.firsts[index], given.lasts[index]];
           const ranges = (partitions ?? []).map(
             (partition, at): BlockRange => [partition, firsts?.[at] ?? 0, lasts?.[at] ?? 0],
           );
-          this.#rows.push({ record, number: given.numbers[index] ?? 0, ranges, recordedAtMs: nowMs });
+          this.#rows.push({ record, number: given.numbers[index] ?? 0, ranges, startedAtMs: given.started_at });
         }
         return {};
       }
@@ -91,7 +92,7 @@ export class BlockOrder {
 
   /** What it has reached, as it was told since it was started; 0: nothing. */
   reached(startedAtMs: number): number {
-    const told = this.#rows.filter(({ record, recordedAtMs }) => record === 0 && recordedAtMs >= startedAtMs);
+    const told = this.#rows.filter((row) => row.record === 0 && row.startedAtMs === startedAtMs);
     return Math.max(0, ...told.map(({ number }) => number));
   }
 

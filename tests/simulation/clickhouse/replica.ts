@@ -13,6 +13,9 @@ const AGAIN_MS = 40;
 /** How often a statement looks whether what it waits for is there, in milliseconds. */
 const LOOK_MS = 3;
 
+/** How long a part is read that Keeper does not have, in milliseconds at most. */
+const ALONE_MS_MAX = 5_000;
+
 /** How a client wants its inserts. */
 export interface InsertSettings {
   /** On how many replicas its rows are to be before it ends. */
@@ -52,6 +55,9 @@ export class Replica {
   readonly #parts = new Map<number, Tables>();
   /** The numbers of its parts of events, by those of their entries. */
   readonly #blocks = new Map<number, BlockNumber>();
+  /** The numbers of parts that Keeper does not have; each is below those of all entries. */
+  readonly #alone = new Set<number>();
+  #firstAlone = 0;
   readonly #removals: Entry[] = [];
   readonly order: BlockOrder;
   #isUp = true;
@@ -65,6 +71,8 @@ export class Replica {
   lagMs = 0;
   /** Whether the next insert does not learn that it has committed. */
   losesNextAnswer = false;
+  /** Whether Keeper does not get the next part of events. Its insert does not learn that, and reads find it here for a while. */
+  keepsNextAlone = false;
   /** Called with the next part that is committed here. */
   onNextPart: ((entry: Entry) => void) | undefined;
 
@@ -106,6 +114,7 @@ export class Replica {
   async run(name: string, call: Omit<Call, 'tables'>, runner: Runner, settings: InsertSettings): Promise<Result> {
     if (name === 'look-at-replica')
       return { rows: [{ stuck: this.hasSession ? 0 : 1, behind: Math.floor(this.lagMs / 1_000) }] };
+    if (name === 'count-undecided-parts') return { rows: [{ parts: this.#alone.size }] };
     if (name === 'count-replicas')
       return { rows: [{ replicas: this.hasSession ? this.#options.keeper.count : 0, now_ms: call.nowMs }] };
     const table = TABLES[name.replace(/^sync-/, '')];
@@ -139,6 +148,7 @@ export class Replica {
     const { keeper, time } = this.#options;
     await this.#haveSession(runner);
     if (settings.deduplicates && keeper.isRepeated(`${table} ${textOf(rows)}`)) return;
+    if (this.keepsNextAlone && table === 'events') this.#keepAlone(rows);
     const entry = await this.#commit(table, rows, runner);
     this.#add(entry, rows);
     this.onNextPart?.(entry);
@@ -223,6 +233,8 @@ export class Replica {
   }
 
   #add(entry: Entry, rows: Tables): void {
+    // Another writer has stored the same at another replica: here they are twice for a moment, which readers may see.
+    if (entry.table === 'events') for (const number of this.#alone) this.#removeAlone(number);
     const part = copyOfRows(rows);
     for (const { number, table, remove } of this.#removals) {
       if (number > entry.number && table === entry.table) remove?.(part);
@@ -237,11 +249,35 @@ export class Replica {
     this.#removals.push(entry);
     for (const [number, part] of this.#parts) if (number < entry.number) entry.remove?.(part);
     const before = this.tables;
-    const { epochs, deadLetterTime } = before;
+    this.#showParts();
+    this.#options.onRemoved(entry.table, before);
+  }
+
+  #showParts(): void {
+    const { epochs, deadLetterTime } = this.tables;
     const tables = { ...createTables(), epochs, deadLetterTime };
     for (const part of this.#parts.values()) addRows(tables, part);
     this.tables = tables;
-    this.#options.onRemoved(entry.table, before);
+  }
+
+  /** @throws a refusal: nobody knows whether Keeper has the part */
+  #keepAlone(rows: Tables): never {
+    const { time, random, onEvents } = this.#options;
+    this.keepsNextAlone = false;
+    this.#firstAlone -= 1;
+    const [number, part] = [this.#firstAlone, copyOfRows(rows)];
+    this.#parts.set(number, part);
+    this.#alone.add(number);
+    onEvents(part.events);
+    addRows(this.tables, part);
+    time.after(random.between(500, ALONE_MS_MAX), () => this.#removeAlone(number));
+    refuse('UNKNOWN_STATUS_OF_INSERT');
+  }
+
+  #removeAlone(number: number): void {
+    if (!this.#alone.delete(number)) return;
+    this.#parts.delete(number);
+    this.#showParts();
   }
 }
 

@@ -7,6 +7,7 @@ import type { World } from '../writer/world.ts';
 import type { PlacedReplica, ReplicaSet } from './replica-set.ts';
 
 const UNKNOWN = 'unknown end of an insert';
+const ALONE = 'part that Keeper does not have';
 const HELD_PART = 'part that is not fetched';
 const LONG_HELD_PART = 'part that is not fetched for long';
 const NO_LEADER = 'no leader';
@@ -20,6 +21,7 @@ const OLD_FILE = 'file that lacks a replica';
 export const REPLICATED_FAULTS: FaultTable<World> = {
   ...WRITER_FAULTS,
   [UNKNOWN]: { weight: 10, begin: loseEndOfInsert },
+  [ALONE]: { weight: 8, begin: keepPartAlone },
   [HELD_PART]: { weight: 10, begin: holdPart },
   [LONG_HELD_PART]: { weight: 4, begin: holdPartForLong },
   [DEATH]: { weight: 4, begin: killReplica },
@@ -45,6 +47,7 @@ const OF_DELETIONS = [
 
 const OWN_TRIGGERS: Readonly<Record<string, OwnTrigger>> = {
   [UNKNOWN]: { moment: 'arrived', requests: INSERTS },
+  [ALONE]: { moment: 'arrived', requests: ['store-events'] },
   [HELD_PART]: { moment: 'arrived', requests: INSERTS },
   [LONG_HELD_PART]: { moment: 'arrived', requests: [...INSERTS, ...OF_DELETIONS] },
   // Most is lost by one that dies just after somebody took what it has for stored.
@@ -79,7 +82,7 @@ export function chooseLateFaults(random: Random, count: number, untilMs: number)
 /** Chooses the faults of a schedule. A replica may die with what only it has, and nothing else is lost. */
 export function chooseReplicatedFaults(random: Random, count: number, untilMs: number): Fault[] {
   const own = Array.from({ length: 1 + random.below(3) }, () =>
-    random.pick([UNKNOWN, HELD_PART, DEATH, NO_KEEPER, LAG, CUT, LONG]),
+    random.pick([UNKNOWN, ALONE, HELD_PART, DEATH, NO_KEEPER, LAG, CUT, LONG]),
   );
   // What one replica alone has is lost while no other one can be brought level.
   if (random.isTrue(0.12))
@@ -101,6 +104,13 @@ function loseEndOfInsert(world: World, choice: Choice, request?: Request) {
   placed.replica.losesNextAnswer = true;
   const end = hold(set, placed, choice);
   return { name: `the next insert at ${placed.clickhouse.name} ends as one whose end nobody knows`, end };
+}
+
+/** The next insert of events does not learn that Keeper did not get its part, which is read for a while. */
+function keepPartAlone(world: World, choice: Choice, request?: Request) {
+  const { placed } = chosenReplica(world, choice, request);
+  placed.replica.keepsNextAlone = true;
+  return { name: `the next part of ${placed.clickhouse.name} is not in Keeper` };
 }
 
 function holdPart(world: World, choice: Choice, request?: Request) {

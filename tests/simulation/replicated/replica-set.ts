@@ -147,6 +147,7 @@ export class ReplicaSet {
       if (!this.#stuck.has(replica)) replica.setSession(true);
       replica.lagMs = 0;
       replica.losesNextAnswer = false;
+      replica.keepsNextAlone = false;
       replica.onNextPart = undefined;
     }
     this.dropDead();

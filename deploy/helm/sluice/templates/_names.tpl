@@ -107,6 +107,20 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- dict "pairs" $pairs | toJson -}}
 {{- end -}}
 
+{{/* The first server of each range of partitions, as JSON. */}}
+{{- define "sluice.ranges" -}}
+{{- $known := dict -}}
+{{- $servers := list -}}
+{{- range .Values.clickhouse.servers -}}
+{{- $partitions := .partitions | default "all" -}}
+{{- if not (hasKey $known $partitions) -}}
+{{- $_ := set $known $partitions .name -}}
+{{- $servers = append $servers .name -}}
+{{- end -}}
+{{- end -}}
+{{- dict "servers" $servers | toJson -}}
+{{- end -}}
+
 {{/* The name of a Job; Kubernetes lets that of a CronJob have 52 characters. Takes (dict "root" $ "service" NAME). */}}
 {{- define "sluice.jobName" -}}
 {{ include "sluice.fullname" .root | trunc (sub 51 (len .service) | int) | trimSuffix "-" }}-{{ .service }}

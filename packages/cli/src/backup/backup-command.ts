@@ -31,6 +31,8 @@ export const backupCommand: Command = {
           lines.show(
             `${megabytes(bytesWritten)} of about ${megabytes(bytesExpected)}, ${percentageOf(bytesWritten, bytesExpected)}`,
           ),
+        onWait: (waiting) =>
+          lines.show(`the replica fetches what others have: ${waiting} entries of its queue are left`),
       });
       const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
       console.log(`The backup is complete: ${megabytes(bytes)} in ${files} files, ${seconds} s.`);

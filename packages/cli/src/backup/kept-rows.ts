@@ -75,7 +75,7 @@ export async function keepDeletions(restored: ClickHouseClient, database: string
 export async function keepOtherDeletions(
   restored: ClickHouseClient,
   database: string,
-  others: readonly OtherServer[],
+  others: readonly Pick<OtherServer, 'name' | 'client'>[],
 ): Promise<readonly string[]> {
   if (others.length === 0) return [];
   await restored.command({ query: CREATE_OTHERS });
@@ -109,14 +109,14 @@ async function copyDeletions(other: ClickHouseClient, restored: ClickHouseClient
 }
 
 /**
- * Takes over the retention of a database, which is newer, and lets it begin anew.
+ * Takes over the retention of databases, which is newer, and lets it begin anew.
  *
- * @param present the database; undefined where there is none with settings
+ * @param present those that have settings
  * @throws ClickHouse's errors
  */
-export async function restartRetention(restored: ClickHouseClient, present: string | undefined): Promise<void> {
+export async function restartRetention(restored: ClickHouseClient, present: readonly string[]): Promise<void> {
   await restored.command({ query: await creationOf('retention') });
-  if (present !== undefined) await restored.command({ query: KEEP_RETENTION, query_params: { database: present } });
+  for (const database of present) await restored.command({ query: KEEP_RETENTION, query_params: { database } });
   await restored.command({ query: RESTART_RETENTION });
 }
 

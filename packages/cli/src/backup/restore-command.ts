@@ -17,6 +17,10 @@ import { Restore, type RestorePlan } from './run-restore.ts';
 
 const APPLICATION = 'sluice-restore';
 
+const OF_REPLICAS =
+  'Once the rows are restored and checked, the database is dropped at all replicas. From then on there is no way back: keep the backup, and ' +
+  'run this to its end.';
+
 /** Restores a backup, with the environment of a writer. */
 export const restoreCommand: Command = {
   help,
@@ -35,7 +39,7 @@ export const restoreCommand: Command = {
       connections.adopt(clientOf(of, APPLICATION, database), (client) => client.close());
     const server = connect(config, 'default');
     const all = own ? loadAllServers(backupConfig, local) : [];
-    const others = own && othersOf(own, all, connect);
+    const others = own && othersOf([own, ...(replicas ?? [])], all, connect);
     const scratchOf = (database: string) => clientOf(config, APPLICATION, database);
     const { KAFKA_GROUP_ID: group } = config;
     // Replicas have no name in common.
@@ -51,24 +55,30 @@ export const restoreCommand: Command = {
     try {
       const plan = await restore.plan();
       for (const line of describePlan(plan, location.name, config.CLICKHOUSE_DATABASE, owner)) console.log(line);
+      if (restored) console.log(OF_REPLICAS);
       if (!values.yes && !(await processTerminal.confirm('Restore? [y/N] '))) {
         console.log('nothing was restored');
         return 1;
       }
-      const { bytes, seconds, notRewound, away } = await restore.run(plan, ({ part, bytesRead, bytes: all }) =>
-        lines.show(`${part}: ${megabytes(bytesRead)} of ${megabytes(all)}, ${percentageOf(bytesRead, all)}`),
+      const { bytes, seconds, notRewound, away, late } = await restore.run(
+        plan,
+        ({ part, bytesRead, bytes: all }) =>
+          lines.show(`${part}: ${megabytes(bytesRead)} of ${megabytes(all)}, ${percentageOf(bytesRead, all)}`),
+        (line) => console.log(line),
       );
       console.log(`${config.CLICKHOUSE_DATABASE} is restored: ${megabytes(bytes)}, ${seconds.toFixed(1)} s.`);
       if (notRewound !== undefined) {
         console.log(`Kafka has not set the offsets of the group back (${notRewound}); the writers do when they start.`);
       }
       for (const name of away) console.log(`${name} does not answer: deletions that it alone has are not taken over.`);
+      for (const name of late)
+        console.log(`${name} does not say yet that it is complete: it does once it reaches the others.`);
       console.log(describeNext(plan, (others?.length ?? 0) > away.length));
       return 0;
     } catch (error) {
       const failed =
         error instanceof HalfReplaced
-          ? 'The database was dropped, and is not restored to its end: run the same command again'
+          ? 'The database was dropped, at some replicas at least, and is not restored to its end: run the same command again'
           : 'Nothing was restored';
       const code = reportFailure(error, failed, config);
       return signal.aborted ? 130 : code;
@@ -76,14 +86,14 @@ export const restoreCommand: Command = {
   },
 };
 
-/** Returns the other servers of the file. Each has the deletions of users, whatever its partitions are. */
+/** Returns the servers of the file that are not replaced. Each has the deletions of users, whatever its partitions are. */
 function othersOf(
-  own: Server,
+  replaced: readonly Server[],
   servers: ReturnType<typeof loadAllServers<typeof backupConfig>>,
   connect: (config: BackupConfig, database: string) => ClickHouseClient,
 ): OtherServer[] {
   return servers.flatMap(({ config, server }) => {
-    if (!server || server.name === own.name) return [];
+    if (!server || replaced.some(({ name }) => name === server.name)) return [];
     return [{ name: server.name, group: server.group, client: connect(config, config.CLICKHOUSE_DATABASE) }];
   });
 }
@@ -108,7 +118,8 @@ function help(name: string): string {
 Restores a backup of "sluice backup". Stop the writers first; the other services may run. It checks the backup, the
 writers and Kafka, says what will be replaced and what is missing, and asks for confirmation. The tables are restored
 beside the present ones and exchanged at the end: a restore that fails or is interrupted changes nothing and can be
-repeated.
+repeated. Of replicas, the databases are dropped at the end, and filled with what was restored: a restore that fails
+from then on says so, and has to be run again, to its end.
 
 Start the writers afterwards: they read everything since the backup from Kafka again, and store each row once.
 
@@ -119,7 +130,7 @@ Start the writers afterwards: they read everything since the backup from Kafka a
   --yes                      restores without confirmation, also when Kafka no longer has all messages since the backup
   --help                     this text
 
-Exit codes: 0 restored, 1 nothing was restored, 2 wrong arguments, 130 interrupted.`;
+Exit codes: 0 restored, 1 not restored, 2 wrong arguments, 130 interrupted.`;
 }
 
 function describePlan(

@@ -4,12 +4,12 @@ import { isMigrated, readMigrations } from '@sluice/shared/clickhouse/migrate';
 import { readNumber } from '@sluice/shared/clickhouse/read-number';
 import { Refused } from '@sluice/shared/config/command-line';
 import { refuseOtherGroups } from '@sluice/storage/clickhouse/claim-database';
-import { readIdentity } from '@sluice/storage/clickhouse/identity';
+import { fillingCommand, readIdentity } from '@sluice/storage/clickhouse/identity';
 import type { BackupLocation } from './backup-location.ts';
 import { finishBackup, readNewestBackup, recordBackup } from './manifest.ts';
 import { carryOut } from './operation.ts';
 import { backupOf, PARTS, tablesOf } from './parts.ts';
-import { syncReplica } from './replicas.ts';
+import { type SyncOptions, syncReplica } from './replicas.ts';
 
 /** How far a backup is: all of its parts together. */
 export interface BackupProgress {
@@ -31,6 +31,8 @@ export interface RunBackupOptions {
   readonly location: BackupLocation;
   readonly signal: AbortSignal;
   readonly onProgress: (progress: BackupProgress) => void;
+  /** Is told how many entries are left in the queue of a replica that does not have what others have yet. */
+  readonly onWait: (waiting: number) => void;
 }
 
 const NEWEST_MIGRATION = 'SELECT max(number) AS number FROM schema_migrations';
@@ -53,11 +55,12 @@ const SIZE = `SELECT sum(bytes_on_disk) AS number FROM system.parts
  * @throws ClickHouse's errors
  */
 export async function runBackup(options: RunBackupOptions): Promise<BackupSummary> {
-  const { client, groupId, location, isReplica = false } = options;
+  const { client, groupId, location, signal, onWait, isReplica = false } = options;
   await requireCurrentSchema(client);
   await refuseOtherGroups(client, groupId);
-  if ((await readIdentity(client))?.state === 'filling') {
-    throw new Refused('The server is being filled: make the backup when `servers copy` is done.');
+  const { state, detail = '' } = (await readIdentity(client)) ?? {};
+  if (state === 'filling') {
+    throw new Refused(`The server is being filled: make the backup when "${fillingCommand(detail)}" is done.`);
   }
   const migrations = await readMigrations();
   const tables = new Map(PARTS.map((part) => [part, tablesOf(part, migrations)]));
@@ -67,9 +70,9 @@ export async function runBackup(options: RunBackupOptions): Promise<BackupSummar
   const done = { files: 0, bytes: 0, written: 0 };
   for (const part of PARTS) {
     // What a part before depends on may have come to other replicas only: rows of tables come in any order.
-    if (isReplica) for (const table of tables.get(part) ?? []) await syncReplica(client, table);
+    if (isReplica) for (const table of tables.get(part) ?? []) await levelReplica(client, table, { signal, onWait });
     const state = await carryOut(client, backupOf(part, tables.get(part) ?? [], location), {
-      signal: options.signal,
+      signal,
       onState: ({ bytesWritten }) => options.onProgress({ bytesWritten: done.written + bytesWritten, bytesExpected }),
     });
     done.files += state.files;
@@ -79,6 +82,16 @@ export async function runBackup(options: RunBackupOptions): Promise<BackupSummar
   }
   await finishBackup(client, id, done.bytes);
   return { files: done.files, bytes: done.bytes };
+}
+
+/** @throws as {@link syncReplica} */
+async function levelReplica(client: ClickHouseClient, table: string, options: SyncOptions): Promise<void> {
+  try {
+    await syncReplica(client, table, options);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    throw new Refused(`${error.message} Or back up another replica (--server).`);
+  }
 }
 
 /** @throws {Refused} when the tables are not those of this version, or not ready */

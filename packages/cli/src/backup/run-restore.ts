@@ -17,7 +17,7 @@ import { finishBackup, readNewestBackup, resetPositions } from './manifest.ts';
 import { type BackupOwner, changeOwner, isOfAnotherServer, recordWhatIsMissing } from './new-owner.ts';
 import { carryOut, OperationFailed, type OperationState } from './operation.ts';
 import { PARTS, type Part, restoreOf, tablesOf } from './parts.ts';
-import type { RestoredReplicas } from './replicas.ts';
+import { dropDatabase, HalfReplaced, MOVED_FIRST, type RestoredReplicas } from './replicas.ts';
 
 export interface RestoreOptions {
   readonly config: BackupConfig;
@@ -71,6 +71,8 @@ export interface RestoreSummary {
   readonly notRewound: string | undefined;
   /** The other servers that have not answered: deletions that they alone have are missing. */
   readonly away: readonly string[];
+  /** The replicas that do not say yet that the database is complete. */
+  readonly late: readonly string[];
 }
 
 const RESTORES = `SELECT count() AS number FROM system.backups WHERE status = 'RESTORING'`;
@@ -80,30 +82,33 @@ const TABLES = `SELECT name, ifNull(total_rows, 0) AS rows FROM system.tables
 
 const EXISTS = 'SELECT count() AS number FROM system.databases WHERE name = {database:String}';
 
-const DROP = 'DROP DATABASE IF EXISTS {database:Identifier} SYNC';
-
 /** ClickHouse passes on what its parser of XML says. */
 const UNREADABLE_LIST = /SAXParseException/;
 
-/** What the database has twice while it is replaced is dropped, however large it is. */
-const ANY_SIZE = { max_table_size_to_drop: '0', max_partition_size_to_drop: '0' } as const;
-
 /**
  * Restores a backup. The tables are restored into a database beside the present one, and checked there. The two are
- * exchanged at the end, so whatever fails before leaves everything as it was.
+ * exchanged at the end, so whatever fails before leaves everything as it was. Of replicas, the present ones are dropped then, and the rows
+ * are moved into new ones: what fails there is repeated.
  */
 export class Restore {
   readonly #options: RestoreOptions;
   readonly #database: string;
   /** Where the tables are restored to. A restore that was interrupted leaves it, and the next one drops it. */
   readonly #scratch: string;
-  /** The database that is being replaced. */
+  /**
+   * What a whole scratch database becomes: the database itself; of replicas, one of which the rows are moved to theirs. A restore that is
+   * broken off from then on leaves that one, since nothing else has the deletions of the databases that were dropped: the next one takes
+   * them over.
+   */
+  readonly #target: string;
+  /** What was there under the name of the target, while it is being replaced. */
   readonly #replaced: string;
 
   constructor(options: RestoreOptions) {
     this.#options = options;
     this.#database = options.config.CLICKHOUSE_DATABASE;
     this.#scratch = `${this.#database}_restoring`;
+    this.#target = options.replicas ? `${this.#database}_replacing` : this.#database;
     this.#replaced = `${this.#database}_replaced`;
   }
 
@@ -117,9 +122,9 @@ export class Restore {
   async plan(): Promise<RestorePlan> {
     const { config, kafka, server, owner, others, replicas } = this.#options;
     if ((await readNumber(server, RESTORES)) > 0) throw new Refused('Another restore is running.');
-    await requireStoppedWriters(kafka, owner.group);
     await replicas?.requireAll();
-    if (!replicas) await this.#undoExchange();
+    await this.#requireStopped(await this.#groups());
+    await this.#undoExchange();
     const { migrations, ...backup } = await this.#inScratch((scratch) => this.#readBackup(scratch));
     const groups = others && [owner.group, ...others.map(({ group }) => group)];
     // Replicas have no name in common.
@@ -132,14 +137,21 @@ export class Restore {
   /**
    * Restores everything, and exchanges the databases.
    *
+   * @param onMoved is told, as a sentence, how far other replicas are with what was moved
    * @throws {Refused} when the backup is broken, or a writer was started meanwhile; then nothing is changed
+   * @throws {HalfReplaced} when replicas were dropped and are not whole yet; the restore may be repeated
    * @throws kafkajs's and ClickHouse's errors
    */
-  async run(plan: RestorePlan, onProgress: (progress: RestoreProgress) => void): Promise<RestoreSummary> {
+  async run(
+    plan: RestorePlan,
+    onProgress: (progress: RestoreProgress) => void,
+    onMoved: (line: string) => void = () => {},
+  ): Promise<RestoreSummary> {
     const { kafka, signal, owner, replicas } = this.#options;
     const startedAt = performance.now();
     let bytes = 0;
     let away: readonly string[] = [];
+    let late: readonly string[] = [];
     await this.#inScratch(async (scratch) => {
       await this.#createPlain(plan.migrations);
       for (const part of PARTS) {
@@ -153,17 +165,28 @@ export class Restore {
       away = await this.#adapt(scratch, plan);
       await finishBackup(scratch, plan.manifest.id, bytes);
       signal.throwIfAborted();
-      const requireStopped = () => requireStoppedWriters(kafka, owner.group);
+      const groups = await this.#groups();
+      const requireStopped = () => this.#requireStopped(groups);
       await requireStopped();
-      const restored = { migrations: plan.migrations, group: owner.group };
-      if (replicas) await replicas.replace({ client: scratch }, restored, requireStopped);
+      const restored = { migrations: plan.migrations, groups, onProgress: onMoved };
+      if (replicas) late = await this.#replaceAt(replicas, restored, requireStopped);
       else await this.#exchange();
     });
     const notRewound = await rewindGroup(kafka, owner.group, plan.logs.starts).then(
       () => undefined,
       (error: Error) => error.message,
     );
-    return { bytes, seconds: (performance.now() - startedAt) / 1_000, notRewound, away };
+    return { bytes, seconds: (performance.now() - startedAt) / 1_000, notRewound, away, late };
+  }
+
+  /** The consumer groups whose writers may store into the database, or into one that is replaced. */
+  async #groups(): Promise<readonly string[]> {
+    const { owner, replicas } = this.#options;
+    return [...new Set([owner.group, ...((await replicas?.groups()) ?? [])])];
+  }
+
+  async #requireStopped(groups: readonly string[]): Promise<void> {
+    for (const group of groups) await requireStoppedWriters(this.#options.kafka, group);
   }
 
   /**
@@ -172,7 +195,7 @@ export class Restore {
    * @returns the other servers that have not answered
    */
   async #adapt(scratch: ClickHouseClient, plan: RestorePlan): Promise<readonly string[]> {
-    const { owner, others = [] } = this.#options;
+    const { owner, replicas, signal } = this.#options;
     const { manifest, migrations, isOfAnother, logs, replaces } = plan;
     if (isOfAnother) await changeOwner(scratch, migrations, owner);
     await resetPositions(scratch, manifest.id, owner.group);
@@ -183,8 +206,30 @@ export class Restore {
     await recordWhatIsMissing(scratch, plan, owner);
     await forgetBlockNumbers(scratch, new Set(PARTS.flatMap((part) => tablesOf(part, migrations))));
     if (replaces?.hasDeletions) await keepDeletions(scratch, this.#database, 'user_deletions');
-    await restartRetention(scratch, replaces?.hasRetention ? this.#database : undefined);
-    return await keepOtherDeletions(scratch, this.#scratch, others);
+    const kept = await this.#kept();
+    if (kept?.hasDeletions) await keepDeletions(scratch, this.#target, 'user_deletions');
+    if (replaces?.hasRetention) await replicas?.syncFirst('retention', { signal });
+    const present = replaces?.hasRetention ? [this.#database] : [];
+    await restartRetention(scratch, kept?.hasRetention ? [...present, this.#target] : present);
+    return await this.#keepDeletionsOfOthers(scratch);
+  }
+
+  /** Another server keeps what it has when it does not answer now; a replica loses it, since its database is dropped. */
+  async #keepDeletionsOfOthers(scratch: ClickHouseClient): Promise<readonly string[]> {
+    const { others = [], replicas } = this.#options;
+    const dropped = (await replicas?.othersWithDeletions()) ?? [];
+    const away = await keepOtherDeletions(scratch, this.#scratch, [...others, ...dropped]);
+    const lost = dropped.filter(({ name }) => away.includes(name)).map(({ name }) => name);
+    if (lost.length === 0) return away;
+    throw new Refused(
+      `${lost.join(' and ')} cannot be read: its deletions of users would be lost. Try again when it can.`,
+    );
+  }
+
+  /** What a restore of replicas that was broken off has kept. */
+  async #kept(): Promise<RestorePlan['replaces']> {
+    const { server, replicas } = this.#options;
+    return replicas && (await this.#presentAt(server, this.#target));
   }
 
   /**
@@ -243,10 +288,17 @@ export class Restore {
       );
     }
     const migrations = known.filter(({ number }) => number <= manifest.migration);
+    const tables = migrations.map(createdTable);
+    // Deletions are kept in all of these.
+    if (replicas && !MOVED_FIRST.every((table) => tables.includes(table))) {
+      throw new Refused(
+        `${location.name} is a backup of Sluice ${manifest.sluiceVersion}, which had no replicas: restore it at one server, start a writer ` +
+          'of this version there, and restore a backup of that.',
+      );
+    }
     await scratch.command({ query: 'DROP TABLE backups SYNC' });
-    const hasIdentity = migrations.some((migration) => createdTable(migration) === 'database_identity');
+    const hasIdentity = tables.includes('database_identity');
     if (hasIdentity) await this.#restoreAlone(scratch, 'tables', 'database_identity');
-    else if (replicas) throw new Refused(`${location.name} is a backup of a version that had no replicas.`);
     const identity = hasIdentity ? await readIdentity(scratch) : undefined;
     if (hasIdentity) await scratch.command({ query: 'DROP TABLE database_identity SYNC' });
     await this.#createPlain(migrations);
@@ -280,18 +332,28 @@ export class Restore {
     }
   }
 
-  /** Of replicas, the one that has the most rows may be another one: all of them are replaced. */
+  /**
+   * Of replicas, the one that has the most rows may be another one: all of them are replaced.
+   *
+   * @throws {Refused} when the settings that are to be kept are at another replica alone
+   */
   async #present(): Promise<RestorePlan['replaces']> {
     const { server, replicas } = this.#options;
     const own = await this.#presentAt(server);
     const others = await Promise.all((replicas?.others ?? []).map((other) => this.#presentAt(other)));
+    const isElsewhere = !own?.hasRetention && others.some((other) => other?.hasRetention);
+    if (isElsewhere && !(await this.#kept())) {
+      throw new Refused(
+        'Another replica has the database, and this one does not: choose that one (--server), so that its settings are kept.',
+      );
+    }
     const [most] = [own, ...others].filter((one) => one !== undefined).sort((one, other) => other.rows - one.rows);
     const { hasDeletions = false, hasRetention = false } = own ?? {};
     return most && { ...most, hasDeletions, hasRetention };
   }
 
-  async #presentAt(server: ClickHouseClient): Promise<RestorePlan['replaces']> {
-    const query_params = { database: this.#database };
+  async #presentAt(server: ClickHouseClient, database = this.#database): Promise<RestorePlan['replaces']> {
+    const query_params = { database };
     const result = await server.query({ query: TABLES, query_params, format: 'JSONEachRow' });
     const found = await result.json<{ name: string; rows: number }>();
     if (found.length === 0) return undefined;
@@ -306,16 +368,39 @@ export class Restore {
     };
   }
 
-  /** Between the two renames there is no database. What a restore that ends there has renamed, the next one renames back. */
+  /** Replaces the database at all replicas by what was restored. */
+  async #replaceAt(
+    replicas: RestoredReplicas,
+    restored: Parameters<RestoredReplicas['replace']>[1],
+    requireStopped: () => Promise<void>,
+  ): Promise<readonly string[]> {
+    const isRepeated = await this.#exists(this.#target);
+    await this.#exchange();
+    const whole = this.#options.scratchOf(this.#target);
+    let late: readonly string[] = [];
+    try {
+      late = await replicas.replace(whole, restored, requireStopped);
+    } catch (error) {
+      // Nothing was dropped, and what a former restore has kept is not lost.
+      if (!(error instanceof HalfReplaced || isRepeated)) await this.#drop(this.#target);
+      throw error;
+    } finally {
+      await whole.close();
+    }
+    await this.#drop(this.#target).catch(({ message }: Error) => {
+      restored.onProgress?.(`The database ${this.#target} is left, and is not needed any more: ${message}`);
+    });
+    return late;
+  }
+
+  /** Between the two renames there is no target. What a restore that ends there has renamed, the next one renames back. */
   async #exchange(): Promise<void> {
-    const { server } = this.#options;
-    const exists = (await readNumber(server, EXISTS, { database: this.#database })) > 0;
-    if (exists) {
+    if (await this.#exists(this.#target)) {
       await this.#drop(this.#replaced);
-      await this.#rename(this.#database, this.#replaced);
+      await this.#rename(this.#target, this.#replaced);
     }
     try {
-      await this.#rename(this.#scratch, this.#database);
+      await this.#rename(this.#scratch, this.#target);
     } catch (error) {
       await this.#undoExchange();
       throw error;
@@ -324,10 +409,12 @@ export class Restore {
   }
 
   async #undoExchange(): Promise<void> {
-    const { server } = this.#options;
-    const exists = async (database: string) => (await readNumber(server, EXISTS, { database })) > 0;
-    if ((await exists(this.#database)) || !(await exists(this.#replaced))) return;
-    await this.#rename(this.#replaced, this.#database);
+    if ((await this.#exists(this.#target)) || !(await this.#exists(this.#replaced))) return;
+    await this.#rename(this.#replaced, this.#target);
+  }
+
+  async #exists(database: string): Promise<boolean> {
+    return (await readNumber(this.#options.server, EXISTS, { database })) > 0;
   }
 
   async #rename(from: string, to: string): Promise<void> {
@@ -338,7 +425,7 @@ export class Restore {
   }
 
   async #drop(database: string): Promise<void> {
-    await this.#options.server.command({ query: DROP, query_params: { database }, clickhouse_settings: ANY_SIZE });
+    await dropDatabase(this.#options.server, database);
   }
 }
 

@@ -4,7 +4,7 @@ import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { ConfigError } from '@sluice/shared/config';
 import { ArgumentsError } from '@sluice/shared/config/command-line';
 import { printable } from '@sluice/shared/text/printable';
-import { readIdentity, recordState } from '@sluice/storage/clickhouse/identity';
+import { fillingCommand, readIdentity, recordState } from '@sluice/storage/clickhouse/identity';
 import type { Command, Environment } from '../command/command.ts';
 import { withLocalSystem } from '../command/local-system.ts';
 import { parseCommand } from '../command/parse-command.ts';
@@ -104,7 +104,7 @@ async function runAccept(
   if (identity?.state !== 'incomplete') {
     print(
       identity?.state === 'filling'
-        ? `${name} is being filled: run "sluice servers copy" to its end.`
+        ? `${name} is being filled: run "${fillingCommand(identity.detail)}" to its end.`
         : `${name} is not incomplete: there is nothing to accept.`,
     );
     return 1;

@@ -6,6 +6,7 @@ import { isReplicated } from '@sluice/shared/config';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { withAdmin } from '@sluice/shared/kafka/topics';
 import { printable } from '@sluice/shared/text/printable';
+import { fillingCommand } from '@sluice/storage/clickhouse/identity';
 import { readLag, totalLag } from '@sluice/storage/kafka/lag';
 import type { Kafka } from 'kafkajs';
 import { inColumns } from '../command/terminal.ts';
@@ -95,7 +96,7 @@ function stateProblems(name: string, state: DatabaseState, writers: Writers | Er
   if (missing > 0) return [`${name} lacks ${missing} migrations: start its writers, or npm run migrations -- apply.`];
   if (!identity) return [`${name} is empty: no writer has stored anything.`];
   if (identity.state === 'filling')
-    return [`${name} is being filled, and is not read until then: sluice servers copy.`];
+    return [`${name} is being filled, and is not read until then: ${fillingCommand(identity.detail)}.`];
   const problems: string[] = [];
   if (identity.state === 'incomplete') {
     problems.push(`${name} is incomplete, and is read only where no other server can be: ${identity.detail}`);

@@ -75,7 +75,8 @@ export function replicaProblems(servers: readonly (KnownServer & { readonly serv
     if (new Set(known.map(({ state }) => state.identity?.id)).size <= 1) return [];
     return [`${known.map(({ name }) => name).join(' and ')} are no replicas of each other: check the macro shard.`];
   });
-  const ofRanges = distinctRanges(servers.map(({ server, ...one }) => ({ ...one, partitions: server.partitions })));
+  const known = servers.map(({ server, ...one }) => ({ ...one, partitions: server.partitions }));
+  const ofRanges = [...Map.groupBy(known, ({ state }) => state.identity?.id).values()].flatMap(distinctRanges);
   return [...sharedDatabases(ofRanges), ...apart];
 }
 

@@ -69,6 +69,14 @@ export function haveSameRange(one: Pick<Ranged, 'partitions'>, other: Pick<Range
   return describeRange(one.partitions) === describeRange(other.partitions);
 }
 
+/** Returns the servers that have the range of one. */
+export function sameRange<Server extends Pick<Ranged, 'partitions'>>(
+  servers: readonly Server[],
+  one: Pick<Ranged, 'partitions'>,
+): Server[] {
+  return servers.filter((other) => haveSameRange(other, one));
+}
+
 /** Returns the first server of each range, in the order of their partitions. */
 export function distinctRanges<Server extends Ranged>(servers: readonly Server[]): Server[] {
   const byRange = new Map<string, Server>();

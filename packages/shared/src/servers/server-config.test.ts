@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { ConfigError, clickHouseEnv, kafkaEnv } from '../config/config.ts';
-import { loadServerConfig, serverEnv } from './server-config.ts';
+import { loadServerConfig, serverAt, serverEnv } from './server-config.ts';
+import type { Server } from './servers-file.ts';
 
 const schema = z.object({
   ...clickHouseEnv,
@@ -157,4 +158,12 @@ test('partitions that the topics do not have are refused', async () => {
   expect(errorsOf({ ...env, KAFKA_PARTITIONS: '24' })).toEqual([
     'CLICKHOUSE_SERVERS_FILE: b1 has the partitions up to 47, and KAFKA_PARTITIONS is 24',
   ]);
+});
+
+test('a server is known by its address, with a login or without; the first one stands for an address that is not in the file', () => {
+  const [a, b] = ['a', 'b'].map((name) => ({ name, url: `http://${name}:8123` })) as unknown as Server[];
+  const servers = [a, b] as Server[];
+  expect(serverAt(servers, 'http://user:secret@b:8123/?clickhouse_setting_x=1')).toBe(b);
+  expect(serverAt(servers, 'http://other:8123')).toBe(a);
+  expect(serverAt([], 'http://a:8123')).toBeUndefined();
 });

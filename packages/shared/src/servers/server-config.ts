@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { ConfigError, loadConfig } from '../config/config.ts';
 import { shownPath } from '../text/printable.ts';
-import { distinctRanges, haveSameRange, isInRange } from './partition-range.ts';
+import { distinctRanges, isInRange, sameRange } from './partition-range.ts';
 import { parseServersFile, type Server, type ServerDefaults, ServersFileError } from './servers-file.ts';
 
 /** The file of ClickHouse servers. */
@@ -44,7 +44,7 @@ export function loadServerConfig<Schema extends z.ZodObject>(schema: Schema, env
   const config = loadWithErrors(schema, env, server, errors, (loaded) =>
     server ? partitionErrors(server, loaded['KAFKA_PARTITIONS'] as number | undefined) : [],
   );
-  const replicas = server && areReplicas(env) ? servers?.filter((one) => haveSameRange(one, server)) : undefined;
+  const replicas = server && areReplicas(env) ? sameRange(servers ?? [], server) : undefined;
   return { config, server, replicas };
 }
 
@@ -116,6 +116,12 @@ function anyOf(servers: readonly Server[]): Server | undefined {
 /** Whether the servers of the file with equal ranges are replicas. */
 export function areReplicas(env: Environment): boolean {
   return env['CLICKHOUSE_REPLICATION'] === 'replicated';
+}
+
+/** Returns the server at an address; the first one where the file names none there. */
+export function serverAt(servers: readonly Server[], url: string): Server | undefined {
+  const { host } = new URL(url);
+  return servers.find((one) => new URL(one.url).host === host) ?? servers[0];
 }
 
 /** Returns the environment of a process that works on a server. */

@@ -47,6 +47,36 @@ export async function recordState(
   await client.command({ query: RECORD_STATE, query_params: { state, detail }, ...(query_id && { query_id }) });
 }
 
+const END_FILLING = `
+INSERT INTO database_identity (id, server, group_id, partitions, state, detail, recorded_at)
+SELECT
+  id, server, group_id, partitions, {state:String}, {detail:String},
+  greatest(now64(6), recorded_at + toIntervalMicrosecond(1))
+FROM (SELECT * FROM database_identity ORDER BY recorded_at DESC, id LIMIT 1) AS newest
+WHERE newest.state = 'filling' AND newest.detail = {run:String}`;
+
+/**
+ * Records the state of a database that was filled, unless another run has begun to fill it since.
+ *
+ * @param run the detail of the state `filling`
+ * @throws ClickHouse's errors
+ */
+export async function endFilling(
+  client: ClickHouseClient,
+  run: string,
+  { state, detail }: Pick<Identity, 'state' | 'detail'>,
+): Promise<void> {
+  await client.command({ query: END_FILLING, query_params: { state, detail, run } });
+}
+
+/** How the detail of a database begins that `sluice restore` fills. */
+export const RESTORING = 'sluice restore';
+
+/** Returns the command that fills a database, which is to be run to its end. @param detail of the state `filling` */
+export function fillingCommand(detail: string): string {
+  return detail.startsWith(RESTORING) ? RESTORING : 'sluice servers copy';
+}
+
 // The newest row counts, also after ClickHouse's clock was set back.
 const NEW_ID = `
 INSERT INTO database_identity (id, server, group_id, partitions, state, detail, recorded_at)

@@ -1,5 +1,6 @@
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { claimDatabase, readGroups, refuseOtherGroups } from './claim-database.ts';
+import { fillingCommand } from './identity.ts';
 import type { Place } from './replicas.ts';
 import { STATEMENTS } from './statements.ts';
 
@@ -124,7 +125,7 @@ export class OwnDatabase {
     if (!newest || (answering !== '' && newest.answering !== answering)) throw new Error('another server answers');
     if (newest.state !== 'filling') return;
     throw new DatabaseFilling(
-      'the database is being filled by "sluice servers copy" or "sluice restore": run that to its end; the writer waits for it',
+      `the database is being filled by "${fillingCommand(newest.detail)}": run that to its end; the writer waits for it`,
     );
   }
 

@@ -72,6 +72,13 @@ SELECT max(is_readonly OR is_session_expired) AS stuck, toUInt32(max(absolute_de
 FROM system.replicas
 WHERE database = currentDatabase()
 
+-- name: count-undecided-parts
+-- How many parts of events this replica has yet to look for in Keeper: their inserts have ended, and nobody knows whether they were committed.
+-- Until then reads find them here. One that Keeper does not have is removed, some five minutes after its insert.
+SELECT toUInt32(sum(parts_to_check)) AS parts
+FROM system.replicas
+WHERE database = currentDatabase() AND table = 'events'
+
 -- name: count-replicas
 -- How many replicas of the tables Keeper knows; 0 where this replica has no session of Keeper. And what time it is here.
 SELECT max(total_replicas) AS replicas, toUnixTimestamp64Milli(now64(3)) AS now_ms

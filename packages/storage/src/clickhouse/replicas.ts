@@ -68,12 +68,30 @@ export class Replicas {
    * everywhere, nobody but the owners stores anything of their partitions. A position that this replica alone has may die with it: then the
    * partition goes on at an earlier one, and what was stored since is found.
    *
-   * @throws {Error} when there is a replica that this writer does not know
+   * @throws {Error} when there is a replica that this writer does not know, or what the own one has may be removed again
    * @throws ClickHouse's errors
    */
   async takeOver(): Promise<void> {
     await this.#requireAllKnown();
+    await this.requireDecided();
     await this.#sync(this.#options.own, READ_BY_BATCHES);
+  }
+
+  /**
+   * Makes sure that events which are found from now on at the own replica were committed. Where an insert has ended while Keeper was away, its part can be
+   * read for some minutes, and is then removed if Keeper does not have it (ClickHouse#66114).
+   *
+   * @throws {Error} when that is not decided yet; the call may be repeated
+   * @throws ClickHouse's errors
+   */
+  async requireDecided(): Promise<void> {
+    const { own } = this.#options;
+    const result = await own.query({ query: STATEMENTS['count-undecided-parts'].sql, format: 'JSONEachRow' });
+    const [row] = await result.json<{ parts: number }>();
+    if (row?.parts === 0) return;
+    throw new Error(
+      `ClickHouse has yet to find out whether Keeper has ${row?.parts ?? 'some'} parts of events; it takes some minutes after Keeper was away`,
+    );
   }
 
   /**

@@ -100,6 +100,7 @@ export class SharedReplicas {
   // What was committed anywhere is found by every statement.
   async takeOver(): Promise<void> {}
   async keepFound(): Promise<void> {}
+  async requireDecided(): Promise<void> {}
   async readPositions(): Promise<void> {}
   async readLinks(): Promise<void> {}
   async readDeleted(): Promise<void> {}

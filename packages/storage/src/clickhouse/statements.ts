@@ -27,6 +27,7 @@ export const STATEMENTS = {
     'end-older-statements',
     'find-longest-statement',
     'look-at-replica',
+    'count-undecided-parts',
     'count-replicas',
     'find-statements-everywhere',
     'end-statements-everywhere',

@@ -1,8 +1,7 @@
 -- In which order streams send the blocks of replicas, as migration 0065 says. ownership.sql says why statements name a server.
 
 -- name: look-at-blocks
--- The parts of the events at this replica that have blocks outside of some ranges; the number that it has reached since it was started, and the last
--- record that it has.
+-- The parts of the events at this replica that have blocks outside of some ranges; when it was started, and the last record that it has.
 SELECT
   (
     SELECT groupArray((toUInt32OrZero(partition_id), min_block_number, max_block_number))
@@ -14,10 +13,7 @@ SELECT
         {partitions:Array(UInt32)}, {firsts:Array(UInt64)}, {lasts:Array(UInt64)}
       )
   ) AS parts,
-  (
-    SELECT max(number) FROM stream_order
-    WHERE record = 0 AND recorded_at > now64(3) - toIntervalSecond(uptime())
-  ) AS reached,
+  toUInt32(toUnixTimestamp(now()) - uptime()) AS started_at,
   (SELECT max(record) FROM stream_order WHERE record >= {after:UInt64}) AS newest
 WHERE AT_OWN_SERVER
 
@@ -34,8 +30,8 @@ LIMIT {limit:UInt32}
 
 -- name: record-order
 -- Fails when a newer epoch is recorded, as store-positions does: the new owner goes on with what it finds.
-INSERT INTO stream_order (record, number, partitions, firsts, lasts, through)
-SELECT row.1, row.2, row.3, row.4, row.5, fromUnixTimestamp64Milli(row.6)
+INSERT INTO stream_order (record, number, partitions, firsts, lasts, through, started_at)
+SELECT row.1, row.2, row.3, row.4, row.5, fromUnixTimestamp64Milli(row.6), toDateTime({started_at:UInt32}, 'UTC')
 FROM (
   SELECT arrayJoin(arrayZip(
     {records:Array(UInt64)}, {numbers:Array(UInt64)},

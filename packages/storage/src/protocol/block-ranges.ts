@@ -54,6 +54,13 @@ export function union(...sets: readonly BlockRanges[]): BlockRanges {
   return inAtLeast(1, sets);
 }
 
+/** Returns all numbers of each partition up to the highest one. */
+export function upToHighest(blocks: BlockRanges): BlockRanges {
+  return new Map(
+    [...blocks].map(([partition, ranges]): [number, Range[]] => [partition, [[0, ranges.at(-1)?.[1] ?? 0]]]),
+  );
+}
+
 /** Returns the numbers of the first set that the second one does not have. */
 export function without(one: BlockRanges, other: BlockRanges): BlockRanges {
   const left = new Map<number, readonly Range[]>();

@@ -62,6 +62,8 @@ export const PERIODS_MAX = 60;
 
 /** How long a position of the stream can be resumed, in days. */
 export const RESUMABLE_DAYS = 7;
+export const RESUMABLE_MS = RESUMABLE_DAYS * 86_400_000;
+export const POSITION_TOO_OLD = `The position is older than ${RESUMABLE_DAYS} days. Read what you missed from GET /events, and listen again without the position.`;
 
 /** Keys of a workspace beyond which none can be created by a request. */
 export const KEYS_PER_WORKSPACE_MAX = 100;

@@ -105,14 +105,14 @@ export interface Tables {
   /**
    * The newest number that each server has given to an insert or a mutation, as `shard` and `newest`. The name of a part
    * has both: partition, lowest block, highest block, level, mutation. ClickHouse answers from its list of parts, and
-   * reads no rows.
+   * reads no rows. Where ClickHouse replicates the events: the number up to which the server has everything; 0 while it was not told any.
    */
   readonly newestBlocks: string;
   /** What writers have recorded of their progress on each server: `shard`, `recorded_at`, `through` and `newest_block`. */
   readonly storingProgress: string;
   /**
-   * The numbers that took the place of those of blocks where ClickHouse replicates the events, as `record`: writers give them to blocks in the
-   * order in which these are on two replicas. Undefined where numbers of blocks are the order.
+   * The numbers that took the place of those of blocks where ClickHouse replicates the events, as `record`, of each `shard`: writers give them to
+   * blocks in the order in which these are on two replicas. Undefined where numbers of blocks are the order.
    */
   readonly orderRecords: string | undefined;
   /** Returns the same tables, restricted to the workspace in another parameter. */
@@ -230,14 +230,18 @@ function onServers(tls: boolean): Source {
 /** With `identity`, ClickHouse finds the server both of `identity(uuid) = …` and of `uuid = …`. */
 const EVENTS_SHARDING_KEY = `{server_of_partition:Array(UInt8)}[1 + ${eventHashSql('identity(uuid)')} % {partitions:UInt32}]`;
 
-/** Returns the tables of servers, each of which has the rows of some partitions. */
-export function tablesOfServers(servers: ServersOfRanges): Tables {
+/**
+ * Returns the tables of servers, each of which has the rows of some partitions.
+ *
+ * @param areReplicated whether ClickHouse replicates them. Default: false
+ */
+export function tablesOfServers(servers: ServersOfRanges, areReplicated = false): Tables {
   const { addresses, tls, database, user, password, serverOfPartition } = servers;
   const params = {
     ...{ addresses: addresses.join(','), database, remote_user: user, remote_password: password },
     ...{ server_of_partition: serverOfPartition, partitions: serverOfPartition.length },
   };
-  return createTables(onServers(tls), { params });
+  return createTables(onServers(tls), { params, areReplicated });
 }
 
 /** Returns the condition that an event has not expired; a parameter has the time from which on events are kept. */
@@ -482,60 +486,81 @@ const selectProgress: Select = (database) => `
 
 /**
  * The row in which a writer says what a replica has reached. One from before the replica was started does not count: parts that were not on its disk
- * yet may be gone.
+ * yet may be gone. Both times are rounded to seconds.
  */
-const REACHED = 'record = 0 AND recorded_at > now64(3) - toIntervalSecond(uptime())';
+const REACHED = `record = 0
+    AND abs(toInt64(toUnixTimestamp(started_at)) - (toInt64(toUnixTimestamp(now())) - toInt64(uptime()))) <= 1`;
 
-const SELECT_NUMBERED_RANGES = `
-  SELECT groupArray((record, partition, first, last))
-  FROM (
-    SELECT record, partition, first, last
-    FROM stream_order ARRAY JOIN partitions AS partition, firsts AS first, lasts AS last
-    WHERE record BETWEEN {from_blocks:Array(UInt64)}[1] AND {to_blocks:Array(UInt64)}[1]
-  )`;
-
-/** In place of its block, an event has the number that its block got. The list has those of a page, and `blocks_up_to` leaves out all other parts. */
-const SELECT_NUMBERED_EVENTS = `
-  SELECT
-    *,
-    arrayFirst(
-      numbered -> numbered.2 = toUInt32OrZero(_partition_id) AND _block_number BETWEEN numbered.3 AND numbered.4,
-      (${SELECT_NUMBERED_RANGES})
-    ).1 AS block,
-    arrayMax(
-      numbered -> if(
-        numbered.2 = toUInt32OrZero(_partition_id)
-          AND toUInt64OrZero(splitByChar('_', _part)[2]) <= numbered.4
-          AND numbered.3 <= toUInt64OrZero(splitByChar('_', _part)[3]),
-        numbered.1,
-        0
-      ),
-      (${SELECT_NUMBERED_RANGES})
-    ) AS blocks_up_to,
-    toUInt32(0) AS shard
-  FROM events
+const selectReached: Select = (database) => `
+  SELECT shardNum() AS shard, max(number) AS newest FROM ${database}stream_order WHERE ${REACHED}
 `;
 
-/** Returns the tables that streams follow. Replicas are read one at a time, as one server is. */
+const selectReachedThrough: Select = (database) => `
+  SELECT shardNum() AS shard, recorded_at, through, number AS newest_block
+  FROM ${database}stream_order WHERE ${REACHED} AND through > 0
+`;
+
+const selectOrderRecords: Select = (database) => `
+  SELECT shardNum() AS shard, record FROM ${database}stream_order WHERE record > 0
+`;
+
+/** An element of a parameter of pages, for the server that runs the statement. */
+const ofThisShard = (parameter: string) => `{${parameter}:Array(UInt64)}[indexOf({shards:Array(UInt32)}, shardNum())]`;
+
+/**
+ * In place of its block, an event has the number that its block got. `transform` looks it up among the blocks of a page, each with its partition, at
+ * the same cost for each row however many there are; it takes no empty arrays. `blocks_up_to` leaves out the parts that have none of these.
+ */
+const selectNumberedEvents: Select = (database) => {
+  const ranges = `
+      FROM ${database}stream_order ARRAY JOIN partitions AS partition, firsts AS first, lasts AS last
+      WHERE record BETWEEN ${ofThisShard('from_blocks')} AND ${ofThisShard('to_blocks')}`;
+  const blocks = `(
+    SELECT (arrayPushFront(groupArray(block), 0), arrayPushFront(groupArray(record), 0))
+    FROM (
+      SELECT record, bitShiftLeft(toUInt64(partition), 40) + arrayJoin(range(first, last + 1)) AS block${ranges}
+    )
+  )`;
+  const bounds = `(
+    SELECT (
+      arrayPushFront(groupArray(month), 0), arrayPushFront(groupArray(lowest), 0), arrayPushFront(groupArray(highest), 0)
+    )
+    FROM (
+      SELECT partition AS month, min(first) AS lowest, max(last) AS highest${ranges}
+      GROUP BY month
+    )
+  )`;
+  const partition = 'toUInt32OrZero(_partition_id)';
+  const boundOf = (element: number, other: string) =>
+    `transform(${partition}, tupleElement(${bounds}, 1), tupleElement(${bounds}, ${element}), toUInt64(${other}))`;
+  return `
+  SELECT
+    *,
+    transform(
+      bitShiftLeft(toUInt64(${partition}), 40) + _block_number, tupleElement(${blocks}, 1), tupleElement(${blocks}, 2), toUInt64(0)
+    ) AS block,
+    if(
+      toUInt64OrZero(splitByChar('_', _part)[2]) <= ${boundOf(3, '0')}
+        AND toUInt64OrZero(splitByChar('_', _part)[3]) >= ${boundOf(2, '18446744073709551615')},
+      ${ofThisShard('to_blocks')},
+      0
+    ) AS blocks_up_to,
+    shardNum() AS shard
+  FROM ${database}events
+  WHERE block > 0
+`;
+};
+
+/** Returns the tables that streams follow. */
 function orderTables(
   source: Source,
   areReplicated: boolean,
 ): Pick<Tables, 'eventsOfAllWorkspaces' | 'newestBlocks' | 'storingProgress' | 'orderRecords'> {
-  if (!areReplicated)
-    return {
-      eventsOfAllWorkspaces: source(selectEventsWithBlocks),
-      newestBlocks: source(selectNewestBlocks),
-      storingProgress: source(selectProgress),
-      orderRecords: undefined,
-    };
   return {
-    eventsOfAllWorkspaces: `(${SELECT_NUMBERED_EVENTS})`,
-    newestBlocks: `(SELECT toUInt32(0) AS shard, max(number) AS newest FROM stream_order WHERE ${REACHED} HAVING newest > 0)`,
-    storingProgress: `(
-      SELECT toUInt32(0) AS shard, recorded_at, through, number AS newest_block
-      FROM stream_order WHERE ${REACHED} AND through > 0
-    )`,
-    orderRecords: '(SELECT record FROM stream_order WHERE record > 0)',
+    eventsOfAllWorkspaces: source(areReplicated ? selectNumberedEvents : selectEventsWithBlocks),
+    newestBlocks: source(areReplicated ? selectReached : selectNewestBlocks),
+    storingProgress: source(areReplicated ? selectReachedThrough : selectProgress),
+    orderRecords: areReplicated ? source(selectOrderRecords) : undefined,
   };
 }
 

@@ -1,5 +1,5 @@
 import { type QueryRunner, RequestStore, type Stores, type Tables } from '../store/store.ts';
-import { asNewestProgress, newestProgress, notReached } from './progress-query.ts';
+import { asNewestProgress, newestProgress } from './progress-query.ts';
 
 /** How long a reading is used, in milliseconds. */
 const KEPT_MS = 5_000;
@@ -43,7 +43,7 @@ export class LogClock {
     const store = new RequestStore(stores);
     const common = { kind: 'log_time', urgent: true, workspace: '', store } as const;
     const rows = await queryRunner.all({ ...common, statement: logTimeQuery });
-    if (!rows[0]) throw notReached();
+    if (!rows[0]) throw new Error('ClickHouse has returned no row of its time');
     const progress = asNewestProgress(rows[0][2]);
     const isKnown = rows.every(([, shard]) => progress.some((one) => one.shard === shard));
     return {

@@ -2,9 +2,12 @@ import { mergeParts } from '@sluice/shared/clickhouse/testing/merge-parts';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { Row } from '../store/clickhouse-reader.ts';
 import type { Statement } from '../store/query.ts';
-import { REPLICATED_TABLES } from '../store/tables.ts';
+import { OneStore } from '../store/stores.ts';
+import { LOCAL_TABLES, REPLICATED_TABLES, type Tables } from '../store/tables.ts';
+import { ALL_VISIBLE } from '../testing/all-visible.ts';
 import { MeasuredRunner } from '../testing/measured-runner.ts';
 import { anEvent, type QueryService, startQuery } from '../testing/query-service.ts';
+import { LogClock } from './log-clock.ts';
 import { endOfBlock, type StreamPosition } from './stream-position.ts';
 import { asStreamRow, newestPosition, newestQuery, pageQuery, recordsQuery } from './stream-query.ts';
 
@@ -50,8 +53,12 @@ async function record(
   isReached = false,
 ): Promise<void> {
   const [partitions, numbers] = [blocks.map(([partition]) => partition), blocks.map(([, one]) => one)];
-  const row = { record: isReached ? 0 : number, number, partitions, firsts: numbers, lasts: numbers };
-  await query.clickHouse.insert({ table: 'stream_order', values: [row], format: 'JSONEachRow' });
+  const query_params = { record: isReached ? 0 : number, number, partitions, numbers };
+  await query.clickHouse.command({
+    query: `INSERT INTO stream_order (record, number, partitions, firsts, lasts, started_at)
+      SELECT {record:UInt64}, {number:UInt64}, {partitions:Array(UInt32)}, {numbers:Array(UInt64)}, {numbers:Array(UInt64)}, now() - uptime()`,
+    query_params,
+  });
 }
 
 const at = (number: number): StreamPosition => new Map([[0, endOfBlock(number)]]);
@@ -64,7 +71,11 @@ async function page(from: StreamPosition, to: StreamPosition, limit = 100) {
 const uuid = (number: number) => `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`;
 
 test('events come by the numbers of records, also after merges; what has none does not come', async () => {
-  expect((await read(newestQuery)).rows).toEqual([]);
+  const nothing = new Map([[0, endOfBlock(0)]]);
+  expect(newestPosition((await read(newestQuery)).rows)).toEqual(nothing);
+  const store = { name: '', reader: undefined as never, tables: REPLICATED_TABLES, visibility: ALL_VISIBLE };
+  const clock = new LogClock({ queryRunner: runner, stores: new OneStore(store) });
+  expect(await clock.read()).toEqual({ nowMs: expect.any(Number), throughMs: undefined });
   const first = await block(uuid(1), uuid(2));
   const late = await block(uuid(3));
   await block(uuid(4));
@@ -75,9 +86,9 @@ test('events come by the numbers of records, also after merges; what has none do
   await record(1_005, [late]);
   // A row that was told before the start of the server does not count.
   await query.clickHouse.command({
-    query: `INSERT INTO stream_order (record, number, recorded_at) SELECT 0, 2000, now64(3) - toIntervalSecond(uptime() + 10)`,
+    query: `INSERT INTO stream_order (record, number, started_at) SELECT 0, 2000, now() - uptime() - 10`,
   });
-  expect((await read(newestQuery)).rows).toEqual([]);
+  expect(newestPosition((await read(newestQuery)).rows)).toEqual(nothing);
   await record(1_005, [first, late, last], true);
   expect(newestPosition((await read(newestQuery)).rows)).toEqual(at(1_005));
   const expected = [
@@ -94,8 +105,10 @@ test('events come by the numbers of records, also after merges; what has none do
   if (!second) throw new Error('there is no second event');
   expect((await page(new Map([[0, second.place]]), at(1_005))).places).toEqual(expected.slice(2));
   const { orderRecords = '' } = REPLICATED_TABLES;
-  expect((await read(() => recordsQuery(orderRecords, 1_000, 1_005, 10))).rows).toEqual([[2, 1_005]]);
-  expect((await read(() => recordsQuery(orderRecords, 0, 1_005, 2))).rows).toEqual([[2, 1_001]]);
+  const found = async (from: number, limit: number) =>
+    (await read(() => recordsQuery(orderRecords, { from: at(from), to: at(1_005), limit }))).rows;
+  expect(await found(1_000, 10)).toEqual([[0, 2, 1_005]]);
+  expect(await found(0, 2)).toEqual([[0, 2, 1_001]]);
 });
 
 test('new events are found without reading old ones', async () => {
@@ -118,4 +131,18 @@ test('new events are found without reading old ones', async () => {
   expect(small.reading).toBeLessThanOrEqual(10);
   expect(large.reading).toBeLessThanOrEqual(small.reading + 10);
   expect(large.looking).toBeLessThanOrEqual(small.looking + 10);
+
+  // Blocks inside of merged parts are read as on one server.
+  const blocks = await query.clickHouse.query({
+    query: `SELECT toUInt32(_partition_id) AS partition, toUInt32(max(_block_number)) FROM events GROUP BY partition`,
+    format: 'JSONCompactEachRow',
+  });
+  const last = await blocks.json<[number, number]>();
+  await record(7_000, last);
+  const oneServer = new MeasuredRunner(query.clickHouse, query.config, LOCAL_TABLES);
+  const highest = Math.max(...last.map(([, number]) => number));
+  const statement = (tables: Tables) =>
+    pageQuery(tables, [SELECTION], new Map(), { from: at(0), to: at(highest), limit: 100 });
+  const { rows } = await oneServer.measure(() => oneServer.all({ statement, kind: 'stream_events', workspace: '' }));
+  expect((await page(at(6_000), at(7_000))).read).toBeLessThanOrEqual(rows + 10);
 });

@@ -100,7 +100,8 @@ const RETRY_AFTER = 2;
 
 /** Returns why nothing can be said of a replica yet that has just started. */
 export function notReached(): Problem {
-  const detail = 'It is not known yet up to where the replica has everything; try again.';
+  const detail =
+    'It is not known yet up to where the replica has everything: a writer says it, once the replica has every row that others have; try again.';
   return new Problem('store_unavailable', detail, { retryAfter: RETRY_AFTER });
 }
 

@@ -3,6 +3,7 @@ import { backoff, sleep } from '@sluice/shared/base/retry';
 import { isReplicated } from '@sluice/shared/config';
 import { Problem } from '@sluice/shared/http/problem';
 import type { QueryConfig } from '../config.ts';
+import { POSITION_TOO_OLD, RESUMABLE_MS } from '../http/http.ts';
 import type { StreamMetrics } from '../metrics.ts';
 import { ConnectionFailure, type QueryRunner, type Store, type Stores, type StreamStores } from '../store/store.ts';
 import type { StreamListener } from './stream-listener.ts';
@@ -23,6 +24,12 @@ const HEARTBEAT_MS = 15_000;
 /** Why a stream that was at another server cannot go on. */
 export const NO_START =
   'The server that sent the position cannot be read now, and the one that is read cannot tell what was sent. Read what you may have missed from GET /events, and listen again without the position.';
+
+const OTHER_DATA =
+  'The event store does not have this position: it has other data than when the position was sent. Read what you may have missed from GET /events, and listen again without the position.';
+
+/** By how much the number of a position may be above the clock and above the end at this replica, in milliseconds. */
+const AHEAD_MS_MAX = 60_000;
 
 export interface StreamHubOptions {
   readonly config: Pick<QueryConfig, 'STREAM_INTERVAL_MS' | 'CLICKHOUSE_REPLICATION'>;
@@ -93,7 +100,7 @@ export class StreamHub {
     if (databaseId !== undefined)
       this.#server = new StreamServer({ name, databaseId, queryRunner, stores, signal, isReplica });
     this.#reader = new StreamReader({
-      ...{ queryRunner, stores, signal },
+      ...{ queryRunner, stores, signal, isReplica },
       onSent: (events) => metrics.sentEvents.inc(events),
       onProgress: this.#server && !isReplica ? (progress) => this.#server?.note(progress) : undefined,
     });
@@ -142,18 +149,19 @@ export class StreamHub {
   async beginning(id: StreamId | undefined, end: StreamPosition): Promise<Beginning> {
     if (!id) return { position: end, throughMs: await this.#lookUpThrough(end, 0) };
     const { position, origin } = id;
-    // Without a name it is from before there was a file of servers, when tables were not replicated.
-    const isUnnamed = !this.#isReplica && this.#options.stores.unnamed === this.#store.name;
-    const isOwn = origin ? this.#server?.isOf(origin) : isUnnamed;
-    // Another replica may be further than this one, which gets there.
-    if (isOwn && this.#isReplica) return { position, throughMs: 0 };
+    if (this.#isReplica) {
+      requireOfReplica(id, end, origin !== undefined && this.#server?.isOf(origin) === true);
+      return { position, throughMs: 0 };
+    }
+    // Without a name it is from before there was a file of servers.
+    const isOwn = origin ? this.#server?.isOf(origin) : this.#options.stores.unnamed === this.#store.name;
     const start = isOwn ? undefined : await this.#startFrom(origin?.throughMs ?? 0);
     await this.#requireKnown(start?.position ?? position, end);
     if (start) return start;
     return { position, throughMs: await this.#lookUpThrough(position, origin?.throughMs ?? 0) };
   }
 
-  /** Replicas need none: see {@link StreamServer.isOf}. */
+  /** Replicas need none: a position of one holds at all. */
   async #lookUpThrough(position: StreamPosition, knownMs: number): Promise<number> {
     return this.#isReplica ? 0 : ((await this.#server?.lookUpThrough(position, knownMs)) ?? 0);
   }
@@ -204,10 +212,7 @@ export class StreamHub {
     if (isOfStore && isAtLeast(cursor, after)) return;
     // A look that was under way may have begun before the position was sent.
     if (isOfStore && (isAtLeast(await this.#look(), after) || isAtLeast(await this.#look(), after))) return;
-    throw new Problem(
-      'position_lost',
-      'The event store does not have this position: it has other data than when the position was sent. Read what you may have missed from GET /events, and listen again without the position.',
-    );
+    throw new Problem('position_lost', OTHER_DATA);
   }
 
   #keepRunning(): void {
@@ -342,6 +347,23 @@ export class StreamHub {
       return turn(listener) === turn(first) && isAtLeast(first.position, listener.position) ? listener : first;
     }, undefined);
   }
+}
+
+/**
+ * Refuses a position that no replica has sent, or that is older than the records of the order. Another replica may be further than this one, which
+ * gets there.
+ *
+ * @param end of the order at this replica
+ * @throws {Problem} `position_lost`
+ */
+function requireOfReplica({ position, sentAtMs }: StreamId, end: StreamPosition, isOfDatabase: boolean): void {
+  const isSent = [...end].every(([shard, { block }]) => {
+    const number = position.get(shard)?.block ?? 0;
+    return number > 0 && number <= Math.max(block, Date.now()) + AHEAD_MS_MAX;
+  });
+  if (!isOfDatabase || !isSent || position.size !== end.size) throw new Problem('position_lost', OTHER_DATA);
+  if (Date.now() - sentAtMs <= RESUMABLE_MS) return;
+  throw new Problem('position_lost', POSITION_TOO_OLD);
 }
 
 /** One of several stores, and only as long as it has the same database and may be read. */

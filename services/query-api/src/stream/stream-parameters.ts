@@ -1,6 +1,6 @@
 import { type InputError, Problem } from '@sluice/shared/http/problem';
 import type { QueryParameters } from '@sluice/shared/http/query-string';
-import { RESUMABLE_DAYS } from '../http/http.ts';
+import { POSITION_TOO_OLD, RESUMABLE_MS } from '../http/http.ts';
 import {
   canonicalFilters,
   eventFilterable,
@@ -29,8 +29,6 @@ export const streamParameters = {
 
 /** The header in which a client that connects again sends the last `id`. */
 export const LAST_EVENT_ID = 'last-event-id';
-
-const DAY_MS = 86_400_000;
 
 /** A valid request for a stream. */
 export interface StreamRequest {
@@ -68,10 +66,7 @@ export function parseStreamRequest(
   found.push(...fields.flatMap(errorOfBehaviour));
   refuseErrors(found);
   const [after] = decoded;
-  if (after && nowMs - after.sentAtMs > RESUMABLE_DAYS * DAY_MS) {
-    const detail = `The position is older than ${RESUMABLE_DAYS} days. Read what you missed from GET /events, and listen again without the position.`;
-    throw new Problem('position_lost', detail);
-  }
+  if (after && nowMs - after.sentAtMs > RESUMABLE_MS) throw new Problem('position_lost', POSITION_TOO_OLD);
   const filters = canonicalFilters([...fields, ...properties]);
   const { identity = 'raw' } = values;
   const selection = { workspace, identity, fields, properties };

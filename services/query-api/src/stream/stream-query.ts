@@ -77,22 +77,11 @@ export function newestPosition(rows: readonly Row[]): StreamPosition {
   return new Map(rows.map(([shard, block]) => [shard as number, endOfBlock(block as number)]));
 }
 
-/**
- * Returns the query for how many records of an order come after a number and up to another one, at most so many, and which is the last of these.
- *
- * @param records as {@link Tables.orderRecords}
- */
-export function recordsQuery(records: string, after: number, upTo: number, limit: number): Sql {
-  return {
-    sql: `SELECT count(), max(record)
-FROM (
-  SELECT DISTINCT record FROM ${records}
-  WHERE record > {after:UInt64} AND record <= {up_to:UInt64}
-  ORDER BY record
-  LIMIT {limit:UInt32}
-)`,
-    params: { after, up_to: upTo, limit },
-  };
+/** A part of the order of storage. */
+export interface Range {
+  readonly from: StreamPosition;
+  /** At the ends of blocks. */
+  readonly to: StreamPosition;
 }
 
 /** A row of {@link pageQuery}. */
@@ -119,6 +108,31 @@ const IN_RANGE = `blocks_up_to >= ${ofShard('from_blocks:Array(UInt64)')}
       > (${ofShard('after_times:Array(Int64)')}, toUInt128(${ofShard('after_uuids:Array(UUID)')}))
   )`;
 
+/**
+ * Returns the query for how many records of the order of each server come after a number and up to another one, at most so many, and which is the last
+ * of these.
+ *
+ * @param records as {@link Tables.orderRecords}
+ */
+export function recordsQuery(records: string, { from, to, limit }: Range & { readonly limit: number }): Sql {
+  return {
+    sql: `SELECT shard, count(), max(record)
+FROM (
+  SELECT DISTINCT shard, record FROM ${records}
+  WHERE record > ${ofShard('after:Array(UInt64)')} AND record <= ${ofShard('up_to:Array(UInt64)')}
+  ORDER BY record
+  LIMIT {limit:UInt32} BY shard
+)
+GROUP BY shard`,
+    params: {
+      limit,
+      shards: [...to.keys()],
+      after: [...to.keys()].map((shard) => from.get(shard)?.block ?? 0),
+      up_to: [...to.values()].map(({ block }) => block),
+    },
+  };
+}
+
 /** A key before that of every event; the earliest ones are of 1900. */
 const BEFORE_ALL_EVENTS = {
   timestampMs: Date.UTC(1899, 11, 31),
@@ -135,7 +149,7 @@ export function pageQuery(
   tables: Tables,
   selections: readonly StreamSelection[],
   shown: ReadonlyMap<string, Shown>,
-  { from, to, limit }: { readonly from: StreamPosition; readonly to: StreamPosition; readonly limit: number },
+  { from, to, limit }: Range & { readonly limit: number },
 ): Sql {
   const workspaces = [...new Set(selections.map(({ workspace }) => workspace))];
   const conditions = selections.map((selection, index) => {

@@ -22,6 +22,7 @@ import {
   newestQuery,
   newestWithProgressQuery,
   pageQuery,
+  type Range,
   recordsQuery,
   type Shown,
   type StreamRow,
@@ -53,22 +54,14 @@ const SHOWN_MS = 250;
 const REST_MS = 1_000;
 const REST_MS_MAX = 60_000;
 
-/** How many records of the order of replicas one page has at most, and how many milliseconds there are between two of them at least. */
-const RECORDS_MAX = 100;
-const RECORD_MS = 400;
+/** How many records of the order of replicas a page has of each server at most. */
+const RECORDS_MAX = 20_000;
 
 /** Into how many pieces a range of blocks is cut that is too expensive as a whole. */
 const PIECES = 16;
 
 /** Listeners with equal selections. */
 type Group = readonly StreamListener[];
-
-/** A part of the order of storage. */
-export interface Range {
-  readonly from: StreamPosition;
-  /** At the ends of blocks. */
-  readonly to: StreamPosition;
-}
 
 export interface StreamReaderOptions {
   readonly queryRunner: QueryRunner;
@@ -78,6 +71,8 @@ export interface StreamReaderOptions {
   readonly onSent: (events: number) => void;
   /** Called with what writers have recorded last. Default: it is not read. */
   readonly onProgress?: ((progress: readonly ProgressOfServer[]) => void) | undefined;
+  /** Whether ClickHouse replicates the events: then a server is told what it has reached. Default: false. */
+  readonly isReplica?: boolean;
 }
 
 /** A listener that a query ran out of time for. */
@@ -99,15 +94,15 @@ export class StreamReader {
 
   /** Returns up to where everything is visible. @throws {Problem} */
   async newest(): Promise<StreamPosition> {
-    const { queryRunner, stores, signal, onProgress } = this.#options;
+    const { queryRunner, stores, signal, onProgress, isReplica } = this.#options;
     const store = new RequestStore(stores);
     const rows = await queryRunner.all({
       statement: onProgress ? newestWithProgressQuery : newestQuery,
       ...({ kind: 'stream_newest', urgent: true, workspace: '', store, signal } as const),
     });
     if (onProgress && rows[0]) onProgress(asNewestProgress(rows[0][2]));
-    if (rows.length > 0) return newestPosition(rows);
-    throw notReached();
+    if (isReplica && rows.some(([, newest]) => newest === 0)) throw notReached();
+    return newestPosition(rows);
   }
 
   /**
@@ -115,19 +110,18 @@ export class StreamReader {
    * records. @throws {Problem}
    */
   async pageEnd(from: StreamPosition, to: StreamPosition): Promise<StreamPosition> {
-    const { queryRunner, stores, signal } = this.#options;
-    const [[shard, end] = []] = to;
-    const begin = shard === undefined ? undefined : from.get(shard)?.block;
-    if (shard === undefined || !end || begin === undefined || end.block - begin <= RECORD_MS * RECORDS_MAX) return to;
+    const { queryRunner, stores, signal, isReplica } = this.#options;
+    if (!isReplica || [...to].every(([shard, { block }]) => block - (from.get(shard)?.block ?? 0) <= RECORDS_MAX))
+      return to;
     const store = new RequestStore(stores);
     const { orderRecords } = (await store.current()).tables;
     if (orderRecords === undefined) return to;
-    const [row] = await queryRunner.all({
-      statement: () => recordsQuery(orderRecords, begin, end.block, RECORDS_MAX),
+    const rows = await queryRunner.all({
+      statement: () => recordsQuery(orderRecords, { from, to, limit: RECORDS_MAX }),
       ...({ kind: 'stream_newest', urgent: true, workspace: '', store, signal } as const),
     });
-    const [count, last] = (row ?? []) as readonly number[];
-    return count === RECORDS_MAX && last !== undefined ? new Map([[shard, endOfBlock(last)]]) : to;
+    const full = (rows as readonly (readonly [number, number, number])[]).filter(([, count]) => count === RECORDS_MAX);
+    return new Map([...to, ...full.map(([shard, , last]) => [shard, endOfBlock(last)] as const)]);
   }
 
   /** Whether a listener has to be read alone: a query for it and others, or for it alone, took too long. */

@@ -47,6 +47,8 @@ export class WebhookDeliveries {
   readonly #changed = new Set<string>();
   /** The instances that the webhooks were divided among last. */
   #instances = '';
+  /** The replicas at which others deliver, as it was logged last. */
+  #othersAt = '';
   /** Ends all deliveries when the leases end. */
   #timer: NodeJS.Timeout | undefined;
 
@@ -111,6 +113,9 @@ export class WebhookDeliveries {
     // Other instances that are new record themselves now: what is claimed at the next poll stays where it is.
     if (isNew) return;
     const [recent, instances] = [await leases.recent(), await leases.instances()];
+    const others = leases.othersAt(instances);
+    this.#logOthers(others);
+    if (others.length > 0) return await this.#loseAll();
     const isMine = (id: string) => this.#chosen(id, instances) === leases.holder;
     const areSame = instances.join() === this.#instances;
     for (const [id, epoch] of this.#held) {
@@ -120,6 +125,19 @@ export class WebhookDeliveries {
     await this.#stopChanged();
     await this.#claim([...active.keys()].filter((id) => !this.#held.has(id) && isFree(recent.get(id)) && isMine(id)));
     await this.#startAll();
+  }
+
+  #logOthers(others: readonly string[]): void {
+    const at = others.join(', ');
+    if (at === this.#othersAt) return;
+    this.#othersAt = at;
+    if (at === '') return;
+    const remedy =
+      'nothing is delivered here until all query-apis keep the state of webhooks at one replica: name the same CLICKHOUSE_WEBHOOKS_URL in all';
+    this.#options.logger.error(
+      { own: this.#options.leases.holder, others: at, remedy },
+      'others deliver webhooks at another replica',
+    );
   }
 
   /** Deliveries whose webhook has changed end. Those that are still wanted begin again, from what is stored now. */

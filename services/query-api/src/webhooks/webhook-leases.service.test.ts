@@ -91,3 +91,15 @@ test('the late position of an instance that lost its lease does not count', asyn
   await newer?.store(id, progressOf(2, 'fifth'));
   expect((await register.find('a', id))?.progress).toMatchObject({ epoch: 2, position: 'fifth' });
 });
+
+test('an instance that keeps its leases at one replica sees that others keep theirs at another one', async () => {
+  const at = (holder: string, replica?: string) => new WebhookLeases(query.clickHouse, holder, 600_000, replica);
+  const [one, same, other] = [at('at one', 'r1'), at('also at one', 'r1'), at('at another', 'r2')];
+  for (const leases of [one, same]) await leases.record([]);
+  const ofReplicas = async () => (await one.instances()).filter((instance) => instance.includes('@'));
+  expect(one.othersAt(await ofReplicas())).toEqual([]);
+  await other.record([]);
+  expect(one.othersAt(await ofReplicas())).toEqual(['r2']);
+  expect(other.othersAt(await ofReplicas())).toEqual(['r1']);
+  for (const leases of [one, same, other]) await leases.release([], true);
+});

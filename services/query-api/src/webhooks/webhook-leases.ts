@@ -67,6 +67,9 @@ export interface HeldLease {
   readonly epoch: number;
 }
 
+/** Between a holder and the server at which it keeps what it knows, which is in no name of either. */
+const AT = '@';
+
 /** How often one that takes a webhook tries, and the longest pause after a try, in milliseconds. */
 const CLAIMS_MAX = 20;
 const CLAIM_PAUSE_MS_MAX = 100;
@@ -92,13 +95,14 @@ export interface TakenLease {
  */
 export class WebhookLeases {
   readonly #client: ClickHouseClient;
-  /** Unique among all instances, past ones included. */
+  /** Unique among all instances, past ones included. It names the replica at which the instance reads and writes, if ClickHouse has several. */
   readonly holder: string;
   readonly #leaseMs: number;
 
-  constructor(client: ClickHouseClient, holder: string, leaseMs: number) {
+  /** @param replica the one of several that the client reaches. Default: there is one server */
+  constructor(client: ClickHouseClient, holder: string, leaseMs: number, replica = '') {
     this.#client = client;
-    this.holder = holder;
+    this.holder = replica === '' ? holder : `${holder}${AT}${replica}`;
     this.#leaseMs = leaseMs;
   }
 
@@ -122,6 +126,12 @@ export class WebhookLeases {
     const query_params = { instances: INSTANCES };
     const result = await this.#client.query({ query: LIVE_INSTANCES, query_params, format: 'JSONEachRow' });
     return (await result.json<{ readonly holder: string }>()).map(({ holder }) => holder);
+  }
+
+  /** Returns at which replicas other instances read and write: two such instances could not tell whose a webhook is. */
+  othersAt(instances: readonly string[]): readonly string[] {
+    const others = instances.map(replicaOf).filter((replica) => replica !== replicaOf(this.holder));
+    return [...new Set(others)].sort();
   }
 
   /** Records that this instance delivers, and has these webhooks from now on for the time of a lease. */
@@ -182,4 +192,8 @@ export class WebhookLeases {
     }));
     await this.#client.insert({ table: 'webhook_leases', values, format: 'JSONEachRow' });
   }
+}
+
+function replicaOf(holder: string): string {
+  return holder.split(AT)[1] ?? '';
 }

@@ -1,5 +1,8 @@
+import { Problem } from '@sluice/shared/http/problem';
+import { RESUMABLE_DAYS, RESUMABLE_MS } from '../http/http.ts';
 import {
   asUnavailable,
+  CLOCKS_MS,
   type QueryRunner,
   RequestStore,
   type Sql,
@@ -7,7 +10,7 @@ import {
   type Tables,
   unavailable,
 } from '../store/store.ts';
-import { decodePosition, encodePosition, type StreamId, type StreamPosition } from '../stream/stream.ts';
+import { decodePosition, encodePosition, endOfBlock, type StreamId, type StreamPosition } from '../stream/stream.ts';
 import type { Webhook } from './webhook.ts';
 import { positionNow, type StreamSource } from './webhook-stream.ts';
 
@@ -17,7 +20,11 @@ export interface ReplayOptions {
   readonly stores: Stores;
 }
 
-/** Returns the position before what was received since a time, in milliseconds since 1970. @throws {Problem} */
+/**
+ * Returns the position before what was received since a time, in milliseconds since 1970.
+ *
+ * @throws {Problem} also `position_lost` where ClickHouse replicates the events, and the order of those is not known any more
+ */
 export async function positionSince(
   { streams, queryRunner, stores }: ReplayOptions,
   webhook: Webhook,
@@ -26,6 +33,7 @@ export async function positionSince(
   const now = decodePosition(await asUnavailable(positionNow(streams, webhook)));
   if (!now) throw new Error('a stream begins with a malformed position');
   const store = new RequestStore(stores);
+  if ((await store.current()).tables.orderRecords !== undefined) return numberedSince(now, sinceMs);
   const rows = await queryRunner.all({
     ...({ kind: 'webhook_replay', pool: 'reports', workspace: webhook.workspace, store, signal: undefined } as const),
     statement: (tables) => firstBlocksQuery(tables, sinceMs),
@@ -33,6 +41,17 @@ export async function positionSince(
   if (now.origin && (await store.current()).name !== now.origin.server) throw unavailable();
   const blocks = new Map(rows.map(([shard, block]) => [shard as number, block as number]));
   return positionBefore(blocks, now);
+}
+
+/** The numbers of replicas are times of a writer: an event got one after it was received. @throws {Problem} */
+export function numberedSince(now: StreamId, sinceMs: number): string {
+  if (Date.now() - sinceMs > RESUMABLE_MS) {
+    const detail = `Of replicated tables, events of the last ${RESUMABLE_DAYS} days can be sent again. Read older ones from GET /events.`;
+    throw new Problem('position_lost', detail);
+  }
+  const since = endOfBlock(Math.max(1, sinceMs - CLOCKS_MS));
+  const position = new Map([...now.position].map(([shard, end]) => [shard, end.block > since.block ? since : end]));
+  return encodePosition(position, now.sentAtMs, now.origin);
 }
 
 /** A key before that of every event of a block. */

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from '@sluice/shared/base/log';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
-import { isReplicated } from '@sluice/shared/config';
 import type { MemoryBudget } from '@sluice/shared/http/memory-budget';
 import type { Component } from '@sluice/shared/service/lifecycle';
 import type { QueryConfig } from '../config.ts';
@@ -30,6 +29,8 @@ export interface WebhooksOptions {
   readonly config: QueryConfig;
   /** With the account that stores the state of webhooks. */
   readonly client: ClickHouseClient;
+  /** The name of the replica that the client reaches. Undefined where ClickHouse does not replicate the tables. */
+  readonly replica: string | undefined;
   readonly streams: StreamSource;
   /** That of all requests. */
   readonly memory: Pick<MemoryBudget, 'open'>;
@@ -56,11 +57,11 @@ export class Webhooks implements Component {
   readonly #deliveries: WebhookDeliveries | undefined;
 
   constructor(options: WebhooksOptions) {
-    const { config, client, streams, memory, queryRunner, stores, numberSources, metrics, logger } = options;
+    const { config, client, replica, streams, memory, queryRunner, stores, numberSources, metrics, logger } = options;
     const { WEBHOOK_LEASE_MS: leaseMs, WEBHOOK_TIMEOUT_MS: timeoutMs } = config;
     this.addresses = new AllowedAddresses(config.WEBHOOK_ALLOW_NETWORKS);
     this.register = new WebhookRegister(client);
-    this.leases = new WebhookLeases(client, randomUUID(), leaseMs);
+    this.leases = new WebhookLeases(client, randomUUID(), leaseMs, replica);
     this.positions = new WebhookPositions(client, logger);
     this.log = new DeliveryLog(client, logger);
     const names = new ReceiverNames({ servers: config.WEBHOOK_DNS_SERVERS });
@@ -72,7 +73,7 @@ export class Webhooks implements Component {
     const events = eventSources({ streams, memory, shown, segmentsMsMax: SEGMENTS_MS_MAX });
     const sources = { events, ...numberSources((workspace, id) => register.find(workspace, id)) };
     this.#deliveries = new WebhookDeliveries({
-      ...{ known: new KnownWebhooks(client, isReplicated(config)), register, leases, leaseMs, metrics, logger },
+      ...{ known: new KnownWebhooks(client, replica !== undefined), register, leases, leaseMs, metrics, logger },
       deliverer: {
         open: (webhook, position) => sources[webhook.kind](webhook, position),
         ...{ places, sender, positions, log },

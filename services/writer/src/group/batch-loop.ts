@@ -23,7 +23,7 @@ export interface BatchLoopOptions {
   readonly store: StagedStore;
   readonly positions: Positions;
   /** Undefined where a server has its rows alone. */
-  readonly replicas?: Pick<Replicas, 'keepFound'> | undefined;
+  readonly replicas?: Pick<Replicas, 'keepFound' | 'requireDecided'> | undefined;
   readonly groupId: string;
   /** The size of a batch, in bytes of rows. */
   readonly bytesMax: number;
@@ -128,10 +128,13 @@ export class BatchLoop {
    * refuse the statements of the one before. What another server was sent waits until this writer stores there again.
    */
   async #endFailed({ server }: OwnEpoch, messages: number, signal: AbortSignal): Promise<void> {
+    const { replicas } = this.#options;
     for (const staged of this.#unended) {
       if (staged.server !== server) continue;
       await this.#keepTrying(() => staged.end(signal), messages, signal);
       this.#unended.delete(staged);
+      // Its rows are looked up next.
+      if (replicas) await this.#keepTrying(() => replicas.requireDecided(), messages, signal);
     }
   }
 

@@ -13,6 +13,8 @@ CREATE TABLE IF NOT EXISTS stream_order (
   lasts Array(UInt64),
   -- Everything that Kafka had appended before is stored, and is at this replica; 1970 in records, and where that is not known.
   through DateTime64(3, 'UTC'),
+  -- When the replica was started that has reached it, by its own clock: what it had before it was started again does not count. 1970 in records.
+  started_at DateTime('UTC'),
   -- By the clock of ClickHouse.
   recorded_at DateTime64(3, 'UTC') DEFAULT now64(3)
 )

@@ -68,7 +68,7 @@ export function storeOf(servers: readonly PolledServer[], options: ChosenStoreOp
     name: names.join(SEPARATOR),
     databaseId: servers.map(({ lastState }) => lastState?.identity?.id ?? '').join(SEPARATOR),
     reader: first.reader,
-    tables: servers.length > 1 ? tablesOf(first, servers, options.login) : ofOne,
+    tables: servers.length > 1 ? tablesOf(first, servers, options) : ofOne,
     givenUp: options.givenUp,
     visibility: {
       ...(options.fastSets && { fastSets: options.fastSets }),
@@ -100,8 +100,12 @@ export function serverNames(storeName: string): readonly string[] {
   return storeName.split(SEPARATOR);
 }
 
-function tablesOf({ server: first }: PolledServer, servers: readonly PolledServer[], login: Login): Tables {
-  return tablesOfServers({
+function tablesOf(
+  { server: first }: PolledServer,
+  servers: readonly PolledServer[],
+  { login, areReplicas }: ChosenStoreOptions,
+): Tables {
+  const ranges = {
     ...login,
     addresses: servers.map(({ server }) => server.native),
     tls: first.nativeTls,
@@ -110,7 +114,8 @@ function tablesOf({ server: first }: PolledServer, servers: readonly PolledServe
       const { first: from = 0, last: to = 0 } = partitions ?? {};
       return Array.from({ length: to - from + 1 }, () => index);
     }),
-  });
+  };
+  return tablesOfServers(ranges, areReplicas);
 }
 
 /** @throws {DeletionsUnknown} when there are more than a statement may name, or may be listed: that is over in some seconds */
