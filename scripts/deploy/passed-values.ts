@@ -157,7 +157,10 @@ type Parts = ReturnType<typeof partsOf>;
 
 const stopped = <Values>(values: Values) => ({ ...values, stopped: true });
 
-/** Returns values for a deployment with accounts of passwords, for one with certificates, and for one of several servers. */
+/**
+ * Returns values for a deployment with accounts of passwords, for one with certificates, for one of several servers, and for
+ * each of the two kinds of replicas.
+ */
 export function passedValues(variables: EnvVariables): readonly PassedValues[] {
   const parts = partsOf(variables);
   const withPasswords = {
@@ -174,7 +177,13 @@ export function passedValues(variables: EnvVariables): readonly PassedValues[] {
       ...{ CLICKHOUSE_WEBHOOKS_USER: 'webhooks-user', CLICKHOUSE_WEBHOOKS_PASSWORD_FILE: keyOf('webhooks') },
     },
   };
-  return [ofPasswords(withPasswords), ofCertificates(parts), ofServers(withPasswords)];
+  return [
+    ofPasswords(withPasswords),
+    ofCertificates(parts),
+    ofServers(withPasswords),
+    ofReplicas(withPasswords),
+    ofSharedRows(withPasswords),
+  ];
 }
 
 function ofPasswords({ values, ofIngest, ofWriter, ofQuery, ofTrench }: Parts): PassedValues {
@@ -239,18 +248,20 @@ function ofCertificates({ values, ofIngest, ofWriter, ofQuery, ofTrench }: Parts
   };
 }
 
+const SERVERS = ['s1', 's2'].map((name) => ({ name, url: `https://${name}.example.com:8443` }));
+
+/** Returns the variables with the file of several servers in place of the address of one. */
+function withoutUrl({ CLICKHOUSE_URL: _, REPLAY_URL: __, ...others }: Passed): Passed {
+  return { ...others, CLICKHOUSE_SERVERS_FILE: 'passed-servers/servers.json' };
+}
+
 function ofServers({ values, ofIngest, ofWriter, ofQuery, ofTrench }: Parts): PassedValues {
-  const servers = ['s1', 's2'].map((name) => ({ name, url: `https://${name}.example.com:8443` }));
-  const withoutUrl = ({ CLICKHOUSE_URL: _, REPLAY_URL: __, ...others }: Passed): Passed => ({
-    ...others,
-    CLICKHOUSE_SERVERS_FILE: 'passed-servers/servers.json',
-  });
   const ofJob = withoutUrl(ofWriter);
   return {
     name: 'several servers',
     values: {
       ...values,
-      clickhouse: { ...CLICKHOUSE, url: '', servers, ...ACCOUNTS },
+      clickhouse: { ...CLICKHOUSE, url: '', servers: SERVERS, ...ACCOUNTS },
       ...{ ingestApi: stopped(values.ingestApi), writer: stopped(values.writer) },
       jobs: { s3: S3, backup: BACKUP, audit: AUDIT, growPartitions: { to: 24 }, migrations: { beforeUpgrade: true } },
     },
@@ -268,6 +279,54 @@ function ofServers({ values, ofIngest, ofWriter, ofQuery, ofTrench }: Parts): Pa
       'CronJob passed-audit': ofJob,
       'Job passed-grow-partitions': ofJob,
       'Job passed-migrations': { ...ofJob, CLICKHOUSE_SERVERS_FILE: 'passed-migrations-servers/servers.json' },
+    },
+  };
+}
+
+function ofReplicas({ values, ofIngest, ofWriter, ofQuery, ofTrench }: Parts): PassedValues {
+  const replication = { CLICKHOUSE_REPLICATION: 'replicated' };
+  const ofJob = { ...withoutUrl(ofWriter), ...replication };
+  return {
+    name: 'replicas',
+    values: {
+      ...values,
+      clickhouse: { ...CLICKHOUSE, url: '', replicated: true, servers: SERVERS, ...ACCOUNTS },
+      jobs: { backup: BACKUP, audit: AUDIT },
+    },
+    passed: {
+      'Deployment passed-ingest-api': ofIngest,
+      'Deployment passed-writer-s1': { ...ofJob, CLICKHOUSE_SERVER: 's1' },
+      'Deployment passed-writer-s2': { ...ofJob, CLICKHOUSE_SERVER: 's2' },
+      'Deployment passed-query-api': {
+        ...{ ...withoutUrl(ofQuery), ...replication },
+        WRITER_URL: 'http://passed-writer-s1:8080,http://passed-writer-s2:8080',
+      },
+      'Deployment passed-trench-api': ofTrench,
+      'CronJob passed-backup': ofJob,
+      'CronJob passed-audit': ofJob,
+    },
+  };
+}
+
+function ofSharedRows({ values, ofIngest, ofWriter, ofQuery, ofTrench }: Parts): PassedValues {
+  const replication = { CLICKHOUSE_REPLICATION: 'shared' };
+  const { sql: _, ...accounts } = ACCOUNTS;
+  const { CLICKHOUSE_SQL_USER: __, CLICKHOUSE_SQL_PASSWORD_FILE: ___, ...ofQueryWithoutSql } = ofQuery;
+  const ofJob = { ...ofWriter, ...replication };
+  return {
+    name: 'replicas that share rows',
+    values: {
+      ...values,
+      clickhouse: { ...CLICKHOUSE, shared: true, ...accounts },
+      jobs: { audit: AUDIT, migrations: { beforeUpgrade: true } },
+    },
+    passed: {
+      'Deployment passed-ingest-api': ofIngest,
+      'Deployment passed-writer': ofJob,
+      'Deployment passed-query-api': { ...ofQueryWithoutSql, ...replication },
+      'Deployment passed-trench-api': ofTrench,
+      'CronJob passed-audit': ofJob,
+      'Job passed-migrations': ofJob,
     },
   };
 }

@@ -100,6 +100,7 @@ export const PLANTED_VALUE_FAULTS: readonly PlantedValueFault[] = [
     'jobs.growPartitions: it cannot be done where clickhouse.servers have ranges',
   ),
   setting('several servers that share their rows', `clickhouse.shared=true,${REPLICAS}`, 'clickhouse.shared:'),
+  setting('SQL of shared rows', 'clickhouse.shared=true,clickhouse.sql.user=sql', 'clickhouse.sql: there is no SQL'),
   setting(
     'a backup of shared rows',
     'clickhouse.shared=true,jobs.backup.schedule=0 3 * * *,jobs.backup.to=s3://a/b',

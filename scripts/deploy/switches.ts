@@ -57,6 +57,11 @@ export const SWITCHES: readonly Switch[] = [
       },
     },
   },
+  {
+    name: 'replicas',
+    values: { clickhouse: { url: '', replicated: true, servers: [server('r1'), server('r2')] } },
+  },
+  { name: 'replicas that share rows', values: { clickhouse: { shared: true } } },
   { name: 'no comparison', values: { clickhouse: { compare: { schedule: '' } } } },
   { name: 'a CA of ClickHouse', values: { clickhouse: { caSecret: secret('ca') } } },
   { name: 'passwords of ClickHouse', values: { clickhouse: PASSWORDS } },
@@ -134,6 +139,14 @@ export const CONTRADICTIONS: readonly Contradiction[] = [
   { switches: ['servers with ranges', 'more partitions'], found: 'it cannot be done where' },
   { switches: ['several servers', 'webhooks'], found: 'say which one keeps them' },
   { switches: ['servers with ranges', 'webhooks'], found: 'say which one keeps them' },
+  { switches: ['replicas', 'webhooks'], found: 'say which one keeps them' },
+  { switches: ['replicas', 'replicas that share rows'], found: 'clickhouse.shared: clickhouse.url leads' },
+  { switches: ['several servers', 'replicas that share rows'], found: 'clickhouse.shared: clickhouse.url leads' },
+  { switches: ['servers with ranges', 'replicas that share rows'], found: 'clickhouse.shared: clickhouse.url leads' },
+  { switches: ['replicas that share rows', 'SQL'], found: 'there is no SQL where' },
+  { switches: ['replicas that share rows', 'backups'], found: 'jobs.backup.schedule: it cannot be used' },
+  { switches: ['replicas that share rows', 'a restore'], found: 'jobs.restore.from: it cannot be used' },
+  { switches: ['replicas that share rows', 'more partitions'], found: 'jobs.growPartitions.to: it cannot be used' },
   { switches: ["the writer's certificate", 'a restore'], found: 'jobs.restore: the certificate of the writer' },
   { switches: ['a restore', 'more partitions'], found: 'one after the other' },
 ];
@@ -154,5 +167,6 @@ export const REPLACEMENTS: readonly Replacement[] = [
   { name: 'stopped query-api', effects: /^HorizontalPodAutoscaler query-api$|^doctor has QUERY_URL$/ },
   { name: 'no comparison', effects: /^(CronJob|NetworkPolicy) compare$|^compare / },
   // Of two switches of servers, or of accounts for the tables, the last one counts.
+  { name: 'replicas', effects: /^(CronJob|NetworkPolicy) compare$|^compare / },
   { name: 'servers with ranges', effects: /^(CronJob|NetworkPolicy) compare$|^compare / },
 ];

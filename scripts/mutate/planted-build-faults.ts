@@ -105,8 +105,8 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   {
     name: 'servers/replicas-of-all-shards',
     file: shared('servers/server-config.ts'),
-    search: 'haveSameRange(one, server)',
-    replacement: 'one.name !== server.group',
+    search: 'sameRange(servers ?? [], server)',
+    replacement: '(servers ?? [])',
     breaks: 'A writer takes the servers of other shards for replicas of its own.',
     tests: [shared('servers/server-config.test.ts')],
   },
@@ -887,8 +887,8 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   {
     name: 'replicas/takes-over-among-unknown-replicas',
     file: storage('clickhouse/replicas.ts'),
-    search: 'await this.#requireAllKnown();\n    await this.#sync',
-    replacement: 'await this.#sync',
+    search: 'await this.#requireAllKnown();\n    await this.requireDecided();',
+    replacement: 'await this.requireDecided();',
     breaks: 'The former owner goes on at a replica that the file does not name.',
     tests: OF_REPLICAS,
   },

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { ClickHouseSettings } from '@clickhouse/client';
 import type { EventRow } from '@sluice/shared/rows';
+import { TooLate } from '@sluice/shared/testing/until';
 import { type Attempt, CarriedTables } from '@sluice/storage/clickhouse/carried-tables';
 import { formSender } from '@sluice/storage/clickhouse/form-request';
 import { STATEMENTS as STORAGE_STATEMENTS } from '@sluice/storage/clickhouse/statements';
@@ -85,7 +86,7 @@ export const CARRIED_CONTRACTS: Readonly<Record<string, Contract>> = {
     const query_params = { attempt: attempt.attempt };
     await engine.client.command({ query: STATEMENTS['record-ended-batch'].sql, query_params });
     const before = (await engine.rows())['events']?.length ?? 0;
-    while (((await engine.rows())['events']?.length ?? 0) === before) await engine.sleep(POLL_MS);
+    await moreEvents(engine, before, running);
     const kill = { query: STATEMENTS['end-own-statements'].sql, query_params: { prefix: `${prefix}/` } };
     await engine.client.command(kill);
     expect(await engine.isRunning(`${prefix}/`)).toBe(false);
@@ -137,8 +138,22 @@ async function longInsert(engine: ClickHouseEngine, prefix: string, attempt: Att
   const tables = await staged(engine, rows, attempt, prefix);
   await engine.delayInserts();
   const running = refusalOf(storeEvents(tables, MONTH_BY_MONTH));
-  while (((await engine.rows())['events'] ?? []).length === 0) await engine.sleep(POLL_MS);
+  await moreEvents(engine, 0, running);
   return { running };
+}
+
+/** Waits until an insert has stored more events. @throws {TooLate} when it has ended before that was seen */
+async function moreEvents(engine: ClickHouseEngine, before: number, running: Promise<string>): Promise<void> {
+  let outcome: string | undefined;
+  void running.then((ended) => {
+    outcome = ended;
+  });
+  for (;;) {
+    const lastOutcome = outcome;
+    if (((await engine.rows())['events']?.length ?? 0) > before) return;
+    if (lastOutcome !== undefined) throw new TooLate(`the insert ended with ${lastOutcome}, and was to go on`);
+    await engine.sleep(POLL_MS);
+  }
 }
 
 async function replicasOf({ client }: ClickHouseEngine): Promise<readonly string[]> {

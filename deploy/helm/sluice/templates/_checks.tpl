@@ -47,6 +47,9 @@
 {{- if and .shared (or .servers .replicated) -}}
 {{- $errors = append $errors "clickhouse.shared: clickhouse.url leads to all replicas; remove clickhouse.servers and clickhouse.replicated" -}}
 {{- end -}}
+{{- if and .shared .sql.user -}}
+{{- $errors = append $errors "clickhouse.sql: there is no SQL where replicas share the rows of tables; remove user" -}}
+{{- end -}}
 {{- $fullname := include "sluice.fullname" $ -}}
 {{- range $index, $server := .servers -}}
 {{- if and $.Values.clickhouse.replicated (or $server.group $server.database) -}}
