@@ -2,29 +2,15 @@ import { cp, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { expect, inject, test } from 'vitest';
-import { sluice } from '../kit/backups.ts';
+import { restoreAccountXml, sluice } from '../kit/backups.ts';
 import { readClickHouse } from '../kit/clickhouse.ts';
 import { ownClickHouse } from '../kit/engines.ts';
 import { startPipeline } from '../kit/pipeline.ts';
 import { startS3Server } from '../kit/s3-server.ts';
 import { startTcpProxy } from '../kit/tcp-proxy.ts';
 
-const PAGE = new URL('../../docs/operate/backup.md', import.meta.url);
 const DATABASE = 'test_buckets';
 const ACCOUNT = { CLICKHOUSE_MIGRATE_USER: 'sluice_restore', CLICKHOUSE_MIGRATE_PASSWORD: 'password-of-restore' };
-
-/** A file of users.d with an account that has the rights of the page. */
-async function accountXml(): Promise<string> {
-  const lines = (await readFile(PAGE, 'utf8')).match(/(?<=^ +)GRANT .*(?=;$)/gm) ?? [];
-  const grants = lines.map((line) => {
-    const grant = line.replace(/ TO sluice_restore$/, '').replace(/\bON sluice/, `ON ${DATABASE}`);
-    return `<query>${grant}</query>`;
-  });
-  return `<clickhouse><users><sluice_restore>
-    <password>${ACCOUNT.CLICKHOUSE_MIGRATE_PASSWORD}</password><profile>account</profile><quota>default</quota>
-    <networks><ip>127.0.0.1</ip></networks><grants>${grants.join('')}</grants>
-  </sluice_restore></users></clickhouse>`;
-}
 
 const SECRET = 'a-secret-that-no-output-may-show';
 const CREDENTIALS = { BACKUP_S3_ACCESS_KEY_ID: 'sluice-backups', BACKUP_S3_SECRET_ACCESS_KEY: SECRET };
@@ -32,9 +18,9 @@ const CREDENTIALS = { BACKUP_S3_ACCESS_KEY_ID: 'sluice-backups', BACKUP_S3_SECRE
 test('a backup is restored from an S3 server by an account with the rights of the page, and the secret is shown nowhere', async () => {
   await using backups = await makeTempDir();
   await using logs = await makeTempDir();
-  await using clickhouse = await ownClickHouse({
-    ...{ backupDir: backups.path, logDir: logs.path, usersFiles: { 'restore.xml': await accountXml() } },
-  });
+  const { CLICKHOUSE_MIGRATE_USER: name, CLICKHOUSE_MIGRATE_PASSWORD: password } = ACCOUNT;
+  const usersFiles = { 'restore.xml': await restoreAccountXml(DATABASE, { name, password }) };
+  await using clickhouse = await ownClickHouse({ backupDir: backups.path, logDir: logs.path, usersFiles });
   await using s3 = await startS3Server({ keyId: 'sluice-backups', secret: SECRET });
   const kafkaBrokers = inject('kafkaBrokers');
   await using running = await startPipeline({

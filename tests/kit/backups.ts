@@ -1,5 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseBackupLocation } from '@sluice/cli/backup/backup-location';
 import { backupConfig } from '@sluice/cli/backup/config';
@@ -22,6 +23,26 @@ export interface CommandEnd {
 
 /** The account of a restore: those of the services may not replace a database. */
 export const RESTORE_ACCOUNT = { CLICKHOUSE_MIGRATE_USER: 'default', CLICKHOUSE_MIGRATE_PASSWORD: '' } as const;
+
+/**
+ * Returns a file of users.d with an account that has the rights for a restore that the page lists.
+ *
+ * @param account.lacks the first right of a line, which it does not have. Default: it has all
+ */
+export async function restoreAccountXml(
+  database: string,
+  { name, password, lacks = '' }: { readonly name: string; readonly password: string; readonly lacks?: string },
+): Promise<string> {
+  const page = await readFile(new URL('../../docs/operate/backup.md', import.meta.url), 'utf8');
+  const grants = (page.match(/(?<=^ +)GRANT .*(?= TO sluice_restore;$)/gm) ?? []).map((grant) =>
+    grant.replace(/\bON sluice/, `ON ${database}`).replace(`GRANT ${lacks}, `, 'GRANT '),
+  );
+  const queries = grants.map((grant) => `<query>${grant}</query>`).join('');
+  return `<clickhouse><users><${name}>
+    <password>${password}</password><profile>account</profile><quota>default</quota>
+    <networks><ip>127.0.0.1</ip></networks><grants>${queries}</grants>
+  </${name}></users></clickhouse>`;
+}
 
 /** Runs `sluice` as an operator does, as a process of its own with the environment of a pipeline's services. */
 export function sluice(

@@ -13,7 +13,7 @@ export interface Replicas<Name extends string, Server = LocalClickHouse> extends
 /** Starts replicas of one shard. `await using` ends them, and removes their data. */
 export async function startReplicas<Name extends string>(
   names: readonly Name[],
-  options: Pick<LocalClickHouseOptions, 'backupDir'> = {},
+  options: Pick<LocalClickHouseOptions, 'backupDir' | 'usersFiles'> = {},
 ): Promise<Replicas<Name>> {
   return await startAll(names, (replica, configFiles) =>
     ownClickHouse({ ...options, configFiles, replica: { ...replica, shard: '1' } }),

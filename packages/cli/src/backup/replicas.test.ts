@@ -5,7 +5,9 @@ import { untilLevel } from './replicas.ts';
 test('work is repeated while a replica is behind, and no longer', async () => {
   const failures: Error[] = [
     new ReplicaBehind('columns'),
-    Object.assign(new Error('x'), { type: 'CANNOT_ASSIGN_ALTER' }),
+    ...['CANNOT_ASSIGN_ALTER', 'METADATA_MISMATCH', 'INCOMPATIBLE_COLUMNS'].map((type) =>
+      Object.assign(new Error('x'), { type }),
+    ),
   ];
   const work = async () => {
     const failure = failures.shift();

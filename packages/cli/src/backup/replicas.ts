@@ -19,6 +19,12 @@ import { OperationFailed } from './operation.ts';
 /** How long a replica may need for what was changed at another one, in milliseconds. */
 const BEHIND_MS_MAX = 60_000;
 
+/**
+ * ClickHouse's errors where a replica is behind: it cannot change a table yet, or its own statement that creates a table, which another one
+ * gets, is not yet that of Keeper (a migration does not wait for itself).
+ */
+const BEHIND = ['CANNOT_ASSIGN_ALTER', 'METADATA_MISMATCH', 'INCOMPATIBLE_COLUMNS'];
+
 /** How long ClickHouse waits for the parts of a table, in seconds: at first, and at most. */
 const SYNC_SECONDS = { first: 60, max: 600 };
 
@@ -195,8 +201,8 @@ export async function untilLevel(work: () => Promise<unknown>, { pauseMs = 500 }
       await work();
       return;
     } catch (error) {
-      const isBehind =
-        error instanceof ReplicaBehind || (error as { readonly type?: string }).type === 'CANNOT_ASSIGN_ALTER';
+      const { type = '' } = error as { readonly type?: string };
+      const isBehind = error instanceof ReplicaBehind || BEHIND.includes(type);
       if (!isBehind || performance.now() > endsAt) throw error;
       await delay(pauseMs);
     }
