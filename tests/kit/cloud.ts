@@ -58,9 +58,8 @@ const ENGINE = /\b(ENGINE = )((?:Replacing|Aggregating)?MergeTree)(?:\(([^)]*)\)
 const PATH_AND_NAME = "'/clickhouse/tables/{shard}/{database}/{table}', '{replica}'";
 
 /** The local engine has no such table, but a function that says the same of one server. Its sessions last for five seconds (`replicaConfigXml`). */
-const SESSIONS = 'system.zookeeper_connection';
-const SESSIONS_OF_ENGINE =
-  'view(SELECT zookeeperSessionUptime() AS session_uptime_elapsed_seconds, 5000 AS session_timeout_ms, false AS is_expired)';
+const SESSIONS = `(${CLUSTER}, system.zookeeper_connection)`;
+const SESSIONS_OF_ENGINE = `(${CLUSTER}, view(SELECT zookeeperSessionUptime() AS session_uptime_elapsed_seconds, 5000 AS session_timeout_ms, false AS is_expired))`;
 
 /** What ClickHouse says where its services have one, and Cloud has not. */
 const SUPPORT_IS_DISABLED = 344;
