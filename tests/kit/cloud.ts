@@ -270,12 +270,13 @@ interface Answer {
 }
 
 async function ask(agent: Agent, { url }: LocalClickHouse, { path, method, headers, body }: Call): Promise<Answer> {
-  const { 'content-length': _, 'transfer-encoding': __, ...others } = headers;
+  // Some answers are changed on their way, so none is compressed.
+  const { 'content-length': _, 'transfer-encoding': __, 'accept-encoding': ___, ...others } = headers;
   const sent = request(new URL(path, url), { method, agent, headers: { ...others, 'content-length': body.length } });
   sent.end(body);
   const [response] = (await once(sent, 'response')) as [IncomingMessage];
   const answer = await buffer(response);
-  const { 'transfer-encoding': ___, connection: ____, 'keep-alive': _____, ...kept } = response.headers;
+  const { 'transfer-encoding': ____, connection: _____, 'keep-alive': ______, ...kept } = response.headers;
   return { status: response.statusCode ?? 502, headers: kept, body: answer };
 }
 

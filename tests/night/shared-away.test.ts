@@ -39,6 +39,9 @@ test('behind one address, replicas, connections and writers are away for a while
   expect(ofClickHouse).toContainEqual(
     expect.objectContaining({ name: 'clickhouse.server', found: expect.stringContaining('2 replicas share the rows') }),
   );
+  // An account that only reads may not ask the others, and need not.
+  const ofReader = await diagnose(['query-api'], running.environmentOf('query-api'));
+  expect(ofReader.results).toContainEqual(expect.objectContaining({ name: 'clickhouse.server', state: 'ok' }));
 
   const another = await running.startAnother('writer');
   await using load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 3 });
