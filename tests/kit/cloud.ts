@@ -58,9 +58,8 @@ const ENGINE = /\b(ENGINE = )((?:Replacing|Aggregating)?MergeTree)(?:\(([^)]*)\)
 const PATH_AND_NAME = "'/clickhouse/tables/{shard}/{database}/{table}', '{replica}'";
 
 /** The local engine has no such table, but a function that says the same of one server. Its sessions last for five seconds (`replicaConfigXml`). */
-const SESSIONS = 'system.zookeeper_connection';
-const SESSIONS_OF_ENGINE =
-  'view(SELECT zookeeperSessionUptime() AS session_uptime_elapsed_seconds, 5000 AS session_timeout_ms, false AS is_expired)';
+const SESSIONS = `(${CLUSTER}, system.zookeeper_connection)`;
+const SESSIONS_OF_ENGINE = `(${CLUSTER}, view(SELECT zookeeperSessionUptime() AS session_uptime_elapsed_seconds, 5000 AS session_timeout_ms, false AS is_expired))`;
 
 /** What ClickHouse says where its services have one, and Cloud has not. */
 const SUPPORT_IS_DISABLED = 344;
@@ -271,12 +270,13 @@ interface Answer {
 }
 
 async function ask(agent: Agent, { url }: LocalClickHouse, { path, method, headers, body }: Call): Promise<Answer> {
-  const { 'content-length': _, 'transfer-encoding': __, ...others } = headers;
+  // Some answers are changed on their way, so none is compressed.
+  const { 'content-length': _, 'transfer-encoding': __, 'accept-encoding': ___, ...others } = headers;
   const sent = request(new URL(path, url), { method, agent, headers: { ...others, 'content-length': body.length } });
   sent.end(body);
   const [response] = (await once(sent, 'response')) as [IncomingMessage];
   const answer = await buffer(response);
-  const { 'transfer-encoding': ___, connection: ____, 'keep-alive': _____, ...kept } = response.headers;
+  const { 'transfer-encoding': ____, connection: _____, 'keep-alive': ______, ...kept } = response.headers;
   return { status: response.statusCode ?? 502, headers: kept, body: answer };
 }
 
