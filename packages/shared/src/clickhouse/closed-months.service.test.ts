@@ -10,8 +10,11 @@ import { createDatabase } from './testing/test-database.ts';
 
 const LATEST_BEFORE = 49;
 
-/** How many days ago events happened and were received: in months of their own. */
-const LONG_AGO = 70;
+/**
+ * How many days ago events happened and were received: in months of their own. The first day of that month is less than 90
+ * days ago, so an event of it that is received today is in the partition of the month.
+ */
+const LONG_AGO = 40;
 const TODAY = 0;
 
 async function useDatabase(create: (url: string) => ReturnType<typeof createDatabase> = createDatabase) {
