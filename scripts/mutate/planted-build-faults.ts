@@ -967,8 +967,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   {
     name: 'replicas/alone-among-others',
     file: shared('clickhouse/one-server.ts'),
-    search:
-      "if (engine === '' || isShared(config) || engine.startsWith('Replicated') === isReplicated(config)) return undefined;",
+    search: "if (engine.startsWith('Replicated') === isReplicated(config)) return undefined;",
     replacement: "if (engine !== 'none') return undefined;",
     breaks: 'A writer that does not know of other replicas takes over from one that stores there.',
     tests: ['tests/faults/replica-migrations.test.ts'],
@@ -1009,7 +1008,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   {
     name: 'replicas/deleted-rows-not-read',
     file: writer('erasure/erasure.ts'),
-    search: 'await replicas.readDeleted();',
+    search: 'await replicas.readDeleted?.();',
     replacement: '',
     breaks: 'Users who came back get times that leave out what the own replica does not have yet.',
     tests: OF_REPLICAS,
@@ -1111,7 +1110,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   {
     name: 'writer/order-in-numbers-of-before',
     file: writer('stream-order.ts'),
-    search: 'inAtLeast(2, [union(blocksOf(start?.ranges ?? []), blocksOf(later)), there])',
+    search: 'inBoth(union(blocksOf(start?.ranges ?? []), blocksOf(later)), there)',
     replacement: 'union(blocksOf(start?.ranges ?? []), blocksOf(later))',
     breaks: 'Where ClickHouse counts blocks anew, no stream is sent anything for weeks.',
     tests: [writer('stream-order.service.test.ts')],
@@ -1159,7 +1158,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   {
     name: 'replicas/earlier-deletions-not-awaited',
     file: writer('erasure/linked-visitors.ts'),
-    search: 'return (await this.#readUnsettled(session, after)).filter((deletion) => !isLater(deletion, last));',
+    search: 'return (await this.#readUnsettled(session, after)).filter(({ version }) => version <= last.version);',
     replacement: 'return deletions;',
     breaks: 'An earlier deletion comes from another replica, and whose visitors are deleted was decided without it.',
     tests: OF_REPLICAS,
@@ -1167,7 +1166,7 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   {
     name: 'replicas/later-deletions-too-early',
     file: writer('erasure/linked-visitors.ts'),
-    search: 'return (await this.#readUnsettled(session, after)).filter((deletion) => !isLater(deletion, last));',
+    search: 'return (await this.#readUnsettled(session, after)).filter(({ version }) => version <= last.version);',
     replacement: 'return await this.#readUnsettled(session, after);',
     breaks: 'A deletion that comes meanwhile is looked at before what links its visitors is there.',
     tests: OF_REPLICAS,

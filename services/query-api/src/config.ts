@@ -15,7 +15,7 @@ import {
 } from '@sluice/shared/config';
 import { secret } from '@sluice/shared/config/secret-files';
 import { workspaceName } from '@sluice/shared/keys/keys-file';
-import { loadServersConfig, type ServersConfig, serversEnv } from '@sluice/shared/servers/server-config';
+import { loadServersConfig, type ServersConfig, serverAt, serversEnv } from '@sluice/shared/servers/server-config';
 import type { Server } from '@sluice/shared/servers/servers-file';
 import { z } from 'zod';
 
@@ -137,8 +137,7 @@ export function loadQueryConfig(env: Readonly<Record<string, string | undefined>
 
 /** Returns the server of the file that stores the state of webhooks; undefined where none has its address. */
 export function webhooksServerOf({ config, servers }: ReturnType<typeof loadQueryConfig>): Server | undefined {
-  const { host } = new URL(config.CLICKHOUSE_WEBHOOKS_URL ?? config.CLICKHOUSE_URL);
-  return servers?.find(({ url }) => new URL(url).host === host);
+  return serverAt(servers ?? [], config.CLICKHOUSE_WEBHOOKS_URL ?? config.CLICKHOUSE_URL);
 }
 
 /** Returns how many queries may run at once, without urgent ones. Each needs a connection. */

@@ -128,12 +128,12 @@ function readOneServer() {
 /**
  * Connects for the state of webhooks, and for what is declared.
  *
- * @param server of which its range decides how many replicas there are. Default: the one at this address
+ * @param server of which its range decides how many replicas there are. Default: the one at this address, else the first one
  */
 function connectWebhooks(
   clickHouse: ClickHouseConfig,
   connectionsMax: number,
-  server = serverAt(servers ?? [], clickHouse.CLICKHOUSE_URL),
+  server = serverAt(servers ?? [], clickHouse.CLICKHOUSE_URL) ?? servers?.[0],
 ) {
   const application = 'sluice-query-api-webhooks';
   const settings = isReplicated(config)

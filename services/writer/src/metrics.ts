@@ -71,7 +71,7 @@ export function createWriterMetrics(registry: Registry) {
 
 export type WriterMetrics = ReturnType<typeof createWriterMetrics>;
 
-/** When a batch was last stored. The gauge is absent before the first one. */
+/** When something was last done here. The gauge is absent before the first time, and once it is not done here any more. */
 class LastTime {
   #seconds: number | undefined;
 

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from '@sluice/shared/base/log';
 import { sleep } from '@sluice/shared/base/retry';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
+import { QUORUM } from '@sluice/shared/clickhouse/settings';
 import type { Component } from '@sluice/shared/service/lifecycle';
 import type { Ownership } from '@sluice/storage/clickhouse/ownership';
 import type { Place } from '@sluice/storage/clickhouse/replicas';
@@ -11,6 +12,7 @@ import {
   type BlockRanges,
   blocksOf,
   inAtLeast,
+  inBoth,
   NO_BLOCKS,
   rangesOf,
   union,
@@ -39,9 +41,6 @@ const MISSING_MAX = 100;
 
 /** By how much two readings of when a server was started may differ, in seconds: both of its parts are rounded. */
 const START_SECONDS_OFF = 1;
-
-/** On how many replicas blocks and records have to be before they count. */
-const QUORUM = 2;
 
 export interface StreamOrderOptions {
   readonly client: ClickHouseClient;
@@ -225,7 +224,7 @@ export class StreamOrder implements Component {
     }
     // What is behind all parts is gone for good; or ClickHouse counts anew, and what comes is new.
     const there = upToHighest(union(...looks.map(({ blocks }) => blocks)));
-    order.recorded = inAtLeast(2, [union(blocksOf(start?.ranges ?? []), blocksOf(later)), there]);
+    order.recorded = inBoth(union(blocksOf(start?.ranges ?? []), blocksOf(later)), there);
     return order;
   }
 
@@ -286,9 +285,10 @@ export class StreamOrder implements Component {
     const level = replicas.find((replica) => replica.newest >= newest);
     if (level) return level;
     let failure = new Error('no replica that answers has the last record');
-    for (const replica of last ? replicas.filter((one) => one.newest >= before) : []) {
+    if (!last) throw failure;
+    for (const replica of replicas.filter((one) => one.newest >= before)) {
       try {
-        await this.#insert(replica, epoch, last ? [last] : []);
+        await this.#insert(replica, epoch, [last]);
         replica.newest = newest;
         return replica;
       } catch (error) {
@@ -462,7 +462,7 @@ function noteBlocks(
   { order, known, all }: { readonly order: Order; readonly known: BlockRanges; readonly all: Whole | undefined },
 ): void {
   const left = (blocks: BlockRanges) =>
-    without(all ? inAtLeast(2, [blocks, all.everywhere]) : blocks, union(look.blocks, known));
+    without(all ? inBoth(blocks, all.everywhere) : blocks, union(look.blocks, known));
   const missing = replica.missing === 'any' ? [{ number: 0, blocks: order.recorded }] : replica.missing;
   replica.missing = missing
     .map(({ number, blocks }) => ({ number, blocks: left(blocks) }))

@@ -140,8 +140,8 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
     partitionCount: config.KAFKA_PARTITIONS,
   });
   const ofErasure = { client: erasureClient, others: deps.others?.map((one) => one.erasureClient) };
-  const useTables = shared && CarriedTables.use;
-  const ofRounds = { ...ofErasure, replicas, useTables, writerId, logger, failures: metrics.erasureFailures };
+  const ofReplicas = { replicas: replicas ?? shared, useTables: shared && CarriedTables.use };
+  const ofRounds = { ...ofErasure, ...ofReplicas, writerId, logger, failures: metrics.erasureFailures };
   const rounds: readonly Rounds[] = [
     ...[Erasure, ExpiredEvents, FastColumns].map((Type) => new Type(config, ofRounds)),
     new ColdEvents(config, { ...ofRounds, usePolicy: deps.useColdPolicy }),
@@ -181,7 +181,8 @@ export function createWriter(config: WriterConfig, deps: WriterDependencies): Wr
 interface KnownReplicas {
   /** Those that share the rows behind one address. */
   readonly shared: SharedReplicas | undefined;
-  readonly replicas: Replicas | SharedReplicas | undefined;
+  /** Those that copy their rows to one another. */
+  readonly replicas: Replicas | undefined;
   readonly replicaWatch: ReplicaWatch | SharedReplicas | undefined;
 }
 
@@ -193,7 +194,7 @@ function replicasOf(
   const common = { groupPrefix: groupPrefixOf(config.KAFKA_GROUP_ID), statementTimeoutMs: config.STATEMENT_TIMEOUT_MS };
   if (isShared(config)) {
     const shared = new SharedReplicas({ client, ...common });
-    return { shared, replicas: shared, replicaWatch: shared };
+    return { shared, replicas: undefined, replicaWatch: shared };
   }
   const others = given?.map((one) => one.client);
   if (!others) return { shared: undefined, replicas: undefined, replicaWatch: undefined };
@@ -208,7 +209,7 @@ function replicasOf(
 
 interface RecorderDependencies {
   readonly ownership: Ownership;
-  readonly replicas: Replicas | SharedReplicas | undefined;
+  readonly replicas: Replicas | undefined;
   readonly database: OwnDatabase;
   /** As in {@link StreamOrder}. */
   readonly epoch: () => OwnEpoch | undefined;

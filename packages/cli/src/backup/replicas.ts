@@ -12,6 +12,7 @@ import { Refused } from '@sluice/shared/config/command-line';
 import { readGroups } from '@sluice/storage/clickhouse/claim-database';
 import { endFilling, RESTORING, readIdentity, recordState } from '@sluice/storage/clickhouse/identity';
 import { recordFence } from '@sluice/storage/clickhouse/ownership';
+import { missingOf } from '../command/missing-rights.ts';
 import type { BackupConfig } from './config.ts';
 import type { OtherServer } from './kept-rows.ts';
 import { OperationFailed } from './operation.ts';
@@ -85,6 +86,9 @@ export async function dropDatabase(client: ClickHouseClient, database: string): 
     clickhouse_settings: ANY_SIZE,
   });
 }
+
+/** How the databases are called that a restore has beside the one that it replaces: their names end so. */
+export const BESIDE = { restoring: '_restoring', replacing: '_replacing', replaced: '_replaced' } as const;
 
 export interface SyncOptions {
   /** Of the replica, for errors. Default: `the replica`. */
@@ -220,9 +224,9 @@ export class RestoredReplicas {
     this.#database = database;
   }
 
-  /** Connections to all but the first one, to a database that always exists. */
-  get others(): readonly ClickHouseClient[] {
-    return this.#replicas.slice(1).map((replica) => this.#clientOf(replica));
+  /** Returns connections to all but the first one. @param database default: one that always exists */
+  others(database?: string): readonly ClickHouseClient[] {
+    return this.#replicas.slice(1).map((replica) => this.#clientOf(replica, database));
   }
 
   /**
@@ -256,9 +260,7 @@ export class RestoredReplicas {
     const client = this.#clientOf(replica);
     // The configuration makes sure that the name of the database is a plain identifier: CHECK GRANT takes no parameters.
     const rights = [...RIGHTS.map((right) => `${right} ON ${this.#database}.*`), ...RIGHTS_OF_SERVER];
-    if (await hasRights(client, rights)) return [];
-    const missing: string[] = [];
-    for (const right of rights) if (!(await hasRights(client, [right]))) missing.push(right);
+    const missing = await missingOf((some) => hasRights(client, some), rights);
     return missing.length === 0
       ? []
       : [`${replica.name}: the account lacks ${missing.join(', ')}: docs/operate/backup.md lists what it needs.`];
@@ -269,7 +271,7 @@ export class RestoredReplicas {
     const { name } = replica;
     const result = await this.#clientOf(replica).query({
       query: 'SELECT name FROM system.databases WHERE name IN {names:Array(String)} ORDER BY name',
-      query_params: { names: ['replaced', 'replacing', 'restoring'].map((end) => `${this.#database}_${end}`) },
+      query_params: { names: Object.values(BESIDE).map((end) => `${this.#database}${end}`) },
       format: 'JSONEachRow',
     });
     return (await result.json<{ name: string }>()).map(
@@ -371,7 +373,7 @@ export class RestoredReplicas {
     }
     // It is restored: writers may store by now, and nothing may drop it.
     const isLevel = await Promise.all(
-      this.#others.map((client) =>
+      this.others(this.#database).map((client) =>
         syncReplica(client, IDENTITY).then(
           () => true,
           () => false,
@@ -379,11 +381,6 @@ export class RestoredReplicas {
       ),
     );
     return this.#replicas.slice(1).flatMap(({ name }, place) => (isLevel[place] ? [] : [name]));
-  }
-
-  /** Connections to the database of all but the first one. */
-  get #others(): readonly ClickHouseClient[] {
-    return this.#replicas.slice(1).map((replica) => this.#clientOf(replica, this.#database));
   }
 
   async #create(migrations: readonly Migration[]): Promise<void> {
@@ -417,7 +414,7 @@ export class RestoredReplicas {
     for (const table of tables as string[]) {
       if (table !== IDENTITY) await requireNewest(own, run);
       await this.#move(scratch, table);
-      for (const [place, client] of this.#others.entries()) {
+      for (const [place, client] of this.others(this.#database).entries()) {
         const name = this.#replicas[place + 1]?.name ?? '';
         const onWait = (waiting: number) =>
           onProgress(`${table}: ${name} fetches, and ${waiting} entries of its queue are left.`);
@@ -425,7 +422,8 @@ export class RestoredReplicas {
       }
       if (table !== IDENTITY) continue;
       // A writer that took over before it could see this is fenced, or is still a member of its group.
-      for (const client of [own, ...this.#others]) for (const group of groups) await recordFence(client, group);
+      for (const client of [own, ...this.others(this.#database)])
+        for (const group of groups) await recordFence(client, group);
       await requireStopped();
     }
     await endFilling(own, run, identity);

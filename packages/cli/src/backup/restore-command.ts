@@ -44,7 +44,7 @@ export const restoreCommand: Command = {
     const { KAFKA_GROUP_ID: group } = config;
     // Replicas have no name in common.
     const owner = { group, server: replicas ? '' : (own?.name ?? ''), partitions: describeRange(own?.partitions) };
-    const restored = replicas && own && replicasOf(own, replicas, all, connect);
+    const restored = replicas && own && replicasOf(config, own, replicas, connect);
     const signal = interruption();
     const kafka = kafkaOf(config, APPLICATION);
     const restore = new Restore({
@@ -100,15 +100,14 @@ function othersOf(
 
 /** Returns the replicas, the chosen one first. */
 function replicasOf(
+  config: BackupConfig,
   own: Server,
   replicas: readonly Server[],
-  servers: ReturnType<typeof loadAllServers<typeof backupConfig>>,
   connect: (config: BackupConfig, database: string) => ClickHouseClient,
 ): RestoredReplica[] {
-  const names = new Set([own.name, ...replicas.map(({ name }) => name)]);
-  return [...names].flatMap((name) => {
-    const config = servers.find(({ server }) => server?.name === name)?.config;
-    return config ? [{ name, config, connect: (database: string) => connect(config, database) }] : [];
+  return [own, ...replicas.filter(({ name }) => name !== own.name)].map(({ name, url }) => {
+    const of = { ...config, CLICKHOUSE_URL: url };
+    return { name, config: of, connect: (database) => connect(of, database) };
   });
 }
 

@@ -17,7 +17,7 @@ import { finishBackup, readNewestBackup, resetPositions } from './manifest.ts';
 import { type BackupOwner, changeOwner, isOfAnotherServer, recordWhatIsMissing } from './new-owner.ts';
 import { carryOut, OperationFailed, type OperationState } from './operation.ts';
 import { PARTS, type Part, restoreOf, tablesOf } from './parts.ts';
-import { dropDatabase, HalfReplaced, MOVED_FIRST, type RestoredReplicas } from './replicas.ts';
+import { BESIDE, dropDatabase, HalfReplaced, MOVED_FIRST, type RestoredReplicas } from './replicas.ts';
 
 export interface RestoreOptions {
   readonly config: BackupConfig;
@@ -107,9 +107,9 @@ export class Restore {
   constructor(options: RestoreOptions) {
     this.#options = options;
     this.#database = options.config.CLICKHOUSE_DATABASE;
-    this.#scratch = `${this.#database}_restoring`;
-    this.#target = options.replicas ? `${this.#database}_replacing` : this.#database;
-    this.#replaced = `${this.#database}_replaced`;
+    this.#scratch = `${this.#database}${BESIDE.restoring}`;
+    this.#target = options.replicas ? `${this.#database}${BESIDE.replacing}` : this.#database;
+    this.#replaced = `${this.#database}${BESIDE.replaced}`;
   }
 
   /**
@@ -340,7 +340,7 @@ export class Restore {
   async #present(): Promise<RestorePlan['replaces']> {
     const { server, replicas } = this.#options;
     const own = await this.#presentAt(server);
-    const others = await Promise.all((replicas?.others ?? []).map((other) => this.#presentAt(other)));
+    const others = await Promise.all((replicas?.others() ?? []).map((other) => this.#presentAt(other)));
     const isElsewhere = !own?.hasRetention && others.some((other) => other?.hasRetention);
     if (isElsewhere && !(await this.#kept())) {
       throw new Refused(

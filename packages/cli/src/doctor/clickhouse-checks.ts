@@ -18,9 +18,10 @@ import { PINNED_SETTINGS, replicatedSettings } from '@sluice/shared/clickhouse/s
 import { type ClickHouseConfig, isReplicated, isShared } from '@sluice/shared/config';
 import { formSender } from '@sluice/storage/clickhouse/form-request';
 import { STATEMENTS } from '@sluice/storage/clickhouse/statements';
+import { missingOf } from '../command/missing-rights.ts';
 import { type Check, type Finding, note, ok, reasonOf, wrong } from './check.ts';
 import { type Account, accountsOf, type Role, rightsOf } from './clickhouse-accounts.ts';
-import { ask, clientOf, missingOf, REQUEST_MS_MAX, type Settings, send } from './clickhouse-questions.ts';
+import { ask, clientOf, hasRights, REQUEST_MS_MAX, type Settings, send } from './clickhouse-questions.ts';
 import type { Clocks } from './clocks.ts';
 import type { DoctorConfig, ServiceName } from './config.ts';
 import type { Shards } from './shards.ts';
@@ -241,7 +242,7 @@ export class ClickHouseChecks {
     const problems: string[] = [];
     for (const { roles, config } of this.#accounts) {
       const rights = await Promise.all(roles.map((role) => rightsOf(role, config)));
-      const missing = await missingOf(config, rights.flat());
+      const missing = await missingOf((some) => hasRights(config, some), rights.flat());
       if (missing.length > 0) problems.push(`${config.CLICKHOUSE_USER} lacks ${listed(missing)}`);
     }
     if (problems.length === 0) return ok('each account has the rights that it needs');
@@ -434,7 +435,7 @@ export class ClickHouseChecks {
     const database = `${this.#database}_doctor_${randomUUID().replaceAll('-', '')}`;
     const rights = ['CREATE DATABASE', 'CREATE TABLE', 'INSERT', 'SELECT', 'DROP DATABASE', 'DROP TABLE'];
     const missing = await missingOf(
-      account,
+      (some) => hasRights(account, some),
       rights.map((right) => `${right} ON ${database}.*`),
     );
     if (missing.length > 0)

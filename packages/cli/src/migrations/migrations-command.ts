@@ -14,14 +14,13 @@ import {
 } from '@sluice/shared/clickhouse/migrate';
 import { migrateReplicas } from '@sluice/shared/clickhouse/migrate-replicas';
 import { type ClickHouseConfig, clickHouseEnv } from '@sluice/shared/config';
-import { haveSameRange } from '@sluice/shared/servers/partition-range';
-import { areReplicas, serverEnv } from '@sluice/shared/servers/server-config';
+import { serverEnv } from '@sluice/shared/servers/server-config';
 import { printable } from '@sluice/shared/text/printable';
 import { z } from 'zod';
 import type { Command } from '../command/command.ts';
 import { withLocalSystem } from '../command/local-system.ts';
 import { parseCommand } from '../command/parse-command.ts';
-import { loadAllServers, loadServersOf } from '../servers/chosen-server.ts';
+import { loadServersOf } from '../servers/chosen-server.ts';
 
 const APPLICATION = 'sluice-migrations-command';
 
@@ -44,12 +43,10 @@ export const migrationsCommand: Command = {
     const schema = z.object({ ...clickHouseEnv, ...serverEnv });
     const local = await withLocalSystem(env);
     const servers = loadServersOf(schema, local, texts.server);
-    const all = areReplicas(local) ? loadAllServers(schema, local) : undefined;
     let code = 0;
-    for (const { config, server } of servers) {
+    for (const { config, server, replicas } of servers) {
       if (servers.length > 1) console.log(`server ${server?.name}`);
-      const replicas = all?.filter((one) => one.server && server && haveSameRange(one.server, server));
-      const configs = replicas?.map((one) => one.config);
+      const configs = replicas?.map(({ url }) => ({ ...config, CLICKHOUSE_URL: url }));
       code = Math.max(code, await runOn(config, command, { wait: flags.wait, replicas: configs }));
     }
     return code;

@@ -46,8 +46,7 @@ export async function requireOneServer(config: ClickHouseConfig): Promise<string
 
 /**
  * {@link requireOneServer}, of a version that the migrations run on, whose tables are as CLICKHOUSE_REPLICATION says: a writer that does not know
- * of replicas would not tell them that it takes over. Where replicas share the rows,
- * any of them may answer.
+ * of replicas would not tell them that it takes over. Where replicas share the rows, any of them may answer.
  *
  * @throws {UnusableServer}
  */
@@ -61,8 +60,7 @@ export async function requireUsableServer(config: ClickHouseConfig): Promise<voi
   }
   // All replicas have the same rows there.
   if (!isShared(config)) onlyOneOf(answers);
-  const wrong = wrongReplication(config, answers[0]?.tableEngine ?? '');
-  if (wrong !== undefined) throw new UnusableServer(wrong);
+  rejectWrongReplication(config, answers[0]);
 }
 
 /**
@@ -72,7 +70,11 @@ export async function requireUsableServer(config: ClickHouseConfig): Promise<voi
  * @throws ClickHouse's errors
  */
 export async function requireReplication(config: ClickHouseConfig): Promise<void> {
-  const [answer] = await askServers(config);
+  const [answer] = await askServers(config, 1);
+  rejectWrongReplication(config, answer);
+}
+
+function rejectWrongReplication(config: ClickHouseConfig, answer: ServerAnswer | undefined): void {
   const wrong = wrongReplication(config, answer?.tableEngine ?? '');
   if (wrong !== undefined) throw new UnusableServer(wrong);
 }
@@ -86,8 +88,9 @@ export function wrongReplication(
   config: Pick<ClickHouseConfig, 'CLICKHOUSE_REPLICATION'>,
   engine: string,
 ): string | undefined {
-  if (isShared(config) && engine !== '' && !engine.startsWith('Shared')) return notShared('events', engine);
-  if (engine === '' || isShared(config) || engine.startsWith('Replicated') === isReplicated(config)) return undefined;
+  if (engine === '') return undefined;
+  if (isShared(config)) return engine.startsWith('Shared') ? undefined : notShared('events', engine);
+  if (engine.startsWith('Replicated') === isReplicated(config)) return undefined;
   return isReplicated(config)
     ? `the tables of the database are plain ones, which do not become replicated: begin with an empty database on each replica (${CLUSTER}#replicated-tables)`
     : `the tables of the database are replicated: set CLICKHOUSE_REPLICATION=replicated for writers, query-api and commands (${CLUSTER}#replicated-tables)`;
@@ -126,18 +129,18 @@ export function isTooOld(version: string): boolean {
 }
 
 /** Returns what answers over several connections at once. */
-async function askServers(config: ClickHouseConfig): Promise<readonly ServerAnswer[]> {
+async function askServers(config: ClickHouseConfig, connections = CONNECTIONS): Promise<readonly ServerAnswer[]> {
   // The database may be there on one of several servers alone.
   const client = createClickHouse(
     { ...config, CLICKHOUSE_DATABASE: 'default' },
-    { application: 'sluice-one-server', requestTimeoutMs: 10_000, connectionsMax: CONNECTIONS },
+    { application: 'sluice-one-server', requestTimeoutMs: 10_000, connectionsMax: connections },
   );
   const query = `SELECT toString(serverUUID()) AS server, hostName() AS host, concat(host, ':', toString(tcpPort())) AS address,
     version() AS version, (SELECT any(engine) FROM system.databases WHERE name = {database:String}) AS engine,
     (SELECT any(engine) FROM system.tables WHERE database = {database:String} AND name = 'events') AS tableEngine`;
   const query_params = { database: config.CLICKHOUSE_DATABASE };
   try {
-    const answers = Array.from({ length: CONNECTIONS }, async () => {
+    const answers = Array.from({ length: connections }, async () => {
       const result = await client.query({ query, query_params, format: 'JSONEachRow' });
       return await result.json<ServerAnswer>();
     });

@@ -170,8 +170,8 @@ export const SHARED_SETTINGS = {
 /** {@link SHARED_SETTINGS} for the client. */
 export const sharedSettings = SHARED_SETTINGS as unknown as ClickHouseSettings;
 
-/** On how many replicas rows have to be before they count as stored. */
-const QUORUM = 2;
+/** On how many replicas rows, and records of their order, have to be before they count. */
+export const QUORUM = 2;
 
 /**
  * Returns the settings of what is stored at replicas, besides the pinned ones: an insert ends when its rows are on

@@ -118,10 +118,10 @@ export function areReplicas(env: Environment): boolean {
   return env['CLICKHOUSE_REPLICATION'] === 'replicated';
 }
 
-/** Returns the server at an address; the first one where the file names none there. */
+/** Returns the server at an address; undefined where the file names none there. */
 export function serverAt(servers: readonly Server[], url: string): Server | undefined {
   const { host } = new URL(url);
-  return servers.find((one) => new URL(one.url).host === host) ?? servers[0];
+  return servers.find((one) => new URL(one.url).host === host);
 }
 
 /** Returns the environment of a process that works on a server. */

@@ -8,7 +8,7 @@ import { bytesOfBlocks, type NativeBlock, readBlocks, rowsOf } from './native-bl
 import { NOT_RECORDED } from './ownership.ts';
 import type { JsonRows, Statement, TemporaryTable } from './statement.ts';
 import { ANSWERING_SERVER } from './statements.ts';
-import type { Parameters, TemporaryTables } from './temporary-tables.ts';
+import { type Parameters, settingsOfStatements, type TemporaryTables } from './temporary-tables.ts';
 
 /** What may no longer store anything once it is over. */
 export interface Attempt {
@@ -93,14 +93,7 @@ export class CarriedTables implements TemporaryTables {
     this.#send = send;
     this.#queryIdPrefix = queryIdPrefix;
     this.#attempt = attempt;
-    this.#settings = {
-      // As those of a session: clickhouse-session.ts says why.
-      wait_end_of_query: 1,
-      input_format_parallel_parsing: 0,
-      max_execution_time: statementTimeoutMs / 1_000,
-      optimize_on_insert: 0,
-      ...settings,
-    } as unknown as ClickHouseSettings;
+    this.#settings = { ...settingsOfStatements(statementTimeoutMs), ...settings };
   }
 
   /** @throws what `work` throws */

@@ -4,7 +4,7 @@ import type { ClickHouseSettings, CommandResult } from '@clickhouse/client';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { inLargeChunks } from './large-chunks.ts';
 import { STATEMENTS, type Statement } from './statements.ts';
-import type { Parameters, TemporaryTables } from './temporary-tables.ts';
+import { type Parameters, settingsOfStatements, type TemporaryTables } from './temporary-tables.ts';
 
 /** How long ClickHouse keeps an abandoned session with its temporary tables, in seconds. */
 const SESSION_TIMEOUT_SECONDS = 60;
@@ -39,13 +39,7 @@ export class ClickHouseSession implements TemporaryTables {
     this.#queryIdPrefix = queryIdPrefix;
     this.#settings = {
       session_timeout: SESSION_TIMEOUT_SECONDS,
-      // ClickHouse responds only when the whole statement is done.
-      wait_end_of_query: 1,
-      // Parsing a few megabytes in parallel costs more than it gains.
-      input_format_parallel_parsing: 0,
-      max_execution_time: statementTimeoutMs / 1_000,
-      // Merging a block before it is written gains nothing: its rows are unique, or queries merge them.
-      optimize_on_insert: 0,
+      ...settingsOfStatements(statementTimeoutMs),
       ...settings,
     } as unknown as ClickHouseSettings;
   }

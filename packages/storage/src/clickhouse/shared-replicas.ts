@@ -43,10 +43,8 @@ interface Waiting {
   /** When it was recorded what refuses those that begin later, or when they know what they have to, on the clock of `performance`. */
   readonly sinceMs: number;
   readonly signal: AbortSignal | undefined;
-  /** Whether only those are meant that began before then. Default: all. */
-  readonly areOlder?: boolean;
-  /** Ends them, if anybody does. */
-  readonly end: () => Promise<void>;
+  /** Ends them. Default: nobody does, and only those are meant that began before then. */
+  readonly end?: () => Promise<void>;
 }
 
 /**
@@ -97,14 +95,6 @@ export class SharedReplicas {
     await this.#waitUntilOver({ meant, sinceMs: fencedAtMs, signal, end: () => this.#kill(meant, signal) });
   }
 
-  // What was committed anywhere is found by every statement.
-  async takeOver(): Promise<void> {}
-  async keepFound(): Promise<void> {}
-  async requireDecided(): Promise<void> {}
-  async readPositions(): Promise<void> {}
-  async readLinks(): Promise<void> {}
-  async readDeleted(): Promise<void> {}
-
   /**
    * Makes sure that no batch goes on which may not know the deletions that are stored by now: a statement that begins later finds them.
    *
@@ -118,18 +108,17 @@ export class SharedReplicas {
     if (!row) throw new Error('ClickHouse has returned no time');
     const knownAt = performance.now();
     await sleep(delayMs, signal);
-    // Only those that began before it was known: they end by themselves.
     const meant = { prefix: this.#options.groupPrefix };
-    await this.#waitUntilOver({ meant, sinceMs: knownAt, signal, areOlder: true, end: async () => undefined });
+    await this.#waitUntilOver({ meant, sinceMs: knownAt, signal });
     return row.nowMs;
   }
 
-  async #waitUntilOver({ meant, sinceMs, signal, areOlder = false, end }: Waiting): Promise<void> {
+  async #waitUntilOver({ meant, sinceMs, signal, end }: Waiting): Promise<void> {
     const beganAt = performance.now();
     let recorded: readonly string[] | undefined;
     for (;;) {
       signal?.throwIfAborted();
-      const look = await this.#look(meant, areOlder ? performance.now() - sinceMs : 0, signal);
+      const look = await this.#look(meant, end ? 0 : performance.now() - sinceMs, signal);
       // What is recorded later refuses what began before.
       recorded ??= look.recorded;
       // In this order: what ends in between, and fails, may have lost the session of its replica.
@@ -139,7 +128,7 @@ export class SharedReplicas {
       if (!look.isRunning && (isLate || (look.areAllThere && haveOldSessions))) return;
       if (look.isRunning && now - beganAt > this.#strayMs)
         throw new Error('statements that were to end go on at a replica of ClickHouse');
-      if (look.isRunning) await end();
+      if (look.isRunning) await end?.();
       await sleep(POLL_MS, signal);
     }
   }

@@ -30,6 +30,19 @@ export interface TemporaryTables {
   close(server?: string): Promise<void>;
 }
 
+/** Returns the settings of all these statements. @param statementTimeoutMs the time after which ClickHouse itself cancels one */
+export function settingsOfStatements(statementTimeoutMs: number): ClickHouseSettings {
+  return {
+    // ClickHouse responds only when the whole statement is done.
+    wait_end_of_query: 1,
+    // Parsing a few megabytes in parallel costs more than it gains.
+    input_format_parallel_parsing: 0,
+    max_execution_time: statementTimeoutMs / 1_000,
+    // Merging a block before it is written gains nothing: its rows are unique, or queries merge them.
+    optimize_on_insert: 0,
+  } as unknown as ClickHouseSettings;
+}
+
 /**
  * Works with temporary tables, and closes them. After an error they may stay open for a while.
  *

@@ -54,6 +54,11 @@ export function union(...sets: readonly BlockRanges[]): BlockRanges {
   return inAtLeast(1, sets);
 }
 
+/** Returns the numbers that both sets have. */
+export function inBoth(one: BlockRanges, other: BlockRanges): BlockRanges {
+  return inAtLeast(2, [one, other]);
+}
+
 /** Returns all numbers of each partition up to the highest one. */
 export function upToHighest(blocks: BlockRanges): BlockRanges {
   return new Map(

@@ -218,15 +218,14 @@ export class StreamHubs {
     this.#hubs.delete(hub);
     for (const listener of listeners) {
       const start = startFrom?.(hub.throughOf(listener));
-      if (!startFrom) {
-        listener.stayAt({ source: next, position: listener.position, throughMs: listener.throughMs });
-        next.add(listener, end);
-        metrics.movedStreams.inc();
-      } else if (start && isAtLeast(end, start.position)) {
-        listener.move({ ...start, source: next }, movedOf(from, to, start.repeatsFromMs));
-        next.add(listener, end);
-        metrics.movedStreams.inc();
-      } else listener.fail(new Problem('position_lost', NO_START));
+      if (startFrom && !(start && isAtLeast(end, start.position))) {
+        listener.fail(new Problem('position_lost', NO_START));
+        continue;
+      }
+      if (start) listener.move({ ...start, source: next }, movedOf(from, to, start.repeatsFromMs));
+      else listener.stayAt({ source: next, position: listener.position, throughMs: listener.throughMs });
+      next.add(listener, end);
+      metrics.movedStreams.inc();
     }
     logger.info({ from, to, streams: listeners.length }, 'streams go on at another ClickHouse server');
   }

@@ -49,7 +49,7 @@ export function numberedSince(now: StreamId, sinceMs: number): string {
     const detail = `Of replicated tables, events of the last ${RESUMABLE_DAYS} days can be sent again. Read older ones from GET /events.`;
     throw new Problem('position_lost', detail);
   }
-  const since = endOfBlock(Math.max(1, sinceMs - CLOCKS_MS));
+  const since = endOfBlock(sinceMs - CLOCKS_MS);
   const position = new Map([...now.position].map(([shard, end]) => [shard, end.block > since.block ? since : end]));
   return encodePosition(position, now.sentAtMs, now.origin);
 }

@@ -127,7 +127,7 @@ export class Erasure extends Rounds {
       // What was due by then was pending, however much the clocks of replicas differ within that delay.
       this.#settledMs = (await replicas.settle(ERASURE_DELAY_MS, this.stopping)) - ERASURE_DELAY_MS;
     }
-    await replicas.readDeleted();
+    await replicas.readDeleted?.();
   }
 
   async #readDue(after: DueErasure | undefined, delayMs: number, usersMax: number): Promise<DueErasure[]> {

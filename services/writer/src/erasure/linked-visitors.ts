@@ -84,10 +84,10 @@ export class LinkedVisitors extends Rounds {
     const { replicas } = this.#deps;
     const deletions = await this.#readUnsettled(session, after);
     const last = deletions.at(-1);
-    if (!replicas || !last) return deletions;
+    if (!replicas?.readLinks || !last) return deletions;
     await replicas.readLinks();
     // Of later ones, some of what was accepted up to them may have been stored since.
-    return (await this.#readUnsettled(session, after)).filter((deletion) => !isLater(deletion, last));
+    return (await this.#readUnsettled(session, after)).filter(({ version }) => version <= last.version);
   }
 
   async #readUnsettled(session: TemporaryTables, after: UserDeletion | undefined): Promise<UserDeletion[]> {
@@ -149,10 +149,6 @@ function parametersOf(deletions: readonly UserDeletion[]) {
     users: deletions.map(({ user_id }) => user_id),
     versions: deletions.map(({ version }) => version),
   };
-}
-
-function isLater(one: UserDeletion, other: UserDeletion): boolean {
-  return one.version > other.version;
 }
 
 function nameOf(deletion: VisitorDeletion): string {

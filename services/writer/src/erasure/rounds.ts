@@ -10,8 +10,8 @@ export interface RoundsDependencies {
   readonly client: ClickHouseClient;
   /** Of the other replicas. Default: there are none. */
   readonly others?: readonly ClickHouseClient[] | undefined;
-  /** Undefined where a server has its rows alone. */
-  readonly replicas?: Pick<Replicas, 'settle' | 'readLinks' | 'readDeleted'> | undefined;
+  /** Undefined where a server has its rows alone. Nothing has to be read before where every statement finds all that was committed. */
+  readonly replicas?: (Pick<Replicas, 'settle'> & Partial<Pick<Replicas, 'readLinks' | 'readDeleted'>>) | undefined;
   /** Default: in a session. */
   readonly useTables?: UseTemporaryTables | undefined;
   readonly writerId: string;
