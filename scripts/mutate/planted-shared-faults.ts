@@ -71,6 +71,13 @@ export const PLANTED_SHARED_FAULTS: readonly PlantedFault[] = [
     breaks: 'An insert of the former owner goes on at some replica.',
   },
   {
+    name: 'shared/older-statements-ended-at-one-replica',
+    file: storage('clickhouse/ownership.ts'),
+    search: "if (step === 'end-older-statements' && everywhere) {",
+    replacement: 'if (false) {',
+    breaks: 'An insert of the former owner goes on at another replica.',
+  },
+  {
     name: 'shared/ends-of-statements-not-awaited',
     file: SHARED,
     search: 'if (!look.isRunning && (isLate',
@@ -104,6 +111,13 @@ export const PLANTED_SHARED_FAULTS: readonly PlantedFault[] = [
     search: 'const strays = recorded.filter(({ isGone, ageMs: sinceMs }) => isGone && !isOver(sinceMs));',
     replacement: 'const strays = recorded.slice(0, 0);',
     breaks: 'A replica that has left is waited for at the first look alone.',
+  },
+  {
+    name: 'shared/erasure-waits-for-no-insert',
+    file: SHARED,
+    search: 'await this.#waitUntilOver({ meant, sinceMs: knownAt, signal });',
+    replacement: '',
+    breaks: 'An insert that does not know the deletion of a visitor is committed once the deletion is forgotten.',
   },
   {
     name: 'shared/one-server-named',

@@ -262,18 +262,15 @@ export class SimulatedClickHouse implements Address {
     const { name, parameters, lines } = request;
     const { shared } = this.#options;
     if (lines.length > this.rowsMax) refuse('MEMORY_LIMIT_EXCEEDED');
+    const ends = endedBy(request);
+    if (ends) {
+      await this.kill(ends);
+      return {};
+    }
     if (shared) return await shared.run(request, this.#runnerOf(statement));
     switch (name) {
       case 'close-session':
         return {};
-      case 'end-own-statements':
-        await this.kill((queryId) => queryId.startsWith(parameters['prefix'] as string));
-        return {};
-      case 'end-older-statements': {
-        const { groupPrefix, epochPrefix } = parameters as Record<string, string>;
-        await this.kill((queryId) => queryId.startsWith(groupPrefix ?? '') && !queryId.startsWith(epochPrefix ?? ''));
-        return {};
-      }
       case 'find-repeats':
         // Whoever was fenced since then may look, but stores nothing.
         session.conflicts = new Set(stagedEvents(session).map(eventKey).filter(this.#isBeingInserted));
@@ -365,5 +362,18 @@ export class SimulatedClickHouse implements Address {
     // The connection is broken as well: nobody waits for it.
     if (statement.isGone) await new Promise<never>(() => {});
     if (statement.ending) refuse(statement.ending);
+  }
+}
+
+/** Returns which statements, by their query ids, a statement ends at the server that runs it; undefined for one that ends none. */
+function endedBy({ name, parameters }: Request): ((queryId: string) => boolean) | undefined {
+  const { prefix = '', groupPrefix = '', epochPrefix = '' } = parameters as Record<string, string>;
+  switch (name) {
+    case 'end-own-statements':
+      return (queryId) => queryId.startsWith(prefix);
+    case 'end-older-statements':
+      return (queryId) => queryId.startsWith(groupPrefix) && !queryId.startsWith(epochPrefix);
+    default:
+      return undefined;
   }
 }

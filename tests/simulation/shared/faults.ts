@@ -73,7 +73,7 @@ export function chooseSharedFaults(random: Random, count: number, untilMs: numbe
 /** Chooses what goes wrong while users are erased: inserts that do not know a deletion yet end late, or nobody knows when. */
 export function chooseErasureFaults(random: Random, count: number, untilMs: number): Fault[] {
   const others = ['freeze writer', 'break connection to ClickHouse', STALLING, 'rebalance', NO_KEEPER];
-  const kinds = [UNDER_WAY, UNDER_WAY, UNDER_WAY, LEAVES, random.pick(others)];
+  const kinds = [...Array<string>(6).fill(UNDER_WAY), LEAVES, random.pick(others)];
   return chooseWriterFaults(random, { kinds, count, untilMs }, OWN_TRIGGERS);
 }
 

@@ -15,7 +15,7 @@ interface KeeperSessionOptions {
 export class KeeperSession {
   readonly #time: VirtualTime;
   readonly beganAtMs: number;
-  #lostAtMs: number | undefined;
+  #isLost = false;
   /** Called when it is lost; those who wait for what was sent in it. */
   readonly #waiting = new Set<() => void>();
 
@@ -29,13 +29,13 @@ export class KeeperSession {
   }
 
   get isLost(): boolean {
-    return this.#lostAtMs !== undefined;
+    return this.#isLost;
   }
 
   /** The replica has lost its connection. Whoever waits for what was sent never learns what became of it. */
   lose(): void {
     if (this.isLost) return;
-    this.#lostAtMs = this.#time.nowMs;
+    this.#isLost = true;
     for (const tell of this.#waiting) tell();
     this.#options.onLost();
   }
@@ -49,13 +49,20 @@ export class KeeperSession {
    */
   async send(ms: number, commit: () => void, end: () => void): Promise<void> {
     const answered = Promise.withResolvers<void>();
-    const lose = () => answered.reject(unknownEnd());
-    this.#waiting.add(lose);
-    this.#time.after(ms, () => {
-      if (!this.#isOver) commit();
+    let isOver = false;
+    const finish = (isCommitted: boolean) => {
+      if (isOver) return;
+      isOver = true;
+      if (isCommitted) commit();
       end();
       answered.resolve();
-    });
+    };
+    const lose = () => {
+      answered.reject(unknownEnd());
+      this.#time.after(this.#options.timeoutMs, () => finish(false));
+    };
+    this.#waiting.add(lose);
+    this.#time.after(ms, () => finish(true));
     const stopWaiting = this.#time.after(OPERATION_MS, () => this.lose());
     try {
       await answered.promise;
@@ -63,11 +70,6 @@ export class KeeperSession {
       stopWaiting();
       this.#waiting.delete(lose);
     }
-  }
-
-  /** Whether Keeper has ended it. */
-  get #isOver(): boolean {
-    return this.#lostAtMs !== undefined && this.#time.nowMs - this.#lostAtMs > this.#options.timeoutMs;
   }
 }
 

@@ -15,11 +15,16 @@ export const SHARED: Kind = {
     const plan = planOf(seed);
     const world = new World({ ...plan, seed, onNote: note });
     const random = new Random(seed, 'load');
-    return scheduleOf(world, plan, { faultTable: SHARED_FAULTS, random, load: new Load(world, random) });
+    return scheduleOf(world, plan, { faultTable: SHARED_FAULTS, random, load: new Load(world, random, plan) });
   },
 };
 
-function planOf(seed: number): Plan {
+interface SharedPlan extends Plan {
+  /** As {@link Load} takes it. */
+  readonly isOfVisitors?: boolean;
+}
+
+function planOf(seed: number): SharedPlan {
   const random = new Random(seed, 'plan');
   if (random.isTrue(0.2)) return erasurePlanOf(random);
   const durationMs = 1_500 + random.below(random.isTrue(0.9) ? 4_000 : 20_000);
@@ -36,17 +41,19 @@ function planOf(seed: number): Plan {
   };
 }
 
-/** Long enough for users to be erased while something is wrong. */
-function erasurePlanOf(random: Random): Plan {
-  const durationMs = 6_000 + random.below(6_000);
+/** Long enough for users and visitors to be erased while something is wrong. */
+function erasurePlanOf(random: Random): SharedPlan {
+  const durationMs = 4_000 + random.below(6_000);
   return {
     partitions: 2 + random.below(2),
     nodes: 1,
-    servers: [{ name: '', writers: 2 + random.below(2), sharing: 2 + random.below(2), keeperMs: 4_000 }],
+    servers: [{ name: '', writers: 2 + random.below(2), sharing: 2 + random.below(2), keeperMs: 10_000 }],
     isHasty: true,
     durationMs,
-    everyMs: 100 + random.below(300),
+    everyMs: 50 + random.below(150),
     erases: true,
-    faults: chooseErasureFaults(random, 5 + random.below(20), durationMs),
+    // The deletion of a visitor waits for nothing but inserts; that of a user for all that was accepted before.
+    isOfVisitors: random.isTrue(0.8),
+    faults: chooseErasureFaults(random, 5 + random.below(10), durationMs),
   };
 }

@@ -150,12 +150,7 @@ export class SharedSet implements Address {
     const { prefix = '', except = '' } = parameters as Record<string, string>;
     const isMeant = (queryId: string) => queryId.startsWith(prefix) && (except === '' || !queryId.startsWith(except));
     switch (name) {
-      case 'end-older-statements': {
-        const { groupPrefix = '', epochPrefix = '' } = parameters as Record<string, string>;
-        return this.#kill((id) => id.startsWith(groupPrefix) && !id.startsWith(epochPrefix), needsAll, runner);
-      }
       case 'end-statements-everywhere':
-      case 'end-own-statements':
         return this.#kill(isMeant, needsAll, runner);
       case 'find-statements-everywhere':
         return this.#ask(needsAll, runner, ({ name: replica, clickhouse }) => {

@@ -19,15 +19,20 @@ export class Load {
   readonly #sender: RowSender;
   readonly #random: Random;
   readonly #merges: boolean;
+  readonly #isOfVisitors: boolean;
   readonly #events: EventRow[] = [];
   /** The versions of the last deletions, by {@link userKey}. */
   readonly #deletions = new Map<string, number>();
   #sent = 0;
   #version = 0;
 
-  /** @param merges whether anybody says that one user became another one. Default: now and then */
-  constructor(world: World, random: Random, { merges = true } = {}) {
+  /**
+   * @param merges whether anybody says that one user became another one. Default: now and then
+   * @param isOfVisitors whether most events are of visitors alone, and many of these are deleted. Default: a few
+   */
+  constructor(world: World, random: Random, { merges = true, isOfVisitors = false } = {}) {
     this.#merges = merges;
+    this.#isOfVisitors = isOfVisitors;
     this.#world = world;
     this.#sender = new RowSender(world);
     this.#random = random;
@@ -37,7 +42,8 @@ export class Load {
   act(): void {
     const random = this.#random;
     const choice = random.next();
-    if (choice < 0.5) this.#sendEvents(1 + random.below(3));
+    if (this.#isOfVisitors && random.isTrue(0.25)) this.#delete(visitorOf(this.#visitor()));
+    else if (choice < 0.5) this.#sendEvents(1 + random.below(3));
     else if (choice < 0.68) this.#repeat();
     else if (choice < 0.76) this.#sendAgainForAnother();
     else if (choice < 0.8) this.#repeatForAnother();
@@ -180,7 +186,7 @@ export class Load {
     const version = this.#nextVersion();
     const isStamped = random.isTrue(0.2);
     const ownMs = Math.floor(version / 1_000) - random.below(4) * 20 * DAY_MS;
-    const user = random.isTrue(0.8) ? { user_id: this.#pickUser() } : {};
+    const user = random.isTrue(this.#isOfVisitors ? 0.2 : 0.8) ? { user_id: this.#pickUser() } : {};
     const visitor = this.#sent % 5 < 3 ? { anonymous_id: this.#visitor() } : {};
     const organization = random.isTrue(0.5) ? { group_id: `o${random.below(2)}` } : {};
     return {
