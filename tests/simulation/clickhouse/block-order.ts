@@ -45,12 +45,14 @@ export class BlockOrder {
     switch (name) {
       case 'look-at-blocks': {
         const { partitions, firsts, lasts } = parameters as Record<string, number[]>;
+        const { after } = parameters as { after: number };
+        const newest = Math.max(0, ...this.#records.map(({ record }) => record).filter((record) => record >= after));
         const isKnown = ([partition, first, last]: BlockRange) =>
           (partitions ?? []).some(
             (own, index) => own === partition && (firsts?.[index] ?? 0) <= first && last <= (lasts?.[index] ?? 0),
           );
         const parts = this.#partsOf(at.blocks).filter((part) => !isKnown(part));
-        return { rows: [{ parts, started_at: at.startedAtMs, newest: this.#newest }] };
+        return { rows: [{ parts, started_at: at.startedAtMs, newest }] };
       }
       case 'read-reached': {
         const rows = this.#rows.filter(({ record }) => record === 0);
@@ -109,10 +111,6 @@ export class BlockOrder {
 
   get #records(): readonly OrderRow[] {
     return this.#rows.filter(({ record }) => record > 0);
-  }
-
-  get #newest(): number {
-    return Math.max(0, ...this.#rows.map(({ record }) => record));
   }
 
   /** Merges leave out no number that may still come, or that is at other replicas alone. */

@@ -5,6 +5,7 @@ import type { EventRow } from '@sluice/shared/rows';
 import { ClickHouseSession } from '@sluice/storage/clickhouse/clickhouse-session';
 import { REPLICA_STATEMENTS } from '@sluice/storage/clickhouse/replicas';
 import { STATEMENTS as STORAGE_STATEMENTS } from '@sluice/storage/clickhouse/statements';
+import { type BlockRange, blocksOf, rangesOf, without } from '@sluice/storage/protocol/block-ranges';
 import { STATEMENTS } from '@sluice/writer/batch/statements';
 import { STATEMENTS as ERASURE_STATEMENTS } from '@sluice/writer/erasure/statements';
 import { expect } from 'vitest';
@@ -109,6 +110,48 @@ export const REPLICA_CONTRACTS: Readonly<Record<string, Contract>> = {
     for (const replica of [0, 1] as const) await sync(engine.connect(replica), 'sync-events');
     while ((await engine.eventsAt(0, workspace)) + (await engine.eventsAt(1, workspace)) > 0) await engine.sleep(5);
   },
+  async 'the block of an insert has the same number at both replicas, and is left out of a look that knows it'(engine) {
+    const before = (await lookAtBlocks(engine, 0)).blocks;
+    await store(engine.connect(0, QUORUM), [event(randomUUID())]);
+    const [one, other] = [await lookAtBlocks(engine, 0), await lookAtBlocks(engine, 1)];
+    const added = rangesOf(without(one.blocks, before));
+    expect(added).toEqual([[expect.any(Number), expect.any(Number), added[0]?.[1]]]);
+    expect(rangesOf(without(other.blocks, before))).toEqual(added);
+    const [partition = 0, first = 0] = added[0] ?? [];
+    // A part of before may have been merged with it, or not.
+    const known = { ...NOTHING_KNOWN, partitions: [partition], firsts: [0], lasts: [first] };
+    expect((await lookAtBlocks(engine, 0, known)).blocks.get(partition)).toBeUndefined();
+  },
+  async 'the order of blocks is recorded at one replica alone, each record once, and not in an older epoch'(engine) {
+    const first = Date.now();
+    const [group, second, third] = [randomUUID(), first + 1, first + 2];
+    const recordAt = (records: readonly number[], numbers = records, generation = 2) =>
+      refusalOf(recordOrder(engine.connect(0), { group, generation, records, numbers }));
+    const read = async (replica: 0 | 1, after: number, limit = 9) =>
+      (await readRows<{ number: number }>(engine, replica, 'read-records', { after, limit })).map(
+        ({ number }) => number,
+      );
+    const newestOf = async (replica: 0 | 1, after: number) =>
+      (await lookAtBlocks(engine, replica, { ...NOTHING_KNOWN, after })).newest;
+
+    expect(await recordAt([first, second])).toBe('nothing');
+    expect(await recordAt([second, third])).toBe('nothing');
+    expect([await read(0, 0), await read(0, first), await read(0, 0, 1), await read(1, 0)]).toEqual([
+      [first, second, third],
+      [second, third],
+      [first],
+      [],
+    ]);
+    expect([await newestOf(0, second), await newestOf(0, third + 1), await newestOf(1, 0)]).toEqual([third, 0, 0]);
+    expect(await recordAt([0], [first])).toBe('nothing');
+    expect(await recordAt([0], [second])).toBe('nothing');
+    expect(await readRows(engine, 0, 'read-reached')).toEqual([expect.objectContaining({ number: second })]);
+
+    const query_params = { group, incarnation: 1, generation: 3, leaderId: 'leader', server: '' };
+    await engine.connect(0).command({ query: STORAGE_STATEMENTS['record-epoch'].sql, query_params });
+    expect(await recordAt([third + 1])).toBe('FUNCTION_THROW_IF_VALUE_IS_NON_ZERO');
+    expect(await newestOf(0, 0)).toBe(third);
+  },
   async 'a replica without Keeper says so, knows of no others, and stores nothing until it has another session'(
     engine,
   ) {
@@ -128,9 +171,41 @@ export const REPLICA_CONTRACTS: Readonly<Record<string, Contract>> = {
 };
 
 async function countReplicas(engine: ReplicasEngine): Promise<number | undefined> {
-  const query = { query: STORAGE_STATEMENTS['count-replicas'].sql, format: 'JSONEachRow' } as const;
-  const [row] = await (await engine.connect(0).query(query)).json<{ replicas: number }>();
-  return row?.replicas;
+  return (await readRows<{ replicas: number }>(engine, 0, 'count-replicas'))[0]?.replicas;
+}
+
+async function readRows<Row>(
+  engine: ReplicasEngine,
+  replica: 0 | 1,
+  name: keyof typeof STORAGE_STATEMENTS,
+  query_params: Record<string, unknown> = {},
+): Promise<Row[]> {
+  const query = { query: STORAGE_STATEMENTS[name].sql, query_params, format: 'JSONEachRow' } as const;
+  return await (await engine.connect(replica).query(query)).json<Row>();
+}
+
+const NOTHING_KNOWN = { partitions: [0], firsts: [0], lasts: [0], after: 0, server: '' };
+
+async function lookAtBlocks(engine: ReplicasEngine, replica: 0 | 1, known: Record<string, unknown> = NOTHING_KNOWN) {
+  type Look = { readonly parts: BlockRange[]; readonly newest: number };
+  const [look] = await readRows<Look>(engine, replica, 'look-at-blocks', known);
+  return { blocks: blocksOf(look?.parts ?? []), newest: look?.newest };
+}
+
+async function recordOrder(
+  client: ClickHouseClient,
+  { records, ...given }: { group: string; generation: number; records: readonly number[]; numbers: readonly number[] },
+): Promise<void> {
+  const ranges = {
+    partitions: records.map(() => [202603]),
+    firsts: records.map(() => [1]),
+    lasts: records.map(() => [2]),
+  };
+  const of = { incarnation: 1, server: '', throughs: records.map(() => 0), started_at: 0 };
+  await client.command({
+    query: STORAGE_STATEMENTS['record-order'].sql,
+    query_params: { ...given, ...of, ...ranges, records },
+  });
 }
 
 /** Starts an insert that waits for its quorum, since the second replica fetches nothing from here on. Returns once its rows are there. */
@@ -143,9 +218,7 @@ export async function longInsert(engine: ReplicasEngine, prefix: string) {
 }
 
 async function isStuck(engine: ReplicasEngine): Promise<boolean> {
-  const query = { query: STORAGE_STATEMENTS['look-at-replica'].sql, format: 'JSONEachRow' } as const;
-  const [row] = await (await engine.connect(0).query(query)).json<{ stuck: number }>();
-  return row?.stuck === 1;
+  return (await readRows<{ stuck: number }>(engine, 0, 'look-at-replica'))[0]?.stuck === 1;
 }
 
 async function sync(client: ClickHouseClient, name: string, seconds = 30): Promise<void> {
