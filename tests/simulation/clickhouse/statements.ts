@@ -410,7 +410,7 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     if (marked.stateAt >= found.stateAt) tables.deadLetters.set(id, marked);
     return { written: 1 };
   },
-  'store-positions'({ tables, parameters, nowMs }) {
+  'store-positions'({ tables, parameters }) {
     requireNewestEpoch(tables, parameters);
     const { topics, partitions, from, offsets, fingerprints, leaderEpochs } = parameters as Record<string, never[]>;
     const rows = (topics ?? []).map((topic: string, index) => ({
@@ -428,8 +428,9 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
     }
     for (const { from: _from, ...row } of rows) {
       const stored = tables.positions.get(nameOf(row));
-      if (row.nextOffset < (stored?.nextOffset ?? 0)) continue;
-      tables.positions.set(nameOf(row), { ...row, storedAt: Math.max(nowMs, (stored?.storedAt ?? 0) + 1) });
+      const { nextOffset = -1, storedAt = 0 } = stored ?? {};
+      if (row.nextOffset <= nextOffset) continue;
+      tables.positions.set(nameOf(row), { ...row, storedAt: storedAt + row.nextOffset - nextOffset });
     }
     return {};
   },

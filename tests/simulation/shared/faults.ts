@@ -70,10 +70,14 @@ export function chooseSharedFaults(random: Random, count: number, untilMs: numbe
   return chooseWriterFaults(random, { kinds: [...own, ...others], count, untilMs }, OWN_TRIGGERS);
 }
 
-/** Chooses what goes wrong while users are erased: inserts that do not know a deletion yet end late, or nobody knows when. */
-export function chooseErasureFaults(random: Random, count: number, untilMs: number): Fault[] {
+/** Chooses what goes wrong while users or visitors are erased: inserts that do not know a deletion yet end late, or nobody knows when. */
+export function chooseErasureFaults(
+  random: Random,
+  { isOfVisitors, count, untilMs }: { isOfVisitors: boolean; count: number; untilMs: number },
+): Fault[] {
   const others = ['freeze writer', 'break connection to ClickHouse', STALLING, 'rebalance', NO_KEEPER];
-  const kinds = [...Array<string>(6).fill(UNDER_WAY), LEAVES, random.pick(others)];
+  const late = Array<string>(isOfVisitors ? 6 : 3).fill(UNDER_WAY);
+  const kinds = [...late, LEAVES, random.pick(others)];
   return chooseWriterFaults(random, { kinds, count, untilMs }, OWN_TRIGGERS);
 }
 

@@ -26,7 +26,7 @@ interface SharedPlan extends Plan {
 
 function planOf(seed: number): SharedPlan {
   const random = new Random(seed, 'plan');
-  if (random.isTrue(0.2)) return erasurePlanOf(random);
+  if (random.isTrue(0.35)) return erasurePlanOf(random);
   const durationMs = 1_500 + random.below(random.isTrue(0.9) ? 4_000 : 20_000);
   const count = 5 + random.below(30);
   return {
@@ -41,19 +41,23 @@ function planOf(seed: number): SharedPlan {
   };
 }
 
-/** Long enough for users and visitors to be erased while something is wrong. */
+/**
+ * Long enough for users and visitors to be erased while something is wrong. The deletion of a visitor waits for nothing but inserts, that of a
+ * user for all that was accepted before: so where many visitors are deleted, commits are under way for longer than two delays of an erasure.
+ */
 function erasurePlanOf(random: Random): SharedPlan {
+  const isOfVisitors = random.isTrue(0.45);
   const durationMs = 4_000 + random.below(6_000);
+  const keeperMs = isOfVisitors ? 10_000 : 4_000;
   return {
     partitions: 2 + random.below(2),
     nodes: 1,
-    servers: [{ name: '', writers: 2 + random.below(2), sharing: 2 + random.below(2), keeperMs: 10_000 }],
+    servers: [{ name: '', writers: 2 + random.below(2), sharing: 2 + random.below(2), keeperMs }],
     isHasty: true,
     durationMs,
     everyMs: 50 + random.below(150),
     erases: true,
-    // The deletion of a visitor waits for nothing but inserts; that of a user for all that was accepted before.
-    isOfVisitors: random.isTrue(0.8),
-    faults: chooseErasureFaults(random, 5 + random.below(10), durationMs),
+    isOfVisitors,
+    faults: chooseErasureFaults(random, { isOfVisitors, count: 5 + random.below(15), untilMs: durationMs }),
   };
 }

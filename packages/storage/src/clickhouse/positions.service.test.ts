@@ -21,9 +21,13 @@ afterAll(() => db.close());
 
 beforeEach(() => {
   groupId = randomUUID();
-  const ownership = { queryIdPrefix: () => groupId };
-  positions = new Positions({ client: db.writerClient, ownership, groupId, statementTimeoutMs: 240_000 });
+  positions = positionsOf(groupId);
 });
+
+function positionsOf(group: string): Positions {
+  const ownership = { queryIdPrefix: () => group };
+  return new Positions({ client: db.writerClient, ownership, groupId: group, statementTimeoutMs: 240_000 });
+}
 
 function at(from: bigint, nextOffset: bigint): NewPosition {
   const last = nextOffset === 0n ? undefined : { fingerprint: `before ${nextOffset}`, leaderEpoch: 1 };
@@ -76,6 +80,22 @@ test('a request that arrives late does not set a position back', async () => {
   await positions.store([at(0n, 10n), { ...at(0n, 5n), partition: 4 }], EPOCH);
   expect(await stored()).toBe(20n);
   expect((await readPartitions(db.writerClient, groupId)).positions.get('t/4')?.nextOffset).toBe(5n);
+});
+
+test('of two statements that have found the same, the one with the higher offset counts, whichever ends last', async () => {
+  const others = randomUUID();
+  await positions.store([at(0n, 0n)], EPOCH);
+  await positions.store([at(0n, 8n)], EPOCH);
+  // What a request stores that arrives late, while that one runs.
+  const late = positionsOf(others);
+  await late.store([at(0n, 0n)], EPOCH);
+  await late.store([at(0n, 5n)], EPOCH);
+  await db.client.command({
+    query: `INSERT INTO writer_positions
+      SELECT * REPLACE ({groupId:String} AS group_id) FROM writer_positions AS own WHERE own.group_id = {others:String}`,
+    query_params: { groupId, others },
+  });
+  expect(await stored()).toBe(8n);
 });
 
 test('the newest position counts, also after the clock of ClickHouse was set back', async () => {

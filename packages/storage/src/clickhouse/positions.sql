@@ -20,13 +20,14 @@ WHERE group_id = {group:String} AND resumed_at IS NULL
 -- Fails when a newer epoch is recorded, as store-events does: a late position would overwrite the one of the new owner.
 -- Fails also when ClickHouse does not have what comes before: its tables were emptied, or restored from a backup, while
 -- this writer was running. A partition without a position has nothing stored.
--- The new time is above the stored one, also after ClickHouse's clock was set back: the newest row counts.
+-- The newest row counts, by `stored_at`. It is no time of a clock: it grows with the offset. Of two statements that run at once, as when a request
+-- arrives late while what comes after it is being stored, the one with the higher offset counts, whichever ends last.
 INSERT INTO writer_positions (
   group_id, topic, partition, next_offset, fingerprint, leader_epoch, incarnation, generation, stored_at
 )
 SELECT
   {group:String}, topic, partition, position.4, position.5, position.6, {incarnation:UInt32}, {generation:UInt32},
-  greatest(now64(6), stored.stored_at + toIntervalMicrosecond(1))
+  stored.stored_at + toIntervalMicrosecond(1 + position.4 - stored.next_offset)
 FROM (
   SELECT
     arrayJoin(arrayZip(
@@ -49,8 +50,8 @@ WHERE AT_OWN_SERVER
     stored.next_offset < position.3,
     'ClickHouse does not have the stored position any more'
   ) = 0
-  -- A request that arrives late, when what comes after it is stored already, must not set the position back.
-  AND position.4 >= stored.next_offset
+  -- A request that arrives late, when what comes after it is stored already, must not set the position back. 1970: there is none.
+  AND (position.4 > stored.next_offset OR stored.stored_at = toDateTime64(0, 6, 'UTC'))
 
 -- name: choose-position
 -- The position that an operator chose. It has no fingerprint, because the log before it is not compared with anything.
