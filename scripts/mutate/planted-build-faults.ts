@@ -749,8 +749,8 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
   {
     name: 'writer/visitors-settled-when-sent',
     file: writer('erasure/linked-visitors.ts'),
-    search: 'inTurn.filter((deletion) => !open.has(keyOf(deletion)))',
-    replacement: 'inTurn.filter(() => open.size >= 0)',
+    search: 'inTurn.filter((deletion) => !visitorsOf(deletion).some(isOpen))',
+    replacement: 'inTurn',
     breaks: 'A deletion counts as settled when those of its visitors are sent, whether they are stored or not.',
     tests: [writer('erasure/linked-visitors.service.test.ts')],
   },
@@ -1162,6 +1162,14 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     replacement: 'return deletions;',
     breaks: 'An earlier deletion comes from another replica, and whose visitors are deleted was decided without it.',
     tests: OF_REPLICAS,
+  },
+  {
+    name: 'replicas/deletion-in-part-taken-for-whole',
+    file: writer('erasure/linked-visitors.ts'),
+    search: '!one.isKnown || !looked.has(keyOf({ ...one, user_id: one.visitor }))',
+    replacement: '!one.isKnown',
+    breaks: 'A visitor is deleted with a user whose visitor it was no more, since another deletion was known in part.',
+    tests: [writer('erasure/linked-visitors.service.test.ts')],
   },
   {
     name: 'replicas/later-deletions-too-early',

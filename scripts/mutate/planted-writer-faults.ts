@@ -419,14 +419,14 @@ export const PLANTED_WRITER_FAULTS: readonly PlantedFault[] = [
   {
     name: 'writer/visitors-not-deleted',
     file: writer('erasure/linked-visitors.ts'),
-    search: '    await this.#send(inTurn.flatMap((deletion) => open.get(keyOf(deletion)) ?? []));\n',
+    search: '    await this.#send(inTurn.flatMap(visitorsOf).filter(({ isKnown }) => !isKnown));\n',
     replacement: '',
     breaks: 'The visitors of a deleted user stay, and the user is never erased.',
   },
   {
     name: 'writer/later-deletions-do-not-wait',
     file: writer('erasure/linked-visitors.ts'),
-    search: '      if (hasMerged) waiting.add(deletion.workspace_id);\n',
+    search: '      if (hasMerged) waiting.set(workspace_id, version);\n',
     replacement: '',
     breaks: 'A visitor stays that a link to a merged user hid, which the deletion of that one has ended.',
   },

@@ -610,17 +610,15 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
   'find-deleted-visitors'({ tables, parameters }) {
     const [facts, deletions] = [[...tables.links.values()], [...tables.identityDeletions.values()]];
     const rows = userDeletionsIn(parameters).flatMap(({ workspace, user, version }) =>
-      deletedWith({ workspace, user, version }, facts, deletions)
-        .map((visitor) => ({ workspace_id: workspace, user_id: user, version, visitor }))
-        .filter(
-          ({ visitor }) =>
-            (tables.deletions.get(userKey(workspace, visitor)) ?? 0) < version ||
-            (!isVisitor(visitor) && !tables.identityDeletions.has([workspace, visitor, version].join('\0'))),
-        ),
+      deletedWith({ workspace, user, version }, facts, deletions).flatMap((visitor) => {
+        const isDeleted = (tables.deletions.get(userKey(workspace, visitor)) ?? 0) >= version;
+        const merged = tables.identityDeletions.get([workspace, visitor, version].join('\0'));
+        if (isDeleted && (isVisitor(visitor) || (merged?.settledAtMs ?? 0) > 0)) return [];
+        const isKnown = isDeleted && merged !== undefined;
+        return [{ workspace_id: workspace, user_id: user, version, visitor, isKnown }];
+      }),
     );
-    return {
-      rows: rows.toSorted((one, other) => (isBehind(one, other) ? 1 : -1)),
-    };
+    return { rows: rows.toSorted((one, other) => (isBehind(one, other) ? 1 : -1)) };
   },
   'settle-deletions'({ tables, parameters, nowMs }) {
     for (const { workspace, user, version } of userDeletionsIn(parameters)) {

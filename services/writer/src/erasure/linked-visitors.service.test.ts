@@ -226,6 +226,29 @@ test('who became a deleted user is deleted with it, also where there is a later 
   expect(await unsettled()).toEqual([]);
 });
 
+test('later deletions wait while that of a merged user is there in part: of several replicas, one may get its tables in any order', async () => {
+  const { db, visitors, sent, sentSoFar, storeThrough, unsettled } = await startLinkedVisitors();
+  const facts = [merge('old', 'ada', 2), fact('shared', 'old', 3), fact('shared', 'bob', 5)];
+  await db.store(batchOf([], [...facts, deletion('ada', 10), deletion('bob', 15)]));
+  await storeThrough(60_000);
+  await visitors.takeRound();
+  await eventually(sentSoFar).toBe(PARTITIONS);
+  const query_params = { version: NOON_US + 10 };
+  for (const table of ['user_deletions', 'identity_deletions']) {
+    const query = `INSERT INTO ${table} (workspace_id, user_id, version) VALUES ('test', 'old', {version:UInt64})`;
+    await db.client.command({ query, query_params });
+  }
+  await visitors.takeRound();
+  expect(await sentSoFar()).toBe(PARTITIONS);
+  expect(await unsettled()).toEqual(['ada', 'bob', 'old']);
+
+  await db.store(batchOf([], [deletion('old', 10)]));
+  await visitors.takeRound();
+  const sentNow = () => [...new Set(sent.map(({ id, version }) => `${id} ${version - NOON_US}`))].sort();
+  const shared = visitorOf('shared');
+  await eventually(sentNow).toEqual(['old 10', `${shared} 10`, `${shared} 15`]);
+});
+
 test('the deletion of a merged user ends the merge, and leaves the other one', async () => {
   const { db, visitors, erasure, sent, storeThrough, links } = await startLinkedVisitors();
   await db.store(batchOf([], [merge('old', 'ada', 1), fact('phone', 'old', 1), fact('desk', 'ada', 1)]));

@@ -40,6 +40,16 @@ export interface UserDeletion {
 interface VisitorDeletion extends UserDeletion {
   /** As a deletion names it. */
   readonly visitor: string;
+  /** Whether it is the deletion of a merged user, and is stored. */
+  readonly isKnown: boolean | 0 | 1;
+}
+
+/** What was looked at in a round. */
+interface Round {
+  /** The deletions, by {@link keyOf}. */
+  readonly looked: Set<string>;
+  /** From which deletion of a workspace on, by its version, later ones wait. */
+  readonly waiting: Map<string, number>;
 }
 
 /**
@@ -66,10 +76,11 @@ export class LinkedVisitors extends Rounds {
     const { client, writerId } = this.#deps;
     await this.useTables(client, `sluice-writer/${writerId}-visitors`, ERASURE_TIMEOUT_MS, async (session) => {
       let after: UserDeletion | undefined;
-      const waiting = new Set<string>();
+      const round: Round = { looked: new Set(), waiting: new Map() };
       while (this.mayGoOn) {
         const deletions = await this.#readWhole(session, after);
-        for (const pass of passesOf(deletions)) await this.#settle(session, pass, waiting);
+        for (const deletion of deletions) round.looked.add(keyOf(deletion));
+        for (const pass of passesOf(deletions)) await this.#settle(session, pass, round);
         after = deletions.at(-1);
         if (!after) return;
       }
@@ -99,20 +110,29 @@ export class LinkedVisitors extends Rounds {
     });
   }
 
-  /** @param waiting the workspaces whose later deletions have to wait for what is sent in this round */
-  async #settle(session: TemporaryTables, deletions: readonly UserDeletion[], waiting: Set<string>): Promise<void> {
-    const visitors = await session.read<VisitorDeletion>(STATEMENTS['find-deleted-visitors'], parametersOf(deletions));
-    const open = Map.groupBy(visitors, keyOf);
+  async #settle(
+    session: TemporaryTables,
+    deletions: readonly UserDeletion[],
+    { looked, waiting }: Round,
+  ): Promise<void> {
+    const found = Map.groupBy(
+      await session.read<VisitorDeletion>(STATEMENTS['find-deleted-visitors'], parametersOf(deletions)),
+      keyOf,
+    );
+    const visitorsOf = (deletion: UserDeletion) => found.get(keyOf(deletion)) ?? [];
+    // Of replicas, one may know a deletion in part, which is looked at in another round then.
+    const isOpen = (one: VisitorDeletion) => !one.isKnown || !looked.has(keyOf({ ...one, user_id: one.visitor }));
     const inTurn = deletions.filter((deletion) => {
-      if (waiting.has(deletion.workspace_id)) return false;
+      const { workspace_id, version } = deletion;
+      if (version > (waiting.get(workspace_id) ?? version)) return false;
       // The deletion of a merged user ends links, which decides whom later deletions find.
-      const hasMerged = open.get(keyOf(deletion))?.some(({ visitor }) => !isVisitor(visitor)) ?? false;
-      if (hasMerged) waiting.add(deletion.workspace_id);
+      const hasMerged = visitorsOf(deletion).some((one) => !isVisitor(one.visitor) && isOpen(one));
+      if (hasMerged) waiting.set(workspace_id, version);
       return true;
     });
-    const settled = inTurn.filter((deletion) => !open.has(keyOf(deletion)));
+    const settled = inTurn.filter((deletion) => !visitorsOf(deletion).some(isOpen));
     if (settled.length > 0) await session.run(STATEMENTS['settle-deletions'], parametersOf(settled));
-    await this.#send(inTurn.flatMap((deletion) => open.get(keyOf(deletion)) ?? []));
+    await this.#send(inTurn.flatMap(visitorsOf).filter(({ isKnown }) => !isKnown));
   }
 
   /** Sends those that were not sent lately. */

@@ -48,12 +48,15 @@ const UNSETTLED = `
 
 /**
  * The visitors that were those of the users of a pass, and who was merged into these, unless they are deleted already. `visitor` names one as
- * deletions do. A merged user is only if that very deletion is known: whose visitors follow depends on its version, also where a later one is known.
+ * deletions do. A merged user is until that very deletion is settled, since whose visitors follow depends on its version, also where a later one
+ * is known; `isKnown` says that it is stored.
  */
 const FIND_DELETED_VISITORS: Statement = {
   name: 'find-deleted-visitors',
   sql: `
-SELECT visitors.workspace_id AS workspace_id, visitors.deleted_user AS user_id, visitors.version AS version, visitors.user_id AS visitor
+SELECT
+  visitors.workspace_id AS workspace_id, visitors.deleted_user AS user_id, visitors.version AS version, visitors.user_id AS visitor,
+  stored.deleted_version >= visitors.version AND merged.version > 0 AS isKnown
 FROM (${deletedVisitorsSql({
     links: 'identity_links',
     deletions: 'identity_deletions',
@@ -69,15 +72,17 @@ LEFT JOIN (
   )
   GROUP BY workspace_id, user_id
 ) AS stored ON stored.workspace_id = visitors.workspace_id AND stored.user_id = visitors.user_id
-WHERE stored.deleted_version < visitors.version
-  OR NOT startsWith(visitors.user_id, '\\xEF\\xBF\\xBF')
-  AND (visitors.workspace_id, visitors.user_id, visitors.version) NOT IN (
-    SELECT workspace_id, user_id, version
-    FROM identity_deletions
-    WHERE (workspace_id, user_id) IN (
-      SELECT workspace_id, ${MERGED_USER_SQL} FROM identity_links WHERE user_id IN {users:Array(String)} AND ${IS_MERGE_SQL}
-    )
+LEFT JOIN (
+  SELECT workspace_id, user_id, version, max(identity_deletions.settled_at) AS settled
+  FROM identity_deletions
+  WHERE (workspace_id, user_id) IN (
+    SELECT workspace_id, ${MERGED_USER_SQL} FROM identity_links WHERE user_id IN {users:Array(String)} AND ${IS_MERGE_SQL}
   )
+  GROUP BY workspace_id, user_id, version
+) AS merged
+  ON merged.workspace_id = visitors.workspace_id AND merged.user_id = visitors.user_id AND merged.version = visitors.version
+WHERE stored.deleted_version < visitors.version
+  OR NOT startsWith(visitors.user_id, '\\xEF\\xBF\\xBF') AND merged.settled = toDateTime64(0, 3, 'UTC')
 ORDER BY version, workspace_id, user_id, visitor`,
 };
 
