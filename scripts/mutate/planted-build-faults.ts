@@ -1164,6 +1164,22 @@ export const PLANTED_BUILD_FAULTS: readonly TestedFault[] = [
     tests: OF_REPLICAS,
   },
   {
+    name: 'replicas/positions-by-clocks',
+    file: 'packages/storage/src/clickhouse/positions.sql',
+    search: 'stored.stored_at + toIntervalMicrosecond(1 + position.4 - stored.next_offset)',
+    replacement: 'greatest(now64(6), stored.stored_at + toIntervalMicrosecond(1))',
+    breaks: 'A position that is stored late sets the partition back, where a newer one is stored at the same time.',
+    tests: ['packages/storage/src/clickhouse/positions.service.test.ts'],
+  },
+  {
+    name: 'replicas/positions-grow-without-offsets',
+    file: 'packages/storage/src/clickhouse/positions.sql',
+    search: 'AND (position.4 > stored.next_offset OR',
+    replacement: 'AND (position.4 >= stored.next_offset OR',
+    breaks: 'Repeats of a position count before one with a higher offset.',
+    tests: ['packages/storage/src/clickhouse/positions.service.test.ts'],
+  },
+  {
     name: 'replicas/deletion-in-part-taken-for-whole',
     file: writer('erasure/linked-visitors.ts'),
     search: '!one.isKnown || !looked.has(keyOf({ ...one, user_id: one.visitor }))',

@@ -88,7 +88,7 @@ test('of two statements that have found the same, the one with the higher offset
   await positions.store([at(0n, 8n)], EPOCH);
   // What a request stores that arrives late, while that one runs.
   const late = positionsOf(others);
-  await late.store([at(0n, 0n)], EPOCH);
+  for (let count = 1; count <= 10; count += 1) await late.store([at(0n, 0n)], EPOCH);
   await late.store([at(0n, 5n)], EPOCH);
   await db.client.command({
     query: `INSERT INTO writer_positions
