@@ -1,9 +1,11 @@
 import { decodePosition } from '@sluice/query-api/stream/stream-position';
 import { sleep } from '@sluice/shared/base/retry';
 import { EventStream, type StreamMove } from '@sluice/shared/testing/event-stream';
+import { eventually } from '@sluice/shared/testing/eventually';
 import { until } from '@sluice/shared/testing/until';
 import { expect } from 'vitest';
 import { readClickHouse } from './clickhouse.ts';
+import type { Load } from './load.ts';
 import type { Pipeline } from './pipeline.ts';
 import type { EventPage, EventRecord } from './records.ts';
 
@@ -105,6 +107,28 @@ export class StreamFollower {
 /** What its last id says of its ClickHouse server. */
 export function originOf({ lastEventId = '' }: StreamFollower) {
   return decodePosition(lastEventId)?.origin;
+}
+
+/** Waits until each client was told where it is in its stream. */
+export async function untilAllListen(followers: readonly StreamFollower[]): Promise<void> {
+  await until('all clients to listen', async () => followers.every(({ lastEventId }) => lastEventId !== undefined));
+}
+
+/** Waits until each client is at a ClickHouse server of this name. */
+export async function untilAllAt(followers: readonly StreamFollower[], server: string): Promise<void> {
+  await eventually(() => followers.map((follower) => originOf(follower)?.server)).toEqual(followers.map(() => server));
+}
+
+/** Waits until a load has had more submissions accepted, and each client was sent more events. */
+export async function untilAllGoOn(
+  load: Pick<Load, 'acceptedSoFar'>,
+  followers: readonly StreamFollower[],
+): Promise<void> {
+  const [accepted, received] = [load.acceptedSoFar(), followers.map((follower) => follower.received.length)];
+  await eventually(load.acceptedSoFar).toBeGreaterThan(accepted + 20);
+  for (const [index, follower] of followers.entries()) {
+    await eventually(() => follower.received.length).toBeGreaterThan((received[index] ?? 0) + 10);
+  }
 }
 
 /** Waits until a server has recorded its progress so long ago that every client can go on there. */
