@@ -2,7 +2,7 @@ import { decodePosition } from '@sluice/query-api/stream/stream-position';
 import { sleep } from '@sluice/shared/base/retry';
 import { EventStream, type StreamMove } from '@sluice/shared/testing/event-stream';
 import { eventually } from '@sluice/shared/testing/eventually';
-import { until } from '@sluice/shared/testing/until';
+import { explain, until } from '@sluice/shared/testing/until';
 import { expect } from 'vitest';
 import { readClickHouse } from './clickhouse.ts';
 import type { Load } from './load.ts';
@@ -176,7 +176,10 @@ export async function allOf(pipeline: Pipeline, filters: string, key: string): P
 export async function expectAllReceived(pipeline: Pipeline, follower: StreamFollower, filters: string): Promise<void> {
   const stored = new Set((await allOf(pipeline, filters, pipeline.key)).map(identityOf));
   expect(stored.size).toBeGreaterThan(0);
-  await until('the last events to be sent', async () => stored.isSubsetOf(new Set(follower.received)));
+  const missing = () => [...stored.difference(new Set(follower.received))];
+  await until('the last events to be sent', async () => missing().length === 0).catch(
+    explain(() => `of ${stored.size} events ${missing().length} are missing, as ${missing().slice(0, 3).join(', ')}`),
+  );
   await follower.stop();
   expect([follower.refusals, follower.problems]).toEqual([[], []]);
   // From one move to the next, each event comes once.
