@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
 import { runDoctor } from '@sluice/cli/doctor/doctor';
+import { runCheck } from '@sluice/cli/servers/check-file';
 import { readAccounts } from '@sluice/local-stack/clickhouse-accounts';
 import { TEST_DATABASES } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { createTopics } from '@sluice/shared/kafka/testing/create-topics';
 import { wantedTopics, withAdmin } from '@sluice/shared/kafka/topics';
 import kafkajs, { type Kafka } from 'kafkajs';
+import { expect } from 'vitest';
 
 const { AclOperationTypes, AclPermissionTypes, AclResourceTypes, ResourcePatternTypes } = kafkajs;
 
@@ -16,6 +18,25 @@ export async function diagnose(services: Services, env: Environment) {
   const results = await runDoctor(services, env, new AbortController().signal, () => undefined);
   const ofState = (state: string) => results.filter((one) => one.state === state);
   return { results, wrong: ofState('wrong'), notes: ofState('note'), text: JSON.stringify(results) };
+}
+
+/**
+ * Expects that nothing is wrong with ClickHouse for a writer and query-api, and that each of its checks could be tried.
+ *
+ * @param check the name of one of them
+ * @param found a text in what it has found
+ */
+export async function expectClickHouse(env: Environment, check: string, found: string): Promise<void> {
+  const { results } = await diagnose(['writer', 'query-api'], env);
+  const ofClickHouse = results.filter(({ name }) => name.startsWith('clickhouse.'));
+  expect(ofClickHouse.filter(({ state }) => state === 'wrong' || state === 'skipped')).toEqual([]);
+  expect(ofClickHouse).toContainEqual(expect.objectContaining({ name: check, found: expect.stringContaining(found) }));
+}
+
+/** Expects that `sluice servers check` finds nothing wrong with the file of servers. */
+export async function expectFileIsSound(env: Environment): Promise<void> {
+  const lines: string[] = [];
+  expect(await runCheck(env['CLICKHOUSE_SERVERS_FILE'] ?? '', env, (line) => lines.push(line)), lines.join()).toBe(0);
 }
 
 /** Creates the topics of Sluice with a prefix, as it does itself but for these settings of the topics of rows. */

@@ -9,6 +9,12 @@ export async function readMetric(
   return (await findMetric(service, name, labels)) ?? 0;
 }
 
+/** As {@link readMetric}, over several services. */
+export async function sumMetric(services: readonly Pick<Service, 'url'>[], name: string): Promise<number> {
+  const each = await Promise.all(services.map((service) => readMetric(service, name)));
+  return each.reduce((sum, one) => sum + one, 0);
+}
+
 /** As {@link readMetric}, but `undefined` when there is none. */
 export async function findMetric(
   service: Pick<Service, 'url'>,

@@ -5,7 +5,7 @@ import { explain, until } from '@sluice/shared/testing/until';
 import { expect, inject } from 'vitest';
 import { sluice } from './backups.ts';
 import { type Pipeline, type PipelineServer, startPipeline } from './pipeline.ts';
-import { type RangedServer, startRangedServer } from './ranged-server.ts';
+import { entryOf, type RangedServer, startRangedServer } from './ranged-server.ts';
 import type { Service } from './service.ts';
 
 const DOCUMENT = new URL('../../docs/operate/servers.md', import.meta.url);
@@ -51,7 +51,7 @@ class Operator {
       const server = servers[Number(/\d+/.exec(url)?.[0]) - 1];
       if (!server) throw new Error(`there is no ${url}`);
       const own = group === GROUP && { group: this.#running.environment['KAFKA_GROUP_ID'] };
-      return [name, { ...addressOf(server), ...own, ...others }] as const;
+      return [name, { ...entryOf(server), ...own, ...others }] as const;
     });
     return Object.fromEntries(entries);
   }
@@ -76,10 +76,6 @@ class Operator {
   }
 }
 
-function addressOf({ engine, relay }: RangedServer): PipelineServer {
-  return { url: engine.url, native: `127.0.0.1:${relay.port}` };
-}
-
 /**
  * Runs the commands of docs/operate/servers.md, and expects that events are served without the server that each section is about.
  *
@@ -95,7 +91,7 @@ export async function followServerDocument(name: string, { isWhole }: { readonly
     kafkaBrokers: inject('kafkaBrokers'),
     clickhouseUrl: one.engine.url,
     name,
-    servers: { a1: { ...addressOf(one), group: `${name}-writer` } },
+    servers: { a1: { ...entryOf(one), group: `${name}-writer` } },
     env: { KAFKA_PARTITIONS: '48' },
     // On a busy machine a server may take more than a minute to catch up.
     envOf: { 'query-api': { READ_STALE_MS_MAX: '600000' } },
@@ -126,7 +122,7 @@ export async function followServerDocument(name: string, { isWhole }: { readonly
   await operator.follow('Replace a server', [one, two]);
   await running.settled(sent);
 
-  await running.writeServers({ a1: { ...addressOf(one), group: `${name}-writer` } });
+  await running.writeServers({ a1: { ...entryOf(one), group: `${name}-writer` } });
   await operator.stopWriter('a2');
   await using b1 = await startRangedServer();
   await using b2 = await startRangedServer();

@@ -1,9 +1,11 @@
 import { decodePosition } from '@sluice/query-api/stream/stream-position';
 import { sleep } from '@sluice/shared/base/retry';
 import { EventStream, type StreamMove } from '@sluice/shared/testing/event-stream';
-import { until } from '@sluice/shared/testing/until';
+import { eventually } from '@sluice/shared/testing/eventually';
+import { explain, until } from '@sluice/shared/testing/until';
 import { expect } from 'vitest';
 import { readClickHouse } from './clickhouse.ts';
+import type { Load } from './load.ts';
 import type { Pipeline } from './pipeline.ts';
 import type { EventPage, EventRecord } from './records.ts';
 
@@ -107,6 +109,28 @@ export function originOf({ lastEventId = '' }: StreamFollower) {
   return decodePosition(lastEventId)?.origin;
 }
 
+/** Waits until each client was told where it is in its stream. */
+export async function untilAllListen(followers: readonly StreamFollower[]): Promise<void> {
+  await until('all clients to listen', async () => followers.every(({ lastEventId }) => lastEventId !== undefined));
+}
+
+/** Waits until each client is at a ClickHouse server of this name. */
+export async function untilAllAt(followers: readonly StreamFollower[], server: string): Promise<void> {
+  await eventually(() => followers.map((follower) => originOf(follower)?.server)).toEqual(followers.map(() => server));
+}
+
+/** Waits until a load has had more submissions accepted, and each client was sent more events. */
+export async function untilAllGoOn(
+  load: Pick<Load, 'acceptedSoFar'>,
+  followers: readonly StreamFollower[],
+): Promise<void> {
+  const [accepted, received] = [load.acceptedSoFar(), followers.map((follower) => follower.received.length)];
+  await eventually(load.acceptedSoFar).toBeGreaterThan(accepted + 20);
+  for (const [index, follower] of followers.entries()) {
+    await eventually(() => follower.received.length).toBeGreaterThan((received[index] ?? 0) + 10);
+  }
+}
+
 /** Waits until a server has recorded its progress so long ago that every client can go on there. */
 export async function untilKnown(followers: readonly StreamFollower[], url: string, database: string): Promise<void> {
   const sql = 'SELECT toUnixTimestamp64Milli(min(recorded_at)) FROM storing_progress HAVING count() > 0';
@@ -152,7 +176,10 @@ export async function allOf(pipeline: Pipeline, filters: string, key: string): P
 export async function expectAllReceived(pipeline: Pipeline, follower: StreamFollower, filters: string): Promise<void> {
   const stored = new Set((await allOf(pipeline, filters, pipeline.key)).map(identityOf));
   expect(stored.size).toBeGreaterThan(0);
-  await until('the last events to be sent', async () => stored.isSubsetOf(new Set(follower.received)));
+  const missing = () => [...stored.difference(new Set(follower.received))];
+  await until('the last events to be sent', async () => missing().length === 0).catch(
+    explain(() => `of ${stored.size} events ${missing().length} are missing, as ${missing().slice(0, 3).join(', ')}`),
+  );
   await follower.stop();
   expect([follower.refusals, follower.problems]).toEqual([[], []]);
   // From one move to the next, each event comes once.

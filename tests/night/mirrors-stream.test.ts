@@ -1,5 +1,4 @@
 import { eventually } from '@sluice/shared/testing/eventually';
-import { until } from '@sluice/shared/testing/until';
 import { expect, inject, test } from 'vitest';
 import { ownClickHouse } from '../kit/engines.ts';
 import { freeze } from '../kit/freeze.ts';
@@ -7,7 +6,14 @@ import { startLoad } from '../kit/load.ts';
 import { readMetric } from '../kit/metrics.ts';
 import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
 import type { Service } from '../kit/service.ts';
-import { expectAllReceived, originOf, StreamFollower, untilAllCanTakeOver } from '../kit/stream-follower.ts';
+import {
+  expectAllReceived,
+  StreamFollower,
+  untilAllAt,
+  untilAllCanTakeOver,
+  untilAllGoOn,
+  untilAllListen,
+} from '../kit/stream-follower.ts';
 
 interface Followed {
   readonly filter: string;
@@ -46,18 +52,11 @@ test('the ClickHouse server of streams is killed, frozen, loses its writer or is
   await untilAllCanTakeOver([one.url, other.url], running.database);
   const followed = followAll(running, () => [running.services['query-api'], second]);
   const followers = followed.map(({ follower }) => follower);
-  await until('all clients to listen', async () => followers.every(({ lastEventId }) => lastEventId !== undefined));
+  await untilAllListen(followers);
   await using load = startLoad({ pipeline: running, urls: () => [running.services['ingest-api'].url], concurrency: 3 });
 
-  const more = async () => {
-    const [before, received] = [load.acceptedSoFar(), followers.map((follower) => follower.received.length)];
-    await eventually(load.acceptedSoFar).toBeGreaterThan(before + 20);
-    for (const [index, follower] of followers.entries()) {
-      await eventually(() => follower.received.length).toBeGreaterThan((received[index] ?? 0) + 10);
-    }
-  };
-  const onServer = (name: string) =>
-    eventually(() => followers.map((follower) => originOf(follower)?.server)).toEqual(followers.map(() => name));
+  const more = () => untilAllGoOn(load, followers);
+  const onServer = (name: string) => untilAllAt(followers, name);
 
   // Either of them may have had its tables first.
   await running.writeServers({ a1: servers.a1 });

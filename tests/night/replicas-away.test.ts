@@ -1,9 +1,8 @@
-import { runCheck } from '@sluice/cli/servers/check-file';
 import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, test } from 'vitest';
 import { expectBalanced } from '../kit/audit.ts';
 import { readClickHouse } from '../kit/clickhouse.ts';
-import { diagnose } from '../kit/doctor.ts';
+import { expectClickHouse, expectFileIsSound } from '../kit/doctor.ts';
 import { startLoad } from '../kit/load.ts';
 import { startPipeline } from '../kit/pipeline.ts';
 import { startReaders } from '../kit/readers.ts';
@@ -25,19 +24,8 @@ test('of two replicas, each and Keeper are away for a while: reads go on, and bo
   await running.submit({ foreignUserGroupId: 'g', foreignUserId: 'u0', events: [{ event: 'first' }] });
   await running.settled(1);
 
-  const { results } = await diagnose(['writer', 'query-api'], running.environment);
-  const ofClickHouse = results.filter(({ name }) => name.startsWith('clickhouse.'));
-  expect(ofClickHouse.filter(({ state }) => state === 'wrong')).toEqual([]);
-  expect(ofClickHouse).toContainEqual(
-    expect.objectContaining({
-      name: 'clickhouse.replication[r2]',
-      found: expect.stringContaining('replica r2 of shard 1'),
-    }),
-  );
-
-  const lines: string[] = [];
-  const env = running.environment;
-  expect(await runCheck(env['CLICKHOUSE_SERVERS_FILE'] ?? '', env, (line) => lines.push(line)), lines.join()).toBe(0);
+  await expectClickHouse(running.environment, 'clickhouse.replication[r2]', 'replica r2 of shard 1');
+  await expectFileIsSound(running.environment);
 
   await using load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 3 });
   const paths = ['/events?limit=20', '/events?event=load&limit=5', '/users/u0', '/organizations/g'];

@@ -4,10 +4,17 @@ import { until } from '@sluice/shared/testing/until';
 import { expect, inject, test } from 'vitest';
 import { readClickHouse } from '../kit/clickhouse.ts';
 import { startLoad } from '../kit/load.ts';
-import { readMetric } from '../kit/metrics.ts';
+import { sumMetric } from '../kit/metrics.ts';
 import { startPipeline } from '../kit/pipeline.ts';
 import { startReplicas } from '../kit/replicas.ts';
-import { allOf, expectAllReceived, originOf, StreamFollower } from '../kit/stream-follower.ts';
+import {
+  allOf,
+  expectAllReceived,
+  StreamFollower,
+  untilAllAt,
+  untilAllGoOn,
+  untilAllListen,
+} from '../kit/stream-follower.ts';
 
 test('streams of three replicas: one is left, killed or cut off, Keeper and writers are killed, inserts fail: each event comes once, webhooks are delivered, and an alert fires', async () => {
   await using replicas = await startReplicas(['r1', 'r2', 'r3']);
@@ -46,22 +53,15 @@ test('streams of three replicas: one is left, killed or cut off, Keeper and writ
     follower: new StreamFollower(() => urlOf() ?? '', filter, key, streamMs),
   }));
   const followers = followed.map(({ follower }) => follower);
-  await until('all clients to listen', async () => followers.every(({ lastEventId }) => lastEventId !== undefined));
+  await untilAllListen(followers);
   await create('/webhooks', { url: ofEvents.url, batched: true });
   const view = await create('/views', { name: 'Nothing', report: 'series', parameters: { event: 'nothing' } });
   const alert = { name: 'Absent', view, window: '1d', condition: { is: 'absent' }, url: ofAlert.url };
   const alertId = await create('/alerts', alert);
   await using load = startLoad({ pipeline: running, urls: () => [running.services['ingest-api'].url], concurrency: 3 });
 
-  const more = async () => {
-    const [before, received] = [load.acceptedSoFar(), followers.map((follower) => follower.received.length)];
-    await eventually(load.acceptedSoFar).toBeGreaterThan(before + 20);
-    for (const [index, follower] of followers.entries()) {
-      await eventually(() => follower.received.length).toBeGreaterThan((received[index] ?? 0) + 10);
-    }
-  };
-  const onServer = (name: string) =>
-    eventually(() => followers.map((follower) => originOf(follower)?.server)).toEqual(followers.map(() => name));
+  const more = () => untilAllGoOn(load, followers);
+  const onServer = (name: string) => untilAllAt(followers, name);
 
   await more();
   // query-api alone follows the file; writers read it when they start.
@@ -75,12 +75,7 @@ test('streams of three replicas: one is left, killed or cut off, Keeper and writ
   // Inserts find no second replica in time, and end with an error although what they stored is there.
   const fetches = (what: 'START' | 'STOP', urls: readonly string[]) =>
     Promise.all(urls.map((url) => readClickHouse(url, `SYSTEM ${what} FETCHES ${database}.events`)));
-  const failures = async () => {
-    const each = await Promise.all(
-      Object.values(running.writers).map((writer) => readMetric(writer, 'sluice_writer_batch_failures_total')),
-    );
-    return each.reduce((sum, one) => sum + one, 0);
-  };
+  const failures = () => sumMetric(Object.values(running.writers), 'sluice_writer_batch_failures_total');
   const before = await failures();
   await fetches('STOP', [r1.url, r2.url, r3.url]);
   await eventually(failures).toBeGreaterThan(before);

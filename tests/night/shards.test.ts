@@ -1,10 +1,8 @@
-import { eventually } from '@sluice/shared/testing/eventually';
 import { expect, inject, test } from 'vitest';
 import { expectEqualServers } from '../kit/equal-servers.ts';
 import { startLoad } from '../kit/load.ts';
-import { readMetric } from '../kit/metrics.ts';
-import { type PipelineServer, startPipeline } from '../kit/pipeline.ts';
-import { startRangedServer } from '../kit/ranged-server.ts';
+import { startPipeline } from '../kit/pipeline.ts';
+import { entriesOf, killEachOnce, startRangedServer } from '../kit/ranged-server.ts';
 import { startReaders, untilBothGoOn } from '../kit/readers.ts';
 import { together } from '../kit/together.ts';
 import { expectExactlyOnce } from '../kit/verify-delivery.ts';
@@ -19,12 +17,7 @@ test('two ranges of two mirrors, each server killed once: no read fails, and tog
   );
   for (const [, server] of started) cleanup.use(server);
   const engines = Object.fromEntries(started);
-  const servers = Object.fromEntries(
-    started.map(([name, { engine, relay }]): [string, PipelineServer] => {
-      const partitions = RANGES[name as keyof typeof RANGES];
-      return [name, { url: engine.url, native: `127.0.0.1:${relay.port}`, partitions }];
-    }),
-  );
+  const servers = entriesOf(engines, RANGES);
   await using running = await startPipeline({
     kafkaBrokers: inject('kafkaBrokers'),
     clickhouseUrl: String(servers['a1']?.url),
@@ -40,15 +33,7 @@ test('two ranges of two mirrors, each server killed once: no read fails, and tog
   await using load = startLoad({ pipeline: running, urls: () => [ingest.url], concurrency: 3 });
   const paths = ['/events?limit=20', '/events?event=load&limit=5', '/users/u0', '/users?limit=5', '/organizations/g'];
   await using readers = startReaders({ pipeline: running, urls: () => [query.url], paths });
-  const progress = () => untilBothGoOn(load, readers, { accepted: 50, answered: 20 });
-  for (const [name, { engine }] of Object.entries(engines)) {
-    await progress();
-    await engine.kill9();
-    await progress();
-    await engine.restart();
-    await eventually(() => readMetric(query, 'sluice_query_server_readable', { server: name })).toBe(1);
-  }
-  await progress();
+  await killEachOnce(engines, query, () => untilBothGoOn(load, readers, { accepted: 50, answered: 20 }));
   expect(await readers.stop(), query.log().slice(-6_000)).toEqual([]);
   const tally = await load.stop();
   await running.drained();

@@ -3,8 +3,9 @@ import { expect, inject, test } from 'vitest';
 import { expectBalanced } from '../kit/audit.ts';
 import { readClickHouse } from '../kit/clickhouse.ts';
 import { startCloud } from '../kit/cloud.ts';
-import { diagnose } from '../kit/doctor.ts';
+import { diagnose, expectClickHouse } from '../kit/doctor.ts';
 import { startLoad } from '../kit/load.ts';
+import { sumMetric } from '../kit/metrics.ts';
 import { startPipeline } from '../kit/pipeline.ts';
 import { seededRandom } from '../kit/random.ts';
 import { startReaders } from '../kit/readers.ts';
@@ -13,7 +14,7 @@ import { expectExactlyOnce } from '../kit/verify-delivery.ts';
 /** How late a statement of a batch may arrive whose writer has given it up, in milliseconds. */
 const LATE_MS_MAX = 6_000;
 
-test('behind one address, replicas, connections and writers are away for a while: everything is there once', async () => {
+test('behind one address, replicas, Keeper, connections and writers are away for a while: everything is there once', async () => {
   const random = seededRandom(inject('seed'));
   let [isUnreliable, late] = [false, 0];
   await using cloud = await startCloud({
@@ -35,12 +36,7 @@ test('behind one address, replicas, connections and writers are away for a while
   await running.settled(1);
 
   for (const path of ['/events/stream', '/webhooks', '/alerts']) expect((await running.get(path)).status).toBe(501);
-  const { results } = await diagnose(['writer', 'query-api'], running.environment);
-  const ofClickHouse = results.filter(({ name }) => name.startsWith('clickhouse.'));
-  expect(ofClickHouse.filter(({ state }) => state === 'wrong' || state === 'skipped')).toEqual([]);
-  expect(ofClickHouse).toContainEqual(
-    expect.objectContaining({ name: 'clickhouse.server', found: expect.stringContaining('2 replicas share the rows') }),
-  );
+  await expectClickHouse(running.environment, 'clickhouse.server', '2 replicas share the rows');
   // An account that only reads may not ask the others, and need not.
   const ofReader = await diagnose(['query-api'], running.environmentOf('query-api'));
   expect(ofReader.results).toContainEqual(expect.objectContaining({ name: 'clickhouse.server', state: 'ok' }));
@@ -53,10 +49,19 @@ test('behind one address, replicas, connections and writers are away for a while
   if (!one || !other) throw new Error('there are not two');
   const stored = async () =>
     Number(await readClickHouse(one.url, `SELECT uniqExact(uuid) FROM ${running.database}.events`));
-  /** Waits until more has been stored. */
+  /** Waits until more has been stored, and reads are answered. */
   const goOn = async () => {
-    const before = await stored();
+    const [before, answered] = [await stored(), readers.answeredSoFar()];
     await eventually(stored).toBeGreaterThan(before + 20);
+    await eventually(readers.answeredSoFar).toBeGreaterThan(answered + 6);
+  };
+  const failures = () => sumMetric([running.services.writer, another], 'sluice_writer_batch_failures_total');
+  /** Takes something away, waits until a batch has failed, and returns what gives it back. */
+  const untilFailing = async <Back>(takeAway: () => Back) => {
+    const before = await failures();
+    const back = await takeAway();
+    await eventually(failures).toBeGreaterThan(before);
+    return back;
   };
 
   await goOn();
@@ -69,8 +74,10 @@ test('behind one address, replicas, connections and writers are away for a while
     await server.restart();
     await goOn();
   }
-  const mend = cloud.cut();
-  await eventually(() => running.services.writer.log()).toContain('storing a batch failed');
+  await untilFailing(() => cloud.keeper.kill9());
+  await cloud.keeper.restart();
+  await goOn();
+  const mend = await untilFailing(() => cloud.cut());
   mend();
   await goOn();
   await running.killAndRestart('writer');

@@ -6,8 +6,8 @@ import { expect, inject, test } from 'vitest';
 import { sluice, startSluice } from '../kit/backups.ts';
 import { readClickHouse } from '../kit/clickhouse.ts';
 import { startLoad } from '../kit/load.ts';
-import { type Pipeline, type PipelineServer, startPipeline } from '../kit/pipeline.ts';
-import { startRangedServer } from '../kit/ranged-server.ts';
+import { type Pipeline, startPipeline } from '../kit/pipeline.ts';
+import { entryOf, startRangedServer } from '../kit/ranged-server.ts';
 import { startReaders, untilBothGoOn } from '../kit/readers.ts';
 import type { EventPage } from '../kit/records.ts';
 import { startStatementProxy } from '../kit/statement-proxy.ts';
@@ -149,12 +149,8 @@ test('one server is replaced by two with half of its partitions each, under load
   await using a1 = await startRangedServer();
   await using b1 = await startRangedServer();
   await using b2 = await startRangedServer();
-  const entry = ({ engine, relay }: typeof a1): PipelineServer => ({
-    url: engine.url,
-    native: `127.0.0.1:${relay.port}`,
-  });
-  const one = entry(a1);
-  const two = { b1: { ...entry(b1), partitions: '0-2' }, b2: { ...entry(b2), partitions: '3-5' } };
+  const one = entryOf(a1);
+  const two = { b1: entryOf(b1, '0-2'), b2: entryOf(b2, '3-5') };
   const unread = { b1: { ...two.b1, serves: false }, b2: { ...two.b2, serves: false } };
   await using running = await startPipeline({
     kafkaBrokers: inject('kafkaBrokers'),

@@ -7,7 +7,7 @@ import { compareServers, type ServerComparison } from '../equal-servers.ts';
 import type { Tally } from '../load.ts';
 import { findMetric } from '../metrics.ts';
 import type { PipelineServer } from '../pipeline.ts';
-import { type RangedServer, startRangedServer } from '../ranged-server.ts';
+import { entryOf, type RangedServer, startRangedServer } from '../ranged-server.ts';
 import { together } from '../together.ts';
 import { verifyDelivery } from '../verify-delivery.ts';
 import { freezeFor } from './freeze-for.ts';
@@ -42,8 +42,7 @@ export async function startSeveralServers(topology: Topology, folder: string): P
   await Promise.all(starting);
   for (const [shard, mirrors] of ranges.entries()) {
     for (const name of mirrors) {
-      const { engine, relay } = serverOf(name);
-      servers[name] = { url: engine.url, native: `127.0.0.1:${relay.port}`, ...partitionsOf(shard, topology) };
+      servers[name] = entryOf(serverOf(name), partitionsOf(shard, topology));
     }
   }
 
@@ -112,10 +111,10 @@ export async function startSeveralServers(topology: Topology, folder: string): P
   };
 }
 
-function partitionsOf(shard: number, { shards }: Topology): Pick<PipelineServer, 'partitions'> {
-  if (shards === 1) return {};
+function partitionsOf(shard: number, { shards }: Topology): string | undefined {
+  if (shards === 1) return undefined;
   const start = (at: number) => Math.floor((at * PARTITIONS) / shards);
-  return { partitions: `${start(shard)}-${start(shard + 1) - 1}` };
+  return `${start(shard)}-${start(shard + 1) - 1}`;
 }
 
 /** Whether a query-api would read a server if it had no other one of its range. */

@@ -24,7 +24,12 @@ const CODES = {
 
 export type Refusal = keyof typeof CODES;
 
+/** Returns the error with which ClickHouse refuses something. @param message default: the type */
+export function refusalError(type: Refusal, message: string = type): ClickHouseError {
+  return new ClickHouseError({ message, code: CODES[type], type });
+}
+
 /** @throws {ClickHouseError} always */
-export function refuse(type: Refusal, message: string = type): never {
-  throw new ClickHouseError({ message, code: CODES[type], type });
+export function refuse(type: Refusal, message?: string): never {
+  throw refusalError(type, message);
 }

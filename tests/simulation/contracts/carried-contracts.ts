@@ -9,20 +9,21 @@ import { isRowError } from '@sluice/writer/batch/isolate-bad-rows';
 import { STATEMENTS } from '@sluice/writer/batch/statements';
 import { expect } from 'vitest';
 import type { ClickHouseEngine } from './clickhouse-engines.ts';
+import {
+  endStatements,
+  event,
+  eventsIn,
+  linesOf,
+  MARCH_MS,
+  MONTH_BY_MONTH,
+  MONTHS,
+  POLL_MS,
+  REFUSED,
+  recordEpoch,
+  refusalOf,
+} from './contract-rows.ts';
 
 const STATEMENT_TIMEOUT_MS = 60_000;
-const POLL_MS = 5;
-const MONTHS = 24;
-const MARCH_MS = Date.UTC(2026, 2, 1, 12);
-
-/** The rows of each month are written one after the other, as those of a large insert are. */
-const MONTH_BY_MONTH: ClickHouseSettings = {
-  min_insert_block_size_rows: '1',
-  min_insert_block_size_bytes: '0',
-  max_threads: 1,
-};
-
-const REFUSED = 'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO';
 
 type Contract = (engine: ClickHouseEngine) => Promise<void>;
 
@@ -61,8 +62,7 @@ export const CARRIED_CONTRACTS: Readonly<Record<string, Contract>> = {
   },
   async 'nothing is stored once a newer epoch is recorded, also where there are no rows'(engine) {
     const [full, empty] = [await staged(engine, [event()]), await staged(engine, [])];
-    const query_params = { group: 'group', incarnation: 1, generation: 2, leaderId: 'leader', server: '' };
-    await engine.client.command({ query: STORAGE_STATEMENTS['record-epoch'].sql, query_params });
+    await recordEpoch(engine.client, { generation: 2 });
     for (const tables of [full, empty]) {
       expect(await refusalOf(storeEvents(tables))).toBe(REFUSED);
       expect(await refusalOf(tables.run(STATEMENTS['store-seen-in-events']))).toBe(REFUSED);
@@ -87,8 +87,7 @@ export const CARRIED_CONTRACTS: Readonly<Record<string, Contract>> = {
     await engine.client.command({ query: STATEMENTS['record-ended-batch'].sql, query_params });
     const before = (await engine.rows())['events']?.length ?? 0;
     await moreEvents(engine, before, running);
-    const kill = { query: STATEMENTS['end-own-statements'].sql, query_params: { prefix: `${prefix}/` } };
-    await engine.client.command(kill);
+    await endStatements(engine.client, `${prefix}/`);
     expect(await engine.isRunning(`${prefix}/`)).toBe(false);
     const after = (await engine.rows())['events']?.length ?? 0;
     expect(await running).toBe('QUERY_WAS_CANCELLED');
@@ -164,26 +163,4 @@ async function replicasOf({ client }: ClickHouseEngine): Promise<readonly string
 async function record({ client }: ClickHouseEngine, replicas: readonly string[], isGone: boolean): Promise<void> {
   const { sql: query } = STORAGE_STATEMENTS['record-replicas'];
   await client.command({ query, query_params: { replicas: [...replicas], isGone } });
-}
-
-async function eventsIn(tables: CarriedTables): Promise<number> {
-  const [row] = await tables.read<{ readonly events: number }>(STATEMENTS['inspect-events'], { server: '' });
-  return row?.events ?? 0;
-}
-
-function linesOf(rows: readonly object[]): Buffer[] {
-  return rows.map((row) => Buffer.from(`${JSON.stringify(row)}\n`));
-}
-
-function event(fields: Partial<EventRow> = {}): EventRow {
-  const row = { workspace_id: 'w', timestamp: MARCH_MS, uuid: randomUUID(), event: 'e', user_id: 'ada' };
-  return { ...row, received_at: MARCH_MS * 1_000, ...fields };
-}
-
-/** Returns the type of ClickHouse's error, or what else went wrong, or `nothing`. */
-async function refusalOf(work: Promise<unknown>): Promise<string> {
-  return await work.then(
-    () => 'nothing',
-    (error: Error & { readonly type?: string }) => error.type ?? error.message,
-  );
 }

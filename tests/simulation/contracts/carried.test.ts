@@ -1,9 +1,6 @@
 import { describe, inject, test } from 'vitest';
 import { CARRIED_CONTRACTS } from './carried-contracts.ts';
-import { realClickHouse, simulatedReplica } from './clickhouse-engines.ts';
-
-/** How long a statement of the simulator takes at most, in milliseconds: long inserts last for seconds, as the real ones. */
-const SLOWNESS_MS = 250;
+import { realClickHouse, SLOWNESS_MS, simulatedReplica } from './clickhouse-engines.ts';
 
 const contracts = Object.entries(CARRIED_CONTRACTS);
 

@@ -17,22 +17,22 @@ import { STATEMENTS } from '@sluice/writer/batch/statements';
 import { expect } from 'vitest';
 import { z } from 'zod';
 import type { ClickHouseEngine } from './clickhouse-engines.ts';
+import {
+  endStatements,
+  event,
+  eventsIn,
+  linesOf,
+  MARCH_MS,
+  MONTH_BY_MONTH,
+  MONTHS,
+  POLL_MS,
+  REFUSED,
+  recordEpoch,
+  refusalOf,
+} from './contract-rows.ts';
 
 const STATEMENT_TIMEOUT_MS = 60_000;
-const POLL_MS = 5;
-const MONTHS = 24;
 const ROWS_A_MONTH = 3;
-const MARCH_MS = Date.UTC(2026, 2, 1, 12);
-
-/** The rows of each month are written one after the other, as those of a large insert are. */
-const MONTH_BY_MONTH: ClickHouseSettings = {
-  min_insert_block_size_rows: '1',
-  min_insert_block_size_bytes: '0',
-  max_threads: 1,
-};
-
-/** How throwIf() refuses. */
-const OTHER_SERVER = 'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO';
 
 type Contract = (engine: ClickHouseEngine) => Promise<void>;
 
@@ -70,10 +70,8 @@ const SESSIONS: Readonly<Record<string, Contract>> = {
   },
   async 'the last statement of a session closes it, also when it fails'(engine) {
     const session = await staged(engine, [event()]);
-    await record(engine, 2);
-    expect(await refusalOf(session.runLast(STATEMENTS['store-events'], epoch(1), {}))).toBe(
-      'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO',
-    );
+    await recordEpoch(engine.client, { generation: 2 });
+    expect(await refusalOf(session.runLast(STATEMENTS['store-events'], epoch(1), {}))).toBe(REFUSED);
     expect(await refusalOf(session.run(STATEMENTS['store-events'], epoch(2)))).toBe('SESSION_NOT_FOUND');
   },
   async 'a session is locked while one of its statements runs'(engine) {
@@ -181,15 +179,15 @@ const DEAD_LETTERS: Readonly<Record<string, Contract>> = {
 /** What we believe about epochs, positions and deletions. */
 const FENCES: Readonly<Record<string, Contract>> = {
   async 'an insert of an older epoch is refused, and stores nothing'(engine) {
-    await record(engine, 2);
+    await recordEpoch(engine.client, { generation: 2 });
     const session = await staged(engine, [event()]);
     const running = session.run(STATEMENTS['store-events'], epoch(1));
-    expect(await refusalOf(running)).toBe('FUNCTION_THROW_IF_VALUE_IS_NON_ZERO');
+    expect(await refusalOf(running)).toBe(REFUSED);
     expect((await engine.rows())['events']).toEqual([]);
   },
   async 'an insert that began before a newer epoch was recorded goes on'(engine) {
     const { running } = await longInsert(engine);
-    await record(engine, 2);
+    await recordEpoch(engine.client, { generation: 2 });
     expect(await running).toBe('nothing');
     expect(await eventsByMonth(engine)).toHaveLength(MONTHS);
   },
@@ -214,7 +212,7 @@ const FENCES: Readonly<Record<string, Contract>> = {
       ['a', 0, 5, 9],
       ['b', 0, 6, 9],
     ]);
-    expect(await refusalOf(storing)).toBe('FUNCTION_THROW_IF_VALUE_IS_NON_ZERO');
+    expect(await refusalOf(storing)).toBe(REFUSED);
     expect((await engine.rows())['positions']).toEqual(['["a",0,5,"f",3]', '["b",0,5,"f",3]']);
   },
   async 'a position that arrives late does not replace a later one'(engine) {
@@ -228,9 +226,9 @@ const FENCES: Readonly<Record<string, Contract>> = {
 const SERVERS: Readonly<Record<string, Contract>> = {
   async 'it records no epoch, position, halt or dead letter, also while there is none'(engine) {
     const server = randomUUID();
-    expect(await refusalOf(record(engine, 1, server))).toBe(OTHER_SERVER);
-    expect(await refusalOf(storePositions(engine, 1, [['a', 0, 0, 5]], server))).toBe(OTHER_SERVER);
-    expect(await refusalOf(storeDeadLetter(engine, server))).toBe(OTHER_SERVER);
+    expect(await refusalOf(recordEpoch(engine.client, { generation: 1, server }))).toBe(REFUSED);
+    expect(await refusalOf(storePositions(engine, 1, [['a', 0, 0, 5]], server))).toBe(REFUSED);
+    expect(await refusalOf(storeDeadLetter(engine, server))).toBe(REFUSED);
     const reason = 'messages are gone' as const;
     const halt = { topic: 'a', partition: 0, reason, detail: '', firstOffset: null, lastOffset: 1n };
     const halting = new Halts(engine.client, 'group').record(halt, { incarnation: 1, generation: 1, server });
@@ -240,9 +238,7 @@ const SERVERS: Readonly<Record<string, Contract>> = {
   async 'it reads no epoch and no partition, also while there is none'(engine) {
     const query_params = { group: 'group', server: randomUUID() };
     for (const name of ['newest-epoch', 'read-partitions'] as const) {
-      expect(await refusalOf(engine.client.query({ query: STORAGE_STATEMENTS[name].sql, query_params }))).toBe(
-        OTHER_SERVER,
-      );
+      expect(await refusalOf(engine.client.query({ query: STORAGE_STATEMENTS[name].sql, query_params }))).toBe(REFUSED);
     }
   },
   async 'it looks at no staged rows'(engine) {
@@ -250,7 +246,7 @@ const SERVERS: Readonly<Record<string, Contract>> = {
     const session = await staged(engine, [event()]);
     await session.run(STATEMENTS['stage-changes']);
     for (const name of ['inspect-events', 'inspect-changes'] as const) {
-      expect(await refusalOf(session.read(STATEMENTS[name], { server }))).toBe(OTHER_SERVER);
+      expect(await refusalOf(session.read(STATEMENTS[name], { server }))).toBe(REFUSED);
     }
   },
   async 'it ends no statement of another epoch, and says so'(engine) {
@@ -258,12 +254,12 @@ const SERVERS: Readonly<Record<string, Contract>> = {
     const { running } = await longInsert(engine, `${groupPrefix}1.2/`);
     const query_params = { server: randomUUID(), groupPrefix, epochPrefix: `${groupPrefix}1.3/` };
     const ending = engine.client.command({ query: STORAGE_STATEMENTS['end-older-statements'].sql, query_params });
-    expect(await refusalOf(ending)).toBe(OTHER_SERVER);
+    expect(await refusalOf(ending)).toBe(REFUSED);
     expect(await running).toBe('nothing');
   },
   async 'it says so when it closes a session'(engine) {
     const session = await staged(engine, [event()]);
-    expect(await refusalOf(session.close(randomUUID()))).toBe(OTHER_SERVER);
+    expect(await refusalOf(session.close(randomUUID()))).toBe(REFUSED);
   },
 };
 
@@ -271,7 +267,7 @@ const SERVERS: Readonly<Record<string, Contract>> = {
 const ENDINGS: Readonly<Record<string, Contract>> = {
   async 'an insert that is killed has stored each month whole or not at all'(engine) {
     const { prefix, running } = await longInsert(engine);
-    await kill(engine, prefix);
+    await endStatements(engine.client, prefix);
     expect(await running).toBe('QUERY_WAS_CANCELLED');
     const months = await eventsByMonth(engine);
     expect(months.every((rows) => rows === ROWS_A_MONTH)).toBe(true);
@@ -289,7 +285,7 @@ const ENDINGS: Readonly<Record<string, Contract>> = {
   },
   async 'KILL … SYNC returns when the statement has ended: nothing of it appears afterwards'(engine) {
     const { prefix, running } = await longInsert(engine);
-    await kill(engine, prefix);
+    await endStatements(engine.client, prefix);
     expect(await engine.isRunning(prefix)).toBe(false);
     const months = await eventsByMonth(engine);
     await running;
@@ -298,18 +294,18 @@ const ENDINGS: Readonly<Record<string, Contract>> = {
   },
   async 'KILL ends only statements whose query id begins so, and needs none'(engine) {
     const { running } = await longInsert(engine);
-    await kill(engine, 'another/');
+    await endStatements(engine.client, 'another/');
     expect(await running).toBe('nothing');
   },
   async 'a statement that begins after a KILL is not killed'(engine) {
     const prefix = randomUUID();
-    await kill(engine, prefix);
+    await endStatements(engine.client, prefix);
     const session = new ClickHouseSession(engine.client, prefix, STATEMENT_TIMEOUT_MS);
     expect(await refusalOf(session.run(STATEMENTS['stage-events']))).toBe('nothing');
   },
   async 'the session of a statement that was killed has its tables'(engine) {
     const { prefix, running, session } = await longInsert(engine);
-    await kill(engine, prefix);
+    await endStatements(engine.client, prefix);
     await running;
     expect(await eventsIn(session)).toBe(MONTHS * ROWS_A_MONTH);
   },
@@ -416,7 +412,7 @@ async function longInsert(
   await session.run(STATEMENTS['stage-events']);
   for (let month = 0; month < MONTHS; month += 1) {
     const timestamp = Date.UTC(2026, 2 + month, 1);
-    const rows = Array.from({ length: ROWS_A_MONTH }, () => event({ timestamp, user_id: 'ada' }));
+    const rows = Array.from({ length: ROWS_A_MONTH }, () => event({ timestamp }));
     await session.load(STATEMENTS['load-events'], linesOf(rows));
   }
   await engine.delayInserts();
@@ -425,17 +421,8 @@ async function longInsert(
   return { prefix: `${prefix}/store-events/`, running, session };
 }
 
-async function kill({ client }: ClickHouseEngine, prefix: string): Promise<void> {
-  await client.command({ query: STATEMENTS['end-own-statements'].sql, query_params: { prefix } });
-}
-
 async function until(engine: ClickHouseEngine, isSo: () => Promise<boolean>): Promise<void> {
   while (!(await isSo())) await engine.sleep(POLL_MS);
-}
-
-async function record({ client }: ClickHouseEngine, generation: number, server = ''): Promise<void> {
-  const query_params = { group: 'group', incarnation: 1, generation, leaderId: 'leader', server };
-  await client.command({ query: STORAGE_STATEMENTS['record-epoch'].sql, query_params });
 }
 
 function epoch(generation: number): Readonly<Record<string, unknown>> {
@@ -470,11 +457,6 @@ async function storePositions(
   await client.command({ query: STORAGE_STATEMENTS['store-positions'].sql, query_params });
 }
 
-async function eventsIn(session: ClickHouseSession): Promise<number> {
-  const [row] = await session.read<{ readonly events: number }>(STATEMENTS['inspect-events'], { server: '' });
-  return row?.events ?? 0;
-}
-
 /** Returns how many events are stored of each month of which there are any. */
 async function eventsByMonth(engine: ClickHouseEngine): Promise<number[]> {
   const { events = [] } = await engine.rows();
@@ -482,24 +464,7 @@ async function eventsByMonth(engine: ClickHouseEngine): Promise<number[]> {
   return [...byMonth.values()].map((rows) => rows.length);
 }
 
-function linesOf(rows: readonly object[]): Buffer[] {
-  return rows.map((row) => Buffer.from(`${JSON.stringify(row)}\n`));
-}
-
-function event(fields: Partial<EventRow> = {}): EventRow {
-  const row = { workspace_id: 'w', timestamp: MARCH_MS, uuid: randomUUID(), event: 'e' };
-  return { ...row, received_at: MARCH_MS * 1_000, ...fields };
-}
-
 function change(operation: ChangeRow['operation'], fields: Partial<ChangeRow> = {}): ChangeRow {
   const row = { workspace_id: 'w', kind: 'user', id: 'ada', operation, change_id: randomUUID() } as const;
   return { ...row, version: MARCH_MS * 1_000, ...fields };
-}
-
-/** Returns the type of ClickHouse's error, or what else went wrong, or `nothing`. */
-async function refusalOf(work: Promise<unknown>): Promise<string> {
-  return await work.then(
-    () => 'nothing',
-    (error: Error & { readonly type?: string }) => error.type ?? error.message,
-  );
 }

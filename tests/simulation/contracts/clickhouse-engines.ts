@@ -21,6 +21,9 @@ import { mergedEvents, type StoredRows, simulatedRows, storedRows } from './stor
 /** How long clients wait for a response, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 30_000;
 
+/** How long a statement of the simulator takes at most in the contracts, in milliseconds: long inserts last for seconds, as the real ones. */
+export const SLOWNESS_MS = 250;
+
 /** How long ClickHouse delays each block of an insert into a table that it takes for one with too many parts. */
 const MONTH_DELAY_MS = 120;
 
@@ -141,17 +144,23 @@ export function simulatedClickHouse(seed: number, slownessMs?: number): ClickHou
 
 /** Creates a simulated service of one replica, whose rows others could share, with empty tables. It is recorded. @param slownessMs as above */
 export function simulatedReplica(seed: number, slownessMs?: number): ClickHouseEngine {
-  const time = new VirtualTime(new Random(seed, 'programs').next);
-  const network = new Network(time, new Random(seed, 'network'));
-  const nothing = () => undefined;
-  const oracle = { checkInsert: nothing, reportConflict: nothing, checkForgotten: nothing };
-  const address = new SharedSet({ time, network, random: new Random(seed, 'servers'), count: 1, oracle });
+  const { time, network, address } = simulatedSet(seed, 1);
   const [clickhouse] = address.clickhouses;
   if (!clickhouse) throw new Error('there is no replica');
   if (slownessMs !== undefined) clickhouse.slownessMs = slownessMs;
   const replica = { replica: clickhouse.name, isGone: false, changedAt: time.dateMs };
   address.storage.tables.replicas.set(clickhouse.name, replica);
   return engineOf({ time, network, address, clickhouse, settings: { ...pinnedSettings, ...sharedSettings } });
+}
+
+/** Creates simulated replicas that share their rows, with empty tables. */
+export function simulatedSet(seed: number, count: number) {
+  const time = new VirtualTime(new Random(seed, 'programs').next);
+  const network = new Network(time, new Random(seed, 'network'));
+  const nothing = () => undefined;
+  const oracle = { checkInsert: nothing, reportConflict: nothing, checkForgotten: nothing };
+  const address = new SharedSet({ time, network, random: new Random(seed, 'servers'), count, oracle });
+  return { time, network, address };
 }
 
 interface SimulatedEngine {

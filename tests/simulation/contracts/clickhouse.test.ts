@@ -1,9 +1,6 @@
 import { describe, inject, test } from 'vitest';
 import { CLICKHOUSE_CONTRACTS } from './clickhouse-contracts.ts';
-import { realClickHouse, simulatedClickHouse } from './clickhouse-engines.ts';
-
-/** How long a statement of the simulator takes at most, in milliseconds: long inserts last for seconds, as the real ones. */
-const SLOWNESS_MS = 250;
+import { realClickHouse, SLOWNESS_MS, simulatedClickHouse } from './clickhouse-engines.ts';
 
 /** Each statement is tried on both: the simulator is worth as much as its servers behave like the real ones. */
 const contracts = Object.entries(CLICKHOUSE_CONTRACTS);

@@ -1,5 +1,6 @@
 import { AssignerProtocol } from 'kafkajs';
 import { expect } from 'vitest';
+import { refusalOf } from './contract-rows.ts';
 import type { BrokerConnection, KafkaEngine } from './kafka-engines.ts';
 
 /** The least that Kafka's brokers allow by default, in milliseconds. */
@@ -508,12 +509,4 @@ async function bounds({ topic }: KafkaEngine, broker: BrokerConnection, partitio
     offsets.push(...responses.flatMap(({ partitions }) => partitions.map((found) => found.offset)));
   }
   return offsets;
-}
-
-/** Returns the type of Kafka's error, or `nothing`. */
-async function refusalOf(work: Promise<unknown>): Promise<string> {
-  return await work.then(
-    () => 'nothing',
-    (error: Error & { readonly type?: string }) => error.type ?? String(error.stack),
-  );
 }

@@ -9,8 +9,7 @@ import { type BlockRange, blocksOf, rangesOf, without } from '@sluice/storage/pr
 import { STATEMENTS } from '@sluice/writer/batch/statements';
 import { STATEMENTS as ERASURE_STATEMENTS } from '@sluice/writer/erasure/statements';
 import { expect } from 'vitest';
-
-const MARCH_MS = Date.UTC(2026, 2, 1, 12);
+import { endStatements, event, linesOf, MARCH_MS, POLL_MS, REFUSED, recordEpoch, refusalOf } from './contract-rows.ts';
 
 /** How long an insert waits for its quorum, and a replica for parts, in the contracts, in milliseconds. */
 const WAIT_MS = 3_000;
@@ -45,19 +44,19 @@ type Contract = (engine: ReplicasEngine) => Promise<void>;
 export const REPLICA_CONTRACTS: Readonly<Record<string, Contract>> = {
   async 'the rows of an insert with a quorum are at a second replica when it has ended'(engine) {
     const workspace = randomUUID();
-    expect(await refusalOf(store(engine.connect(0, QUORUM), [event(workspace)]))).toBe('nothing');
+    expect(await refusalOf(store(engine.connect(0, QUORUM), [eventOf(workspace)]))).toBe('nothing');
     expect(await engine.eventsAt(1, workspace)).toBe(1);
   },
   async 'a replica that is synced has what was committed at another one before'(engine) {
     const workspace = randomUUID();
-    await store(engine.connect(0), [event(workspace)]);
+    await store(engine.connect(0), [eventOf(workspace)]);
     await sync(engine.connect(1), 'sync-events');
     expect(await engine.eventsAt(1, workspace)).toBe(1);
   },
   async 'an insert that finds no second replica ends as one whose end is not known, and its rows are there'(engine) {
     const workspace = randomUUID();
     await engine.setFetching(false);
-    expect(await refusalOf(store(engine.connect(0, QUORUM), [event(workspace)]))).toBe('UNKNOWN_STATUS_OF_INSERT');
+    expect(await refusalOf(store(engine.connect(0, QUORUM), [eventOf(workspace)]))).toBe('UNKNOWN_STATUS_OF_INSERT');
     expect([await engine.eventsAt(0, workspace), await engine.eventsAt(1, workspace)]).toEqual([1, 0]);
     await engine.setFetching(true);
     await sync(engine.connect(1), 'sync-events');
@@ -66,8 +65,7 @@ export const REPLICA_CONTRACTS: Readonly<Record<string, Contract>> = {
   async 'KILL … SYNC of an insert that waits for its quorum returns when it has ended'(engine) {
     const prefix = randomUUID();
     const { workspace, ended } = await longInsert(engine, prefix);
-    const parameters = { query_params: { prefix: `${prefix}/store-events/` } };
-    await engine.connect(0).command({ query: STATEMENTS['end-own-statements'].sql, ...parameters });
+    await endStatements(engine.connect(0), `${prefix}/store-events/`);
     expect(await engine.isRunning(0, `${prefix}/store-events/`)).toBe(false);
     expect(await ended).not.toBe('nothing');
     expect(await engine.eventsAt(0, workspace)).toBe(1);
@@ -76,7 +74,7 @@ export const REPLICA_CONTRACTS: Readonly<Record<string, Contract>> = {
   async 'a replica is not synced while it lacks a part'(engine) {
     const workspace = randomUUID();
     await engine.setFetching(false);
-    await store(engine.connect(0), [event(workspace)]);
+    await store(engine.connect(0), [eventOf(workspace)]);
     expect(await refusalOf(sync(engine.connect(1), 'sync-events', 1))).toBe('TIMEOUT_EXCEEDED');
     await engine.setFetching(true);
     await sync(engine.connect(1), 'sync-events');
@@ -84,23 +82,27 @@ export const REPLICA_CONTRACTS: Readonly<Record<string, Contract>> = {
   },
   async 'an epoch is recorded at one replica alone, and refuses nothing at the other one'(engine) {
     const [workspace, group] = [randomUUID(), randomUUID()];
-    const query_params = { group, incarnation: 1, generation: 2, leaderId: 'leader', server: '' };
-    await engine.connect(0).command({ query: STORAGE_STATEMENTS['record-epoch'].sql, query_params });
+    await recordEpoch(engine.connect(0), { group, generation: 2 });
     const stored = [0, 1].map((replica) =>
-      refusalOf(store(engine.connect(replica as 0 | 1), [event(workspace)], undefined, { group, generation: 1 })),
+      refusalOf(
+        store(engine.connect(replica as 0 | 1), [eventOf(workspace)], undefined, {
+          group,
+          generation: 1,
+        }),
+      ),
     );
-    expect(await Promise.all(stored)).toEqual(['FUNCTION_THROW_IF_VALUE_IS_NON_ZERO', 'nothing']);
+    expect(await Promise.all(stored)).toEqual([REFUSED, 'nothing']);
   },
   async 'equal blocks are stored each time, at whichever replica'(engine) {
     const workspace = randomUUID();
-    const row = event(workspace);
+    const row = eventOf(workspace);
     for (const replica of [0, 1, 0] as const) await store(engine.connect(replica, QUORUM), [row]);
     expect(await engine.eventsAt(0, workspace)).toBe(3);
   },
   async 'what one replica removes is removed at the other one, also from parts that it gets later'(engine) {
     const workspace = randomUUID();
     await engine.setFetching(false);
-    await store(engine.connect(0), [event(workspace)]);
+    await store(engine.connect(0), [eventOf(workspace)]);
     const parameters = { workspaces: [workspace], users: ['ada'], versions: [MARCH_MS * 1_000 + 1] };
     const { sql: query } = ERASURE_STATEMENTS['erase-events'];
     const settings = { mutations_sync: '0' } as const;
@@ -108,11 +110,12 @@ export const REPLICA_CONTRACTS: Readonly<Record<string, Contract>> = {
     await engine.setFetching(true);
     // A replica that is synced may still have to do it.
     for (const replica of [0, 1] as const) await sync(engine.connect(replica), 'sync-events');
-    while ((await engine.eventsAt(0, workspace)) + (await engine.eventsAt(1, workspace)) > 0) await engine.sleep(5);
+    while ((await engine.eventsAt(0, workspace)) + (await engine.eventsAt(1, workspace)) > 0)
+      await engine.sleep(POLL_MS);
   },
   async 'the block of an insert has the same number at both replicas, and is left out of a look that knows it'(engine) {
     const before = (await lookAtBlocks(engine, 0)).blocks;
-    await store(engine.connect(0, QUORUM), [event(randomUUID())]);
+    await store(engine.connect(0, QUORUM), [event()]);
     const [one, other] = [await lookAtBlocks(engine, 0), await lookAtBlocks(engine, 1)];
     const added = rangesOf(without(one.blocks, before));
     expect(added).toEqual([[expect.any(Number), expect.any(Number), added[0]?.[1]]]);
@@ -147,9 +150,8 @@ export const REPLICA_CONTRACTS: Readonly<Record<string, Contract>> = {
     expect(await recordAt([0], [second])).toBe('nothing');
     expect(await readRows(engine, 0, 'read-reached')).toEqual([expect.objectContaining({ number: second })]);
 
-    const query_params = { group, incarnation: 1, generation: 3, leaderId: 'leader', server: '' };
-    await engine.connect(0).command({ query: STORAGE_STATEMENTS['record-epoch'].sql, query_params });
-    expect(await recordAt([third + 1])).toBe('FUNCTION_THROW_IF_VALUE_IS_NON_ZERO');
+    await recordEpoch(engine.connect(0), { group, generation: 3 });
+    expect(await recordAt([third + 1])).toBe(REFUSED);
     expect(await newestOf(0, 0)).toBe(third);
   },
   async 'a replica without Keeper says so, knows of no others, and stores nothing until it has another session'(
@@ -160,12 +162,12 @@ export const REPLICA_CONTRACTS: Readonly<Record<string, Contract>> = {
     await engine.setKeeper(false);
     expect([await isStuck(engine), await countReplicas(engine)]).toEqual([true, 0]);
     const prefix = randomUUID();
-    expect(await refusalOf(store(engine.connect(0, QUORUM), [event(workspace)], prefix))).not.toBe('nothing');
-    while (await engine.isRunning(0, prefix)) await engine.sleep(5);
+    expect(await refusalOf(store(engine.connect(0, QUORUM), [eventOf(workspace)], prefix))).not.toBe('nothing');
+    while (await engine.isRunning(0, prefix)) await engine.sleep(POLL_MS);
     expect(await engine.eventsAt(0, workspace)).toBe(0);
     await engine.setKeeper(true);
     expect(await isStuck(engine)).toBe(false);
-    expect(await refusalOf(store(engine.connect(0, QUORUM), [event(workspace)]))).toBe('nothing');
+    expect(await refusalOf(store(engine.connect(0, QUORUM), [eventOf(workspace)]))).toBe('nothing');
     expect(await engine.eventsAt(0, workspace)).toBe(1);
   },
 };
@@ -212,8 +214,8 @@ async function recordOrder(
 export async function longInsert(engine: ReplicasEngine, prefix: string) {
   const workspace = randomUUID();
   await engine.setFetching(false);
-  const ended = refusalOf(store(engine.connect(0, QUORUM), [event(workspace)], prefix));
-  while ((await engine.eventsAt(0, workspace)) === 0) await engine.sleep(5);
+  const ended = refusalOf(store(engine.connect(0, QUORUM), [eventOf(workspace)], prefix));
+  while ((await engine.eventsAt(0, workspace)) === 0) await engine.sleep(POLL_MS);
   return { workspace, ended };
 }
 
@@ -235,22 +237,10 @@ async function store(
 ): Promise<void> {
   const session = new ClickHouseSession(client, prefix, STATEMENT_TIMEOUT_MS);
   await session.run(STATEMENTS['stage-events']);
-  await session.load(
-    STATEMENTS['load-events'],
-    rows.map((row) => Buffer.from(`${JSON.stringify(row)}\n`)),
-  );
+  await session.load(STATEMENTS['load-events'], linesOf(rows));
   await session.runLast(STATEMENTS['store-events'], { incarnation: 1, ...epoch }, {});
 }
 
-function event(workspace: string): EventRow {
-  const row = { workspace_id: workspace, timestamp: MARCH_MS, uuid: randomUUID(), event: 'e', user_id: 'ada' };
-  return { ...row, received_at: MARCH_MS * 1_000 };
-}
-
-/** Returns the type of ClickHouse's error, or what else went wrong, or `nothing`. */
-async function refusalOf(work: Promise<unknown>): Promise<string> {
-  return await work.then(
-    () => 'nothing',
-    (error: Error & { readonly type?: string }) => error.type ?? error.message,
-  );
+function eventOf(workspace: string): EventRow {
+  return event({ workspace_id: workspace });
 }

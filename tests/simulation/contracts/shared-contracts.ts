@@ -7,10 +7,10 @@ import { SharedReplicas } from '@sluice/storage/clickhouse/shared-replicas';
 import { STATEMENTS as STORAGE_STATEMENTS } from '@sluice/storage/clickhouse/statements';
 import { STATEMENTS } from '@sluice/writer/batch/statements';
 import { expect } from 'vitest';
+import { event, eventsIn, linesOf, REFUSED, recordEpoch, refusalOf } from './contract-rows.ts';
 
 const STATEMENT_TIMEOUT_MS = 20_000;
 const TIMES = 6;
-const MARCH_MS = Date.UTC(2026, 2, 1, 12);
 
 /** Two replicas that share their rows behind one address, on which a contract is tried: what stands in for ClickHouse Cloud, or those of the simulator. */
 export interface SharedEngine extends AsyncDisposable {
@@ -27,7 +27,7 @@ type Contract = (engine: SharedEngine) => Promise<void>;
 /** What we believe about replicas that share their rows. The last one stops one of them. */
 export const SHARED_CONTRACTS: Readonly<Record<string, Contract>> = {
   async 'nothing is stored at a replica before it is recorded'(engine) {
-    expect(await refusalOf(store(engine, attemptOf(randomUUID(), 1)))).toBe('FUNCTION_THROW_IF_VALUE_IS_NON_ZERO');
+    expect(await refusalOf(store(engine, attemptOf(randomUUID(), 1)))).toBe(REFUSED);
   },
   async 'replicas are recorded once each by whoever ends statements, and store from then on'(engine) {
     for (let time = 0; time < 2; time += 1) await replicasOf(engine).end({ prefix: `${randomUUID()}/` });
@@ -45,14 +45,13 @@ export const SHARED_CONTRACTS: Readonly<Record<string, Contract>> = {
   },
   async 'an epoch, and the end of an attempt, are known to all statements that begin later'(engine) {
     const group = randomUUID();
-    const query_params = { group, incarnation: 1, generation: 2, leaderId: 'leader', server: '' };
-    await engine.client.command({ query: STORAGE_STATEMENTS['record-epoch'].sql, query_params });
+    await recordEpoch(engine.client, { group, generation: 2 });
     const ended = attemptOf(group, 2);
     const ending = { query: STATEMENTS['record-ended-batch'].sql, query_params: { attempt: ended.attempt } };
     await engine.client.command(ending);
     for (const attempt of [attemptOf(group, 1), ended]) {
       for (let time = 0; time < TIMES; time += 1) {
-        expect(await refusalOf(store(engine, attempt))).toBe('FUNCTION_THROW_IF_VALUE_IS_NON_ZERO');
+        expect(await refusalOf(store(engine, attempt))).toBe(REFUSED);
       }
     }
     await store(engine, attemptOf(group, 2));
@@ -94,10 +93,7 @@ async function staged(
 ): Promise<CarriedTables> {
   const tables = new CarriedTables(formSender(client), randomUUID(), STATEMENT_TIMEOUT_MS, {}, attempt);
   await tables.run(STATEMENTS['stage-events']);
-  await tables.load(
-    STATEMENTS['load-events'],
-    rows.map((row) => Buffer.from(`${JSON.stringify(row)}\n`)),
-  );
+  await tables.load(STATEMENTS['load-events'], linesOf(rows));
   return tables;
 }
 
@@ -110,19 +106,5 @@ async function repeatsOf(engine: SharedEngine, rows: readonly EventRow[]): Promi
   const tables = await staged(engine, attemptOf(randomUUID(), 1), rows);
   await tables.run(STATEMENTS['find-repeats']);
   await tables.run(STATEMENTS['drop-stored-repeats']);
-  const [left] = await tables.read<{ readonly events: number }>(STATEMENTS['inspect-events'], { server: '' });
-  return rows.length - (left?.events ?? 0);
-}
-
-function event(): EventRow {
-  const row = { workspace_id: 'w', timestamp: MARCH_MS, uuid: randomUUID(), event: 'e', user_id: 'ada' };
-  return { ...row, received_at: MARCH_MS * 1_000 };
-}
-
-/** Returns the type of ClickHouse's error, or what else went wrong, or `nothing`. */
-async function refusalOf(work: Promise<unknown>): Promise<string> {
-  return await work.then(
-    () => 'nothing',
-    (error: Error & { readonly type?: string }) => error.type ?? error.message,
-  );
+  return rows.length - (await eventsIn(tables));
 }

@@ -6,10 +6,7 @@ import { pinnedSettings, sharedSettings } from '@sluice/shared/clickhouse/settin
 import { WRITER_ACCOUNT } from '@sluice/shared/clickhouse/testing/test-accounts';
 import { startCloud } from '../../kit/cloud.ts';
 import { createSimulatedClient } from '../clickhouse/simulated-client.ts';
-import { SharedSet } from '../shared/shared-set.ts';
-import { Network } from '../world/network.ts';
-import { Random } from '../world/random.ts';
-import { VirtualTime } from '../world/virtual-time.ts';
+import { simulatedSet } from './clickhouse-engines.ts';
 import { driven } from './driven.ts';
 import type { SharedEngine } from './shared-contracts.ts';
 
@@ -18,14 +15,10 @@ const REQUEST_TIMEOUT_MS = 60_000;
 
 /** Creates two simulated replicas with empty tables. */
 export function simulatedShared(seed: number): SharedEngine {
-  const time = new VirtualTime(new Random(seed, 'programs').next);
-  const network = new Network(time, new Random(seed, 'network'));
-  const nothing = () => undefined;
-  const oracle = { checkInsert: nothing, reportConflict: nothing, checkForgotten: nothing };
-  const set = new SharedSet({ time, network, random: new Random(seed, 'servers'), count: 2, oracle });
+  const { time, network, address } = simulatedSet(seed, 2);
   return {
-    client: createSimulatedClient(set, network, REQUEST_TIMEOUT_MS, { ...pinnedSettings, ...sharedSettings }),
-    stopOne: async () => set.clickhouses[1]?.stop(),
+    client: createSimulatedClient(address, network, REQUEST_TIMEOUT_MS, { ...pinnedSettings, ...sharedSettings }),
+    stopOne: async () => address.clickhouses[1]?.stop(),
     sleep: (ms) => time.wait(ms),
     run: (work) => driven(time, work),
     async [Symbol.asyncDispose]() {},

@@ -2,9 +2,10 @@ import { nameOf as partitionName } from '@sluice/storage/protocol/position';
 import { Keeper } from '../clickhouse/keeper.ts';
 import { Replica, type ReplicaOptions } from '../clickhouse/replica.ts';
 import { SimulatedClickHouse, type SimulatedClickHouseOptions } from '../clickhouse/simulated-clickhouse.ts';
-import { type Tables, userKey } from '../clickhouse/tables.ts';
+import type { Tables } from '../clickhouse/tables.ts';
 import type { PartitionLog } from '../kafka/partition-log.ts';
 import type { Commit } from '../kafka/simulated-kafka.ts';
+import { ForgottenDeletions } from '../writer/forgotten-deletions.ts';
 import { Oracle } from '../writer/oracle.ts';
 import type { Server } from '../writer/server.ts';
 import type { World } from '../writer/world.ts';
@@ -34,8 +35,7 @@ export class ReplicaSet {
   readonly keeper = new Keeper();
   readonly #placed: readonly PlacedReplica[];
   #listed: readonly PlacedReplica[];
-  /** Up to which version deletions were forgotten, by user or visitor. */
-  readonly #forgotten = new Map<string, number>();
+  readonly forgotten = new ForgottenDeletions();
   /** Those without a session of Keeper for long. */
   readonly #stuck = new Set<Replica>();
   /** What the file of servers lacks, which writers read when they start. */
@@ -53,8 +53,10 @@ export class ReplicaSet {
   #place(name: string, common: Omit<ReplicaSetOptions, 'count'>): PlacedReplica {
     const oracle: Oracle = new Oracle(this.#world, this.#server, () => clickhouse);
     const onEvents: SimulatedClickHouseOptions['onEvents'] = (rows) => oracle.checkInsert(rows);
-    const onRemoved: ReplicaOptions['onRemoved'] = (table, before) => {
-      if (table === 'pendingDeletions') this.#forget(before, replica.tables);
+    const onRemoved: ReplicaOptions['onRemoved'] = (table, { pendingDeletions: before }) => {
+      if (table !== 'pendingDeletions') return;
+      this.forgotten.note(before, replica.tables.pendingDeletions);
+      for (const listed of this.#listed) listed.oracle.checkForgotten();
     };
     const replica = new Replica({ ...common, name, keeper: this.keeper, onEvents, onRemoved });
     const onConflict: SimulatedClickHouseOptions['onConflict'] = (row) => oracle.reportConflict(row);
@@ -66,21 +68,6 @@ export class ReplicaSet {
       onConflict,
     });
     return { clickhouse, oracle, replica };
-  }
-
-  /** Notes that deletions are pending no more, and checks that nothing is left that they have hidden. */
-  #forget(before: Tables, after: Tables): void {
-    const left = new Set(after.pendingDeletions);
-    for (const deletion of before.pendingDeletions.filter((one) => !left.has(one))) {
-      const person = userKey(deletion.workspace, deletion.user);
-      this.#forgotten.set(person, Math.max(deletion.version, this.#forgotten.get(person) ?? 0));
-    }
-    for (const { oracle } of this.#listed) oracle.checkForgotten();
-  }
-
-  /** Up to which version the deletion of a user was forgotten, because nothing was left of the user; 0: it was not. */
-  forgottenAt(person: string): number {
-    return this.#forgotten.get(person) ?? 0;
   }
 
   /** Those in the file of servers, as it is now. */

@@ -1,4 +1,4 @@
-import { refuse } from '../clickhouse/refusal.ts';
+import { refusalError } from '../clickhouse/refusal.ts';
 import type { VirtualTime } from '../world/virtual-time.ts';
 
 /** After how long a replica gives up a request that Keeper does not answer, and its session with it, in milliseconds. */
@@ -58,7 +58,7 @@ export class KeeperSession {
       answered.resolve();
     };
     const lose = () => {
-      answered.reject(unknownEnd());
+      answered.reject(refusalError('UNKNOWN_STATUS_OF_INSERT'));
       this.#time.after(this.#options.timeoutMs, () => finish(false));
     };
     this.#waiting.add(lose);
@@ -70,13 +70,5 @@ export class KeeperSession {
       stopWaiting();
       this.#waiting.delete(lose);
     }
-  }
-}
-
-function unknownEnd(): unknown {
-  try {
-    return refuse('UNKNOWN_STATUS_OF_INSERT');
-  } catch (error) {
-    return error;
   }
 }

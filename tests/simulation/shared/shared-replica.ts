@@ -219,19 +219,15 @@ export class SharedReplica {
     if (conflict) onConflict(conflict);
     const inserting = { attempt, keys: new Set(rows.map(eventKey)) };
     storage.inserting.add(inserting);
-    let underWay = 1;
-    const end = () => {
-      underWay -= 1;
-      if (underWay === 0) storage.inserting.delete(inserting);
-    };
-    const leave = () => this.#inserts.delete(leave) && end();
+    const underWay = countUnderWay(() => storage.inserting.delete(inserting));
+    const leave = () => this.#inserts.delete(leave) && underWay.end();
     this.#inserts.add(leave);
     try {
       const months = [...Map.groupBy(rows, ({ month }) => month)].toSorted(([one], [other]) => (one < other ? -1 : 1));
       for (const [, events] of months) {
         await runner.pause();
-        underWay += 1;
-        await this.#commit({ rows: { ...createTables(), events } }, { keeper, runner, request }, end);
+        underWay.begin();
+        await this.#commit({ rows: { ...createTables(), events } }, { keeper, runner, request }, underWay.end);
       }
       return { written: rows.length };
     } finally {
@@ -251,11 +247,7 @@ export class SharedReplica {
       isCommitted = true;
       storage.commit(change);
     };
-    let underWay = 1;
-    const endOne = () => {
-      underWay -= 1;
-      if (underWay === 0) end();
-    };
+    const underWay = countUnderWay(end);
     try {
       for (let [session, tries] = [keeper, 0]; !isCommitted; session = this.session, tries += 1) {
         // With retries, what was begun in one session goes on in the next one: nobody knows whether it is still under way in the former one.
@@ -269,13 +261,13 @@ export class SharedReplica {
         const ms = held?.ms ?? random.between(0.1, 3);
         if (held?.losesSession) time.after(random.between(0, ms), () => session.lose());
         if (held) this.heldCommit = undefined;
-        underWay += 1;
-        await session.send(ms, commit, endOne).catch((error) => {
+        underWay.begin();
+        await session.send(ms, commit, underWay.end).catch((error) => {
           if (isLastTry) throw error;
         });
       }
     } finally {
-      endOne();
+      underWay.end();
     }
     await runner.wait(0);
   }
@@ -294,6 +286,20 @@ export class SharedReplica {
     for (const { change } of learned) apply(this.#known, change);
     return this.#known;
   }
+}
+
+/** Counts what is under way: whoever counts, and what that one begins. @param onEnd called once all of it has ended */
+function countUnderWay(onEnd: () => void) {
+  let count = 1;
+  return {
+    begin() {
+      count += 1;
+    },
+    end() {
+      count -= 1;
+      if (count === 0) onEnd();
+    },
+  };
 }
 
 /** Returns what begins the query ids of an attempt. */

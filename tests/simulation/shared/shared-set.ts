@@ -3,9 +3,10 @@ import type { Runner } from '../clickhouse/replica.ts';
 import type { SimulatedClickHouseOptions } from '../clickhouse/simulated-clickhouse.ts';
 import { type Address, type Request, SimulatedClickHouse } from '../clickhouse/simulated-clickhouse.ts';
 import type { Result } from '../clickhouse/statements.ts';
-import { type Tables, userKey } from '../clickhouse/tables.ts';
+import type { Tables } from '../clickhouse/tables.ts';
 import type { Random } from '../world/random.ts';
 import type { VirtualTime } from '../world/virtual-time.ts';
+import { ForgottenDeletions } from '../writer/forgotten-deletions.ts';
 import type { Oracle } from '../writer/oracle.ts';
 import { SharedReplica } from './shared-replica.ts';
 import { SharedStorage } from './shared-storage.ts';
@@ -33,7 +34,6 @@ export class SharedSet implements Address {
   readonly name = 'ClickHouse';
   readonly #time: VirtualTime;
   readonly #random: Random;
-  readonly #oracle: SharedSetOptions['oracle'];
   readonly sessionMs: number;
   readonly storage: SharedStorage;
   readonly replicas: readonly SharedReplica[];
@@ -41,18 +41,19 @@ export class SharedSet implements Address {
   readonly #next = new Map<string, Set<(replica: SharedReplica) => void>>();
   /** One that the balancer sends much to, since it has nothing to do yet. */
   newest: SharedReplica | undefined;
-  /** Up to which version deletions were forgotten, by user or visitor. */
-  readonly #forgotten = new Map<string, number>();
+  readonly forgotten = new ForgottenDeletions();
 
   constructor({ count, spares = 0, sessionMs = SESSION_MS, oracle, ...common }: SharedSetOptions) {
     this.sessionMs = sessionMs;
     const { time, random } = common;
     this.#time = time;
     this.#random = random;
-    this.#oracle = oracle;
     this.storage = new SharedStorage({
       onEvents: (rows) => oracle.checkInsert(rows),
-      onForgotten: (before) => this.#forget(before),
+      onForgotten: (before) => {
+        this.forgotten.note(before, this.storage.tables.pendingDeletions);
+        oracle.checkForgotten();
+      },
     });
     this.replicas = Array.from({ length: count + spares }, (_, index) => {
       const name = `ClickHouse r${index + 1}`;
@@ -85,20 +86,6 @@ export class SharedSet implements Address {
 
   get tables(): readonly Tables[] {
     return [this.storage.tables];
-  }
-
-  /** Up to which version the deletion of a user was forgotten, because nothing was left of the user; 0: it was not. */
-  forgottenAt(person: string): number {
-    return this.#forgotten.get(person) ?? 0;
-  }
-
-  #forget(before: Tables['pendingDeletions']): void {
-    const left = new Set(this.storage.tables.pendingDeletions);
-    for (const { workspace, user, version } of before.filter((one) => !left.has(one))) {
-      const person = userKey(workspace, user);
-      this.#forgotten.set(person, Math.max(version, this.#forgotten.get(person) ?? 0));
-    }
-    this.#oracle.checkForgotten();
   }
 
   get #listed(): readonly SharedReplica[] {

@@ -113,7 +113,7 @@ export class Oracle {
   /** Queries hide what a pending deletion hides that any of the replicas knows. */
   #checkPending(row: StoredEvent): void {
     const { forgetting } = this.#server;
-    if (!forgetting || row.received_at > forgetting.forgottenAt(personKey(row))) return;
+    if (!forgetting || row.received_at > forgetting.forgotten.upTo(personKey(row))) return;
     const isPending = forgetting.tables.some(({ pendingDeletions }) =>
       pendingDeletions.some(
         ({ workspace, user, version }) => userKey(workspace, user) === personKey(row) && version >= row.received_at,

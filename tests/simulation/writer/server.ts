@@ -92,7 +92,7 @@ export class Server {
   }
 
   /** What knows which deletions were forgotten, where there are several replicas. */
-  get forgetting(): Pick<ReplicaSet, 'forgottenAt' | 'tables'> | undefined {
+  get forgetting(): Pick<ReplicaSet, 'forgotten' | 'tables'> | undefined {
     return this.replicas ?? this.shared;
   }
 
