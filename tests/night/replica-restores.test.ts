@@ -3,13 +3,14 @@ import { parseBackupLocation } from '@sluice/cli/backup/backup-location';
 import { type BackupConfig, backupConfig } from '@sluice/cli/backup/config';
 import { clientOf } from '@sluice/cli/backup/connect';
 import { recordBackup } from '@sluice/cli/backup/manifest';
-import { HalfReplaced, RestoredReplicas, syncReplica } from '@sluice/cli/backup/replicas';
-import { Restore } from '@sluice/cli/backup/run-restore';
+import { dropDatabase, HalfReplaced, RestoredReplicas, syncReplica } from '@sluice/cli/backup/replicas';
+import { Restore, type RestoreSummary } from '@sluice/cli/backup/run-restore';
 import { makeTempDir } from '@sluice/local-stack/testing/temp-dir';
 import { createLogger } from '@sluice/shared/base/log';
 import type { ClickHouseClient } from '@sluice/shared/clickhouse/client';
 import { migrate, readMigrations } from '@sluice/shared/clickhouse/migrate';
 import { loadConfig } from '@sluice/shared/config';
+import { Refused } from '@sluice/shared/config/command-line';
 import { createKafka } from '@sluice/shared/kafka/client';
 import { topicNames } from '@sluice/shared/kafka/topics';
 import { eventually } from '@sluice/shared/testing/eventually';
@@ -87,7 +88,7 @@ function connect(at: Name, database: string, before: Before): ClickHouseClient {
 }
 
 /** Restores the backup through a replica. */
-async function restore(before: Before = async () => undefined, own: Name = 'r1'): Promise<void> {
+async function restore(before: Before = async () => undefined, own: Name = 'r1'): Promise<RestoreSummary> {
   const config = configOf(own);
   const all = [own, ...NAMES.filter((name) => name !== own)].map((name) => ({
     ...{ name, config: configOf(name), connect: (database: string) => connect(name, database, before) },
@@ -103,11 +104,17 @@ async function restore(before: Before = async () => undefined, own: Name = 'r1')
     location: parseBackupLocation('--from', place, config, '/'),
     signal: new AbortController().signal,
   });
-  await replaced.run(await replaced.plan(), () => {});
+  return await replaced.run(await replaced.plan(), () => {});
 }
 
 const isMove = (statement: string, { table }: Readonly<Record<string, unknown>>, of: string) =>
   statement.includes('REPLACE PARTITION') && table === of;
+
+const isDrop = (statement: string, parameters: Readonly<Record<string, unknown>>, database: string) =>
+  statement.startsWith('DROP DATABASE') && parameters['database'] === database;
+
+const isEnd = (statement: string) =>
+  statement.includes('INSERT INTO database_identity') && statement.includes('AS newest');
 
 const isSync = (statement: string, table: string) => statement.startsWith(`SYSTEM SYNC REPLICA ${table} `);
 
@@ -141,16 +148,26 @@ async function joinGroup(groupId: string): Promise<AsyncDisposable> {
   return { [Symbol.asyncDispose]: () => consumer.disconnect() };
 }
 
-test('deletions and settings that only the dropped database had are there after a restore that failed twice', async () => {
+test('deletions and settings that only the dropped database had are there after a restore that failed again and again', async () => {
   await deleteUser('r1', 'gone');
   await read('r1', "INSERT INTO retention (workspace_id, days, set_at) VALUES ('w', 77, now64(6))");
-  for (const failure of ['r2 ends', 'r2 ends again']) {
-    const broken = restore(async (_, statement, parameters) => {
-      if (isMove(statement, parameters, 'database_identity')) throw new Error(failure);
-    });
-    await expect(broken).rejects.toThrow(new HalfReplaced(failure));
-    expect(await isDeleted('r1', 'gone')).toBe(false);
-  }
+  const filling = restore(async (_, statement, parameters) => {
+    if (isMove(statement, parameters, 'database_identity')) throw new Error('r2 ends');
+  });
+  await expect(filling).rejects.toThrow(new HalfReplaced('r2 ends'));
+  expect(await isDeleted('r1', 'gone')).toBe(false);
+  const dropping = restore(async (at, statement, parameters) => {
+    if (at === 'r2' && isDrop(statement, parameters, running.database)) throw new Error('r2 ends again');
+  });
+  await expect(dropping).rejects.toThrow(new HalfReplaced('r2 ends again'));
+  // This one fails before it drops anything.
+  let isExchanged = false;
+  const refused = await restore(async (at, statement) => {
+    if (statement.startsWith('RENAME DATABASE')) isExchanged = true;
+    if (isExchanged && at === 'r2' && statement.includes('max(total_replicas)')) throw new Error('r2 is away');
+  }).catch((error) => error);
+  expect(refused).toBeInstanceOf(Refused);
+  expect(refused.message).toContain('r2 does not answer: r2 is away');
   await restore();
   for (const name of NAMES) {
     expect(await isDeleted(name, 'gone')).toBe(true);
@@ -178,7 +195,16 @@ test('deletions and settings that another replica has alone are kept, or the res
   await expectWhole();
 });
 
-test('nothing is dropped while a replica has no session of Keeper', async () => {
+test('nothing is dropped while a replica is read-only', async () => {
+  // One of its tables.
+  await read('r2', 'DETACH TABLE retention');
+  await read('r1', "SYSTEM DROP REPLICA 'r2' FROM TABLE retention");
+  await read('r2', 'ATTACH TABLE retention');
+  await until('a table to be read-only', async () => (await read('r2', READ_ONLY)) === '1');
+  await expect(restore()).rejects.toThrow('r2 is read-only');
+  await read('r2', 'SYSTEM RESTORE REPLICA retention');
+  await eventually(() => read('r2', READ_ONLY)).toBe('0');
+
   await replicas.keeper.kill9();
   await until('the replicas to be read-only', async () => (await read('r2', READ_ONLY)) === '1');
   await expect(restore()).rejects.toThrow('r2 is read-only: it has no session of Keeper');
@@ -192,10 +218,13 @@ test('the rights that the page lists are enough, and what is missing is named be
     const account = { CLICKHOUSE_MIGRATE_USER: user, CLICKHOUSE_MIGRATE_PASSWORD: PASSWORD };
     return sluice(running, ['restore', '--from', place, '--server', 'r1', '--yes'], account);
   };
-  expect(await run('sluice_lacking')).toEqual({
+  const lacking = await run('sluice_lacking');
+  expect(lacking).toEqual({
     code: 1,
     output: expect.stringContaining(`r2: the account lacks ALTER DELETE ON ${running.database}.*: `),
   });
+  // Before it asks whether to restore.
+  expect(lacking.output).not.toContain('is a backup of');
   await expectWhole();
   expect(await run('sluice_restore')).toEqual({ code: 0, output: expect.stringContaining('is restored') });
   await expectWhole();
@@ -219,7 +248,7 @@ test('a restore ends when a newer one has begun, and one through another replica
   const end = Promise.withResolvers<void>();
   const isEnding = Promise.withResolvers<void>();
   const first = restore(async (_, statement) => {
-    if (!statement.includes('INSERT INTO database_identity') || !statement.includes('AS newest')) return;
+    if (!isEnd(statement)) return;
     isEnding.resolve();
     await end.promise;
   });
@@ -242,24 +271,45 @@ test('a restore ends when a newer one has begun, and one through another replica
     if (statement.includes('REPLACE PARTITION')) moves.push(String(parameters['table']));
     if (!isSync(statement, 'user_deletions') || isBegun) return;
     isBegun = true;
-    await restore();
+    const newer = restore(async (_, moved, of) => {
+      if (isMove(moved, of, 'events')) throw new Error('r1 ends');
+    });
+    await expect(newer).rejects.toThrow(new HalfReplaced('r1 ends'));
   });
   await expect(older2).rejects.toThrow('another restore has begun meanwhile');
   expect(moves.at(-1)).toBe('user_deletions');
+  await restore();
   await expectWhole();
 });
 
-test('a replica knows that it is being filled before its writers are fenced, and that it is complete at the end', async () => {
+test('a replica knows that it is being filled before its writers are fenced, and has everything before it is complete', async () => {
   const atFence: string[] = [];
+  let atEnd = '';
   await restore(async (at, statement, parameters) => {
-    const isEnd = statement.includes('INSERT INTO database_identity') && statement.includes('AS newest');
-    if (isEnd || isMove(statement, parameters, 'database_identity'))
+    if (isEnd(statement)) atEnd = await read('r2', 'SELECT uniqExact(uuid) FROM events');
+    if (isEnd(statement) || isMove(statement, parameters, 'database_identity'))
       await read('r2', 'SYSTEM STOP FETCHES database_identity');
-    if (at === 'r2' && isSync(statement, 'database_identity'))
-      await read('r2', 'SYSTEM START FETCHES database_identity');
+    if (isMove(statement, parameters, 'events')) await read('r2', 'SYSTEM STOP FETCHES events');
+    for (const table of ['database_identity', 'events'])
+      if (at === 'r2' && isSync(statement, table)) await read('r2', `SYSTEM START FETCHES ${table}`);
     if (at === 'r2' && statement.includes('INSERT INTO writer_epochs')) atFence.push(await state('r2'));
   });
   expect(atFence).toEqual(['filling']);
+  expect(atEnd).toBe(String(EVENTS));
+  await expectWhole();
+});
+
+test('a database that is complete is restored, whatever fails afterwards', async () => {
+  let isComplete = false;
+  const { late } = await restore(async (at, statement, parameters) => {
+    if (isEnd(statement)) isComplete = true;
+    if (!isComplete) return;
+    if (at === 'r2' && isSync(statement, 'database_identity')) throw new Error('r2 ends');
+    if (isDrop(statement, parameters, `${running.database}_replacing`)) throw new Error('r1 is busy');
+  });
+  expect(late).toEqual(['r2']);
+  for (const name of NAMES) await eventually(() => state(name)).toBe('complete');
+  await restore();
   await expectWhole();
 });
 
@@ -279,9 +329,13 @@ test('a writer that started before it could know is found', async () => {
 
 test('the writers of the replaced databases are looked for, and fenced', async () => {
   await read('r1', "INSERT INTO writer_groups (group_id) VALUES ('replicarestores-mirror')");
-  const member = await joinGroup('replicarestores-mirror');
-  await expect(restore()).rejects.toThrow('the group replicarestores-mirror has 1');
-  await member[Symbol.asyncDispose]();
+  await using members = new AsyncDisposableStack();
+  const refused = restore(async (_, statement) => {
+    if (statement.startsWith('RENAME DATABASE')) members.use(await joinGroup('replicarestores-mirror'));
+  });
+  await expect(refused).rejects.toThrow('the group replicarestores-mirror has 1');
+  await expectWhole();
+  await members.disposeAsync();
   await restore();
   const fence = "SELECT count() FROM writer_epochs WHERE group_id = 'replicarestores-mirror'";
   for (const name of NAMES) expect(await read(name, fence)).toBe('1');
@@ -324,7 +378,8 @@ test('deletions are in the new database before anything that they hide', async (
   await expect(broken).rejects.toThrow(new HalfReplaced('r1 ends'));
   for (const name of NAMES) {
     expect(await state(name)).toBe('filling');
-    expect(await isDeleted(name, 'hidden')).toBe(true);
+    for (const table of ['user_deletions', 'pending_deletions', 'identity_deletions'])
+      expect(await read(name, `SELECT count() FROM ${table} WHERE user_id = 'hidden'`), table).not.toBe('0');
   }
   const status = await sluice(running, ['servers', 'status']);
   expect(status.output).toContain('r1 is being filled, and is not read until then: sluice restore.');
@@ -341,13 +396,21 @@ test('a replica that fetches is waited for, and one that does not is given up', 
   await expect(syncReplica(client, 'retention', { seconds: 1, stalledMs: 0 })).rejects.toThrow(
     'the replica has fetched nothing of the table retention',
   );
+  await read('r2', 'SYSTEM STOP MERGES retention');
   let waits = 0;
-  const onWait = async () => {
+  // It gets something in each second.
+  const fetching = connect('r2', running.database, async (_, statement) => {
+    if (!statement.includes('system.replicated_fetches')) return;
     waits += 1;
-    if (waits === 2) await read('r2', 'SYSTEM START FETCHES retention');
-  };
-  await syncReplica(client, 'retention', { seconds: 1, onWait: (waiting) => void (waiting > 0 && onWait()) });
-  expect(waits).toBeGreaterThanOrEqual(2);
+    await read('r2', `INSERT INTO retention (workspace_id, days, set_at) VALUES ('other ${waits}', 30, now64(6))`);
+    if (waits === 3) await read('r2', 'SYSTEM START FETCHES retention');
+  });
+  const waiting: number[] = [];
+  const onWait = (entries: number) => waiting.push(entries);
+  await syncReplica(fetching, 'retention', { seconds: 1, stalledMs: 0, onWait });
+  expect(waits).toBeGreaterThanOrEqual(3);
+  expect(waiting[0]).toBeGreaterThan(0);
+  await read('r2', 'SYSTEM START MERGES retention');
   expect(await read('r2', "SELECT argMax(days, set_at) FROM retention WHERE workspace_id = 'w'")).toBe('30');
   await read('r2', 'SYSTEM STOP FETCHES retention');
   await read('r1', "INSERT INTO retention (workspace_id, days, set_at) VALUES ('w', 31, now64(6))");
@@ -356,6 +419,41 @@ test('a replica that fetches is waited for, and one that does not is given up', 
   interrupted.abort();
   await expect(wait).rejects.toThrow('it was interrupted');
   await read('r2', 'SYSTEM START FETCHES retention');
+});
+
+test('plain tables of a host are replaced by replicated ones, and the deletions and settings in them are kept', async () => {
+  for (const name of NAMES)
+    await dropDatabase(
+      connect(name, 'default', async () => undefined),
+      running.database,
+    );
+  await migrate({ ...configOf('r1'), CLICKHOUSE_REPLICATION: undefined }, createLogger('test', 'silent'));
+  await deleteUser('r1', 'plain');
+  await read('r1', "INSERT INTO retention (workspace_id, days, set_at) VALUES ('w', 55, now64(6))");
+  await expect(restore(undefined, 'r2')).rejects.toThrow('choose that one (--server), so that its settings are kept');
+  await restore();
+  for (const name of NAMES) {
+    expect(await isDeleted(name, 'plain')).toBe(true);
+    expect(await read(name, "SELECT argMax(days, set_at) FROM retention WHERE workspace_id = 'w'")).toBe('55');
+  }
+  await expectWhole();
+});
+
+test('the backup of a mirror becomes that of all replicas', async () => {
+  await read(
+    'r1',
+    `INSERT INTO database_identity (id, server, group_id, partitions, state, detail, recorded_at)
+      SELECT id, 'm1', group_id, partitions, state, detail, now64(6) FROM database_identity ORDER BY recorded_at DESC LIMIT 1`,
+  );
+  const from = `${place}-of-mirror`;
+  expect(await sluice(running, ['backup', '--server', 'r1', '--to', from])).toMatchObject({ code: 0 });
+  expect(await sluice(running, ['restore', '--from', from, '--server', 'r1', '--yes'], RESTORE_ACCOUNT)).toEqual({
+    code: 0,
+    output: expect.stringContaining('It is of m1 '),
+  });
+  for (const name of NAMES)
+    expect(await read(name, 'SELECT argMax(server, recorded_at) FROM database_identity')).toBe('');
+  await expectWhole();
 });
 
 test('a backup of before the tables of deletions is refused', async () => {

@@ -157,8 +157,7 @@ async function isSynced(
 
 /** @throws {Error} when another restore has begun to replace the database */
 async function requireNewest(client: ClickHouseClient, run: string): Promise<void> {
-  const { state, detail } = (await readIdentity(client)) ?? {};
-  if (state !== 'filling' || detail !== run) throw new Error(ANOTHER);
+  if ((await readIdentity(client))?.detail !== run) throw new Error(ANOTHER);
 }
 
 /** One of the replicas of a database. */
