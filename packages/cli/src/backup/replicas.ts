@@ -287,7 +287,9 @@ export class RestoredReplicas {
     if (!state || state.tables === 0) return [];
     if (state.isReadOnly !== 0 || state.known === 0) {
       // Its names would stay in Keeper, and the others would be dropped all the same.
-      return [`${name} is read-only: it has no session of Keeper. Wait until it has one.`];
+      return [
+        `${name} is read-only: it has no session of Keeper, or Keeper has lost its tables. Wait until it has one, or run SYSTEM RESTORE REPLICA there.`,
+      ];
     }
     if (state.known <= this.#replicas.length) return [];
     return [
