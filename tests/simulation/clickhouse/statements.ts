@@ -614,7 +614,7 @@ export const STATEMENT_EFFECTS: Readonly<Record<string, (call: Call) => Result>>
         const isDeleted = (tables.deletions.get(userKey(workspace, visitor)) ?? 0) >= version;
         const merged = tables.identityDeletions.get([workspace, visitor, version].join('\0'));
         if (isDeleted && (isVisitor(visitor) || (merged?.settledAtMs ?? 0) > 0)) return [];
-        const isKnown = isDeleted && merged !== undefined;
+        const isKnown = isDeleted && merged ? 1 : 0;
         return [{ workspace_id: workspace, user_id: user, version, visitor, isKnown }];
       }),
     );

@@ -40,15 +40,15 @@ export interface UserDeletion {
 interface VisitorDeletion extends UserDeletion {
   /** As a deletion names it. */
   readonly visitor: string;
-  /** Whether it is the deletion of a merged user, and is stored. */
-  readonly isKnown: boolean | 0 | 1;
+  /** 1: it is the deletion of a merged user, and is stored. */
+  readonly isKnown: 0 | 1;
 }
 
 /** What was looked at in a round. */
 interface Round {
   /** The deletions, by {@link keyOf}. */
   readonly looked: Set<string>;
-  /** From which deletion of a workspace on, by its version, later ones wait. */
+  /** The version of the deletion for which later ones of a workspace wait. */
   readonly waiting: Map<string, number>;
 }
 
@@ -120,7 +120,7 @@ export class LinkedVisitors extends Rounds {
       keyOf,
     );
     const visitorsOf = (deletion: UserDeletion) => found.get(keyOf(deletion)) ?? [];
-    // Of replicas, one may know a deletion in part, which is looked at in another round then.
+    // A replica may know a deletion in part, which is looked at in another round then.
     const isOpen = (one: VisitorDeletion) => !one.isKnown || !looked.has(keyOf({ ...one, user_id: one.visitor }));
     const inTurn = deletions.filter((deletion) => {
       const { workspace_id, version } = deletion;
