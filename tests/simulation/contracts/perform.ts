@@ -163,34 +163,33 @@ export class Performer {
     return batch;
   }
 
-  /** What deletes the visitors of deleted users takes them for deleted. Returns what it has found. */
-  async #settle(session: TemporaryTables): Promise<readonly object[]> {
+  /** What deletes the visitors of deleted users finds them, and takes them for deleted. */
+  async #settle(session: TemporaryTables): Promise<void> {
     // Later than anything was accepted.
     const query_params = { throughMs: Date.UTC(2040), newestBlock: 0 };
     await this.#flaky.client.command({ query: STORAGE_STATEMENTS['record-progress'].sql, query_params });
     const found = await session.read<UserDeletion>(STATEMENTS['find-unsettled-deletions'], {
       ...{ delayMs: 0, deletionsMax: 100, afterVersion: 0, afterWorkspace: '', afterUser: '' },
     });
-    if (found.length === 0) return [];
+    if (found.length === 0) return;
     const parameters = {
       workspaces: found.map(({ workspace_id }) => workspace_id),
       users: found.map(({ user_id }) => user_id),
       versions: found.map(({ version }) => version),
     };
-    const visitors = await session.read<object>(STATEMENTS['find-deleted-visitors'], parameters);
+    await session.read(STATEMENTS['find-deleted-visitors'], parameters);
     await session.run(STATEMENTS['settle-deletions'], parameters);
-    return visitors;
   }
 
-  async #withDue(work: (session: TemporaryTables, due: DueErasure[]) => Promise<unknown>): Promise<unknown> {
+  async #withDue<Result>(work: (session: TemporaryTables, due: DueErasure[]) => Promise<Result>): Promise<Result> {
     // What is found of a user who came back depends on what ClickHouse has merged by now.
     await this.#engine.merge();
     return await this.#useTables(this.#flaky.client, 'erasure', STATEMENT_TIMEOUT_MS, async (session) => {
-      const visitors = await this.#settle(session);
+      await this.#settle(session);
       const from = { afterMs: 0, afterWorkspace: '', afterUser: '' };
       const parameters = { delayMs: 0, usersMax: 100, ...from };
       const due = await session.read<DueErasure>(STATEMENTS['find-due-erasures'], parameters);
-      return { visitors, done: await work(session, due) };
+      return await work(session, due);
     });
   }
 }
