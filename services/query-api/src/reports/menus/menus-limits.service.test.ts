@@ -43,7 +43,6 @@ test.each(SLOW_MENUS)('%s ends with its client, in ClickHouse too', async (path)
   const request = openRequest(query, path);
   requests.push(request);
   await eventually(() => queriesRunning(query), { interval: 5 }).toBe(1);
-  expect(await metric(query, RUNNING)).toBe(1);
   request.destroy();
   await eventually(() => queriesRunning(query), { interval: 20 }).toBe(0);
   await eventually(() => metric(query, RUNNING)).toBe(0);
