@@ -42,6 +42,8 @@ afterEach(async () => {
 test.each(SLOW_MENUS)('%s ends with its client, in ClickHouse too', async (path) => {
   const request = openRequest(query, path);
   requests.push(request);
+  // What it asks before is a query of ClickHouse, too.
+  await eventually(() => metric(query, RUNNING), { interval: 5 }).toBe(1);
   await eventually(() => queriesRunning(query), { interval: 5 }).toBe(1);
   request.destroy();
   await eventually(() => queriesRunning(query), { interval: 20 }).toBe(0);
