@@ -1,7 +1,9 @@
 import type { Logger } from '@sluice/shared/base/log';
 import { eventually } from '@sluice/shared/testing/eventually';
 import type { OwnEpoch } from '@sluice/storage/protocol/epoch';
+import { Registry } from 'prom-client';
 import { expect, inject, onTestFinished, test } from 'vitest';
+import { createWriterMetrics } from './metrics.ts';
 import { StreamOrder } from './stream-order.ts';
 import { batchOf, createTestStore, eventRow, NOON } from './testing/store.ts';
 
@@ -12,10 +14,12 @@ type TestStore = Awaited<ReturnType<typeof createTestStore>>;
 /** Starts to record the order of databases, whose parts have the same names as those of replicas where all store the same. */
 async function startOrder([own, ...others]: readonly TestStore[], generation = 1) {
   const reasons: string[] = [];
+  const registry = new Registry();
+  const metrics = createWriterMetrics(registry);
   const epoch: OwnEpoch = { incarnation: 1, generation, server: '' };
   if (!own) throw new Error('there is no database');
   const order = new StreamOrder({
-    recorded: { note: () => undefined, forget: () => undefined },
+    recorded: metrics.orderRecorded,
     client: own.writerClient,
     others: () => others.map(({ writerClient: client }) => ({ client, server: '' })),
     epoch: () => epoch,
@@ -26,7 +30,11 @@ async function startOrder([own, ...others]: readonly TestStore[], generation = 1
   onTestFinished(() => order.stop());
   order.setOwner(true);
   await order.start();
-  return { order, reasons };
+  const isRecorded = async () =>
+    /_timestamp_seconds \d/.test(
+      await registry.getSingleMetricAsString('sluice_writer_stream_order_timestamp_seconds'),
+    );
+  return { order, reasons, isRecorded };
 }
 
 async function createStores(): Promise<readonly [TestStore, TestStore, TestStore]> {
@@ -67,9 +75,10 @@ const toldThrough = async (store: TestStore) =>
 test('a block gets a number once two replicas have it, and a replica is told once it has all; a newer owner goes on', async () => {
   const [one, other] = await createStores();
   const stores = [one, other];
-  const { order, reasons } = await startOrder(stores, 1);
+  const { order, reasons, isRecorded } = await startOrder(stores, 1);
   order.noteStored(NOON);
   for (const store of stores) await eventually(() => toldThrough(store)).toBe(NOON);
+  await eventually(isRecorded).toBe(true);
 
   await one.store(batchOf([eventRow()]));
   order.noteStored(NOON + 1);
@@ -86,6 +95,9 @@ test('a block gets a number once two replicas have it, and a replica is told onc
   for (const store of stores) await store.store(batchOf([eventRow()]));
   await eventually(() => reasons).toContainEqual(expect.stringContaining('a newer epoch owns the partitions'));
   expect(await records(one)).toEqual([first]);
+  // The next owner says when it was recorded last.
+  order.setOwner(false);
+  await eventually(isRecorded).toBe(false);
   await startOrder(stores, 2);
   for (const store of stores) await eventually(async () => (await records(store)).length).toBe(2);
   const next = (first?.lasts[0] ?? 0) + 1;

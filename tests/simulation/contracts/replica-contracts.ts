@@ -84,12 +84,7 @@ export const REPLICA_CONTRACTS: Readonly<Record<string, Contract>> = {
     const [workspace, group] = [randomUUID(), randomUUID()];
     await recordEpoch(engine.connect(0), { group, generation: 2 });
     const stored = [0, 1].map((replica) =>
-      refusalOf(
-        store(engine.connect(replica as 0 | 1), [eventOf(workspace)], undefined, {
-          group,
-          generation: 1,
-        }),
-      ),
+      refusalOf(store(engine.connect(replica as 0 | 1), [eventOf(workspace)], undefined, { group, generation: 1 })),
     );
     expect(await Promise.all(stored)).toEqual([REFUSED, 'nothing']);
   },
@@ -128,8 +123,8 @@ export const REPLICA_CONTRACTS: Readonly<Record<string, Contract>> = {
   async 'the order of blocks is recorded at one replica alone, each record once, and not in an older epoch'(engine) {
     const first = Date.now();
     const [group, second, third] = [randomUUID(), first + 1, first + 2];
-    const recordAt = (records: readonly number[], numbers = records, generation = 2) =>
-      refusalOf(recordOrder(engine.connect(0), { group, generation, records, numbers }));
+    const recordAt = (records: readonly number[], numbers = records) =>
+      refusalOf(recordOrder(engine.connect(0), { group, generation: 2, records, numbers }));
     const read = async (replica: 0 | 1, after: number, limit = 9) =>
       (await readRows<{ number: number }>(engine, replica, 'read-records', { after, limit })).map(
         ({ number }) => number,
